@@ -14,6 +14,7 @@ import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 from tests import keys
+from tests.errors import raises
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
 from tests.rounds import observations
 
@@ -237,8 +238,7 @@ def test_a_bad_traced_rate_is_reported(name, stream):
     ],
 )
 def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if LEARNERS[name].linear])
@@ -260,5 +260,4 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
     ],
 )
 def test_rejects_bad_hyper_parameters(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        LEARNERS[name].make(**options)
+    raises(message, LEARNERS[name].make, **options)

@@ -11,6 +11,7 @@ import optax
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.keys import key as key_of
 from tests.quadrature import gauss_hermite
 
@@ -355,8 +356,7 @@ def test_bad_arguments_give_one_clear_line(options, message):
         learner = nj.learners.model(apply, params, loss, **given)
         learner.step(learner.init(2), sample, KEY)
 
-    with pytest.raises(ValueError, match=message):
-        one_round()
+    raises(message, one_round)
 
 
 def test_noise_in_y_is_allowed_where_the_gradient_is_linear_in_y():
@@ -371,5 +371,4 @@ def test_noise_in_y_is_allowed_where_the_gradient_is_linear_in_y():
 
 def test_a_model_of_several_numbers_is_rejected():
     learner = nj.learners.model(lambda w, x: x * w, jnp.ones(2), SQUARED, radius=1.0)
-    with pytest.raises(ValueError, match=r"apply's result must be \[\], one number .* got \[2\]"):
-        learner.init(2)
+    raises(r"apply's result must be \[\], one number .* got \[2\]", learner.init, 2)

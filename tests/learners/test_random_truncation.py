@@ -14,6 +14,7 @@ from noisy_jax.unbiased.truncation import GradientEstimator, gradient
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests import keys
+from tests.errors import raises
 from tests.learners.references import random_truncation as reference
 
 LOSSES = {
@@ -253,16 +254,13 @@ def test_bad_input_is_rejected():
     make = nj.learners.random_truncation
     with pytest.raises(ValueError, match="estimator must be a GradientEstimator"):
         make(KERNELS["polynomial"], horizon=5, learning_rate=0.1)
-    with pytest.raises(ValueError, match="learning_rate must be positive"):
-        make(estimator, horizon=5, learning_rate=-0.1)
-    with pytest.raises(ValueError, match="horizon must be a whole number"):
-        make(estimator, horizon=0, learning_rate=0.1)
+    raises("learning_rate must be positive", make, estimator, horizon=5, learning_rate=-0.1)
+    raises("horizon must be a whole number", make, estimator, horizon=0, learning_rate=0.1)
     learner = make(estimator, horizon=5, learning_rate=0.1)
     with pytest.raises(ValueError, match="reads 4 independent noisy copies"):
         learner.step(learner.init(2), nj.Sample(jnp.ones((3, 2)), jnp.ones(())), jax.random.key(0))
     stream = nj.streams.linear(jax.random.key(0), 6, 2)
-    with pytest.raises(ValueError, match="room for 5"):
-        nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+    raises("room for 5", nj.rollout, learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
 
 
 @pytest.mark.slow
@@ -275,8 +273,7 @@ def test_labels_other_than_signs_are_rejected_or_end_in_nan():
         stream = nj.Stream(clean.x, y)
         return nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).diverged_at
 
-    with pytest.raises(ValueError, match=r"y must be labels −1 and .* 2y − 1"):
-        diverged_at(jnp.array([1.0, 0.0, 1.0, 1.0]))
+    raises(r"y must be labels −1 and .* 2y − 1", diverged_at, jnp.array([1.0, 0.0, 1.0, 1.0]))
     ends = jax.jit(jax.vmap(diverged_at))(jnp.array([[1.0, 0.0, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]]))
     np.testing.assert_array_equal(ends, [2, -1])
 
@@ -316,8 +313,7 @@ def test_noisy_targets_raise_where_they_would_bias():
         lambda learner: nj.wrappers.paired(learner),
     )
     for wrap in wraps:
-        with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
-            run(biased, wrap)
+        raises("y_noise must be None: this learner is biased", run, biased, wrap)
     assert run(biased, y_noise=None).diverged_at == -1
     assert run(nj.losses.squared()).diverged_at == -1  # linear in y, and unbiased
 

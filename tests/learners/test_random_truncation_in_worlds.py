@@ -10,6 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import GradientEstimator, gradient
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -244,8 +245,7 @@ def test_regret_stays_below_its_bound_from_one_copy():
     ],
 )
 def test_bad_arguments_raise(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 def test_what_holds_for_kernels_only_raises():
@@ -259,5 +259,4 @@ def test_what_holds_for_kernels_only_raises():
     stream = nj.streams.linear(jax.random.key(0), 5, 1)
     with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
         nj.rollout(learner, stream, NOISE, jax.random.key(1), y_noise=NOISE)
-    with pytest.raises(ValueError, match=r"build its world with noise\.cloned"):
-        nj.wrappers.cloned(learner, NOISE)
+    raises(r"build its world with noise\.cloned", nj.wrappers.cloned, learner, NOISE)

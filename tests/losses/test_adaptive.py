@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses
+from tests.errors import raises
 
 NU = 0.3
 A = jnp.array([-2.3, -0.45, 0.2, 0.8, 1.7])
@@ -63,8 +64,7 @@ def test_huber_with_a_width_is_convex_in_both(rng):
     ],
 )
 def test_bad_shares_raise(make, nu, message):
-    with pytest.raises(ValueError, match=f"nu must be {message}"):
-        make(nu=nu)
+    raises(f"nu must be {message}", make, nu=nu)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,10 @@ def test_bad_shares_raise(make, nu, message):
     ],
 )
 def test_bad_parameters_raise(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    raises(message, call)
 
 
 def test_novelty_threshold_has_a_lower_bound():
     loss = losses.novelty(nu=0.1, smallest=0.0)
     assert loss.smallest == 0
-    with pytest.raises(ValueError, match="initial must be at least smallest"):
-        losses.novelty(nu=0.1, initial=-1.0, smallest=0.0)
+    raises("initial must be at least smallest", losses.novelty, nu=0.1, initial=-1.0, smallest=0.0)

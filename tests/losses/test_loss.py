@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses
+from tests.errors import raises
 from tests.losses.cases import LOSSES, every_loss
 
 ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4, 0.6, 0.8]])
@@ -68,8 +69,7 @@ def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
 def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
     loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
     for judged in (lambda p, y: loss(p, y), loss.gradient):  # jax.jit takes no named tuples
-        with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 2"):
-            judged(1.0, 2.0)
+        raises(r"y must be labels −1 and \+1, got 2", judged, 1.0, 2.0)
         found = jax.jit(judged)(jnp.full(3, 5.0), bad)  # where the loss is flat
         np.testing.assert_array_equal(found, [0.0, np.nan, np.nan])
 
@@ -114,5 +114,4 @@ def test_names_contain_the_parameters():
     ],
 )
 def test_bad_parameters_raise(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)

@@ -23,6 +23,7 @@ from noisy_jax.noise import (
     estimate_covariance,
     observe,
 )
+from tests.errors import raises
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
 from tests.quadrature import gauss_hermite
@@ -105,8 +106,7 @@ def test_a_distribution_that_forgets_its_zeros_is_found_out(forgetful):
         lambda: nj.worlds.fourier_gaussian(key, 8, **options, noise=noise),
         jax.jit(lambda: frequencies(characteristic=noise).omega),
     ):
-        with pytest.raises(ValueError, match="set characteristic_vanishes = True"):
-            use()
+        raises("set characteristic_vanishes = True", use)
 
 
 def test_no_key_is_used_twice(distribution):
@@ -206,8 +206,7 @@ def observed(**changes):
     ],
 )
 def test_bad_input_raises(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 @pytest.mark.parametrize(
@@ -235,8 +234,7 @@ def test_bad_input_raises(build, message):
     ],
 )
 def test_bad_stacked_parameters_raise(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 def test_lists_are_accepted():
@@ -332,8 +330,7 @@ def test_a_custom_distribution_has_parameters_of_any_shape():
             return np.ones(3)
 
     message = r"Lopsided must have .* one dimension d, got {'cov': \[3\], 'mean': \[4\]}"
-    with pytest.raises(ValueError, match=message):
-        Lopsided(*parameters)
+    raises(message, Lopsided, *parameters)
 
 
 @pytest.mark.parametrize(

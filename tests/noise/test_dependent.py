@@ -18,6 +18,7 @@ from noisy_jax.learners.two_copies import gradient_estimate as two_copies_gradie
 from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import key
 
 X = np.array([0.7, -1.2, 0.4])
@@ -186,8 +187,7 @@ def test_noise_may_change_from_round_to_round_and_bad_parameters_end_in_nan():
     ],
 )
 def test_bad_input_raises(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    raises(message, make)
 
 
 def test_a_data_frame_of_integers_may_have_missing_values():
@@ -195,8 +195,7 @@ def test_a_data_frame_of_integers_may_have_missing_values():
     table = pd.DataFrame({"a": [1, None, 3], "b": [4, 5, 7]}).astype("Int64")
     x = from_arrays(table, np.ones(3), noise=Missing([0.5, 1.0])).x[:, 0]
     np.testing.assert_allclose(x, [[0.5, 4], [2, 5], [3.5, 7]])
-    with pytest.raises(ValueError, match="row 1 of column 'a' is nan"):
-        from_arrays(table, np.ones(3), noise=0.1)
+    raises("row 1 of column 'a' is nan", from_arrays, table, np.ones(3), noise=0.1)
 
 
 def test_clones_of_gaussian_noise_do_not_learn_from_a_table_of_another(rng):
@@ -237,8 +236,7 @@ def test_fit_reads_missing_values(rng, tmp_path):
     path.write_text("a,b,c,y\n" + "\n".join(rows))
     again = nj.fit(nj.observations.csv(path, target="y", noise=Missing(keep)))
     np.testing.assert_allclose(again.coefficients, fit.coefficients, rtol=1e-9)
-    with pytest.raises(ValueError, match="not a finite number"):
-        nj.observations.csv(path, target="y", noise=0.1)
+    raises("not a finite number", nj.observations.csv, path, target="y", noise=0.1)
 
 
 @pytest.mark.statistical

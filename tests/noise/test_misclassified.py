@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.learners.known_covariance import gradient_estimate
 from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Misclassified
+from tests.errors import raises
 from tests.keys import key
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -139,8 +140,7 @@ def test_a_learner_learns_under_vmap_over_the_matrix():
     ],
 )
 def test_bad_input_raises(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    raises(message, make)
 
 
 def test_categories_are_no_leaves():
@@ -178,5 +178,4 @@ def test_the_matrix_of_expected_shares_of_replicates_is_the_matrix(copies):
     ],
 )
 def test_records_without_a_matrix_are_told(records, message):
-    with pytest.raises(ValueError, match=message):
-        nj.noise.estimate_misclassification(records)
+    raises(message, nj.noise.estimate_misclassification, records)

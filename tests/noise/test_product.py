@@ -17,6 +17,7 @@ from noisy_jax.noise import (
     StudentT,
     Uniform,
 )
+from tests.errors import raises
 from tests.keys import key
 from tests.noise.cases import assert_mean_is
 
@@ -131,8 +132,7 @@ def test_it_is_swept_jitted_and_used_by_worlds():
     ],
 )
 def test_other_coordinates_are_an_error(parts, message):
-    with pytest.raises(ValueError, match=message):
-        Product(parts)
+    raises(message, Product, parts)
 
 
 def test_data_of_another_dimension_are_an_error():
@@ -141,5 +141,4 @@ def test_data_of_another_dimension_are_an_error():
         lambda: NOISE.log_characteristic(jnp.zeros(3)),
         lambda: NOISE.covariance(3),
     ):
-        with pytest.raises(ValueError, match="dimension 3"):
-            use()
+        raises("dimension 3", use)

@@ -7,6 +7,7 @@ from jax.sharding import Mesh
 
 import noisy_jax as nj
 from noisy_jax.simulated.montecarlo import divided, monte_carlo
+from tests.errors import raises
 from tests.keys import key
 
 KEY = key(7)
@@ -198,8 +199,7 @@ def test_progress_is_reported_between_batches():
     ],
 )
 def test_bad_input_is_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)
+    raises(message, monte_carlo, **{"run": run, "key": KEY, "num_seeds": 4} | options)
 
 
 def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
@@ -210,5 +210,4 @@ def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
 def test_a_mesh_of_several_processes_is_an_error(monkeypatch):
     mesh = Mesh(np.array(jax.devices()), "seeds")
     monkeypatch.setitem(vars(mesh), "is_multi_process", True)
-    with pytest.raises(ValueError, match="give each process its own range of seeds"):
-        monte_carlo(run, 8, KEY, mesh=mesh)
+    raises("give each process its own range of seeds", monte_carlo, run, 8, KEY, mesh=mesh)

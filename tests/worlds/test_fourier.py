@@ -19,6 +19,7 @@ from noisy_jax.noise import (
     StudentT,
     Uniform,
 )
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -293,8 +294,7 @@ def test_the_check_of_keys_finds_one_that_is_used_twice():
 
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
 def test_rejects_wrong_numbers_of_features(num_features):
-    with pytest.raises(ValueError, match="num_features must be"):
-        worlds.fourier(KEY, WORLD, num_features)
+    raises("num_features must be", worlds.fourier, KEY, WORLD, num_features)
     with pytest.raises(ValueError, match="num_features must be"):
         weighted_features(Gaussian(0.1), 2, num_features)
 
@@ -314,8 +314,7 @@ def test_rejects_wrong_numbers_of_features(num_features):
     ids=lambda value: type(value).__name__,
 )
 def test_rejects_distributions_without_unbiased_features(noise, message):
-    with pytest.raises(ValueError, match=message):
-        weighted_features(noise, 2)
+    raises(message, weighted_features, noise, 2)
     with pytest.raises(ValueError, match=message):
         worlds.fourier(KEY, dataclasses.replace(WORLD, noise=noise), 8)
 
@@ -334,10 +333,8 @@ def test_rejects_other_bad_input():
         weighted_features(Gaussian(0.1), 0)
     with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
         worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=[1.0, 12.0], noise=Gaussian(0.1))
-    with pytest.raises(ValueError, match="world must be a World, got Kernel: "):
-        worlds.fourier(KEY, WORLD.kernel, 8)
-    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-        worlds.fourier(0, WORLD, 8)
+    raises("world must be a World, got Kernel: ", worlds.fourier, KEY, WORLD.kernel, 8)
+    raises(r"key must be a key .* got 0", worlds.fourier, 0, WORLD, 8)
     with pytest.raises(ValueError, match=r"key must be a key .* got None"):
         worlds.fourier_gaussian(None, 8, dim=2, length_scale=1.0, noise=Gaussian(0.1))
     with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
@@ -354,5 +351,4 @@ def test_the_variance_that_an_error_names_would_do():
         build(9.0)
     share = float(re.search(r"(\S+) times this noise covariance", str(rejected.value)).group(1))
     assert np.isfinite(build(share * 9.0).squared_norm ** 2)
-    with pytest.raises(ValueError, match="overflows"):
-        build(1.1 * share * 9.0)
+    raises("overflows", build, 1.1 * share * 9.0)

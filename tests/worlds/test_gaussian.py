@@ -7,6 +7,7 @@ import scipy.integrate
 
 from noisy_jax import kernels, noise, worlds
 from noisy_jax.worlds.surrogates import alternating_weights
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -327,8 +328,7 @@ def test_data_of_another_dimension_are_rejected(case):
         lambda: world.evaluate(other, other),
         lambda: world.atom(other, None),
     ):
-        with pytest.raises(ValueError, match=f"data of dimension {world.dim}, got dimension 5"):
-            use()
+        raises(f"data of dimension {world.dim}, got dimension 5", use)
 
 
 @pytest.mark.parametrize("make", [noise.Gaussian, noise.Laplace])
@@ -424,8 +424,7 @@ class Triangular(noise.Noise):
 )
 def test_rejects_bad_input(settings, message):
     defaults = {"dim": 3, "length_scale": 2**0.5, "noise": noise.Gaussian(0.1)}
-    with pytest.raises(ValueError, match=message):
-        worlds.gaussian(**(defaults | settings))
+    raises(message, worlds.gaussian, **(defaults | settings))
 
 
 def test_a_world_is_rejected_where_its_squared_diagonal_overflows(x64):
@@ -434,8 +433,7 @@ def test_a_world_is_rejected_where_its_squared_diagonal_overflows(x64):
 
     assert np.isfinite(build(441).diagonal ** 2)
     assert 441 < np.log(np.finfo(np.float64).max) / np.log(5) < 442
-    with pytest.raises(ValueError, match=r"float64 .*; 0\.99 times this noise covariance"):
-        build(442)
+    raises(r"float64 .*; 0\.99 times this noise covariance", build, 442)
     assert np.isfinite(build(442, 0.99).diagonal ** 2)
 
 

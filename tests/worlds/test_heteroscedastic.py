@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import noise, worlds
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite
 
@@ -187,8 +188,7 @@ def test_what_is_traced_and_too_large_is_nan():
 )
 def test_atom_rejects(cov, message):
     world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=0.3)
-    with pytest.raises(ValueError, match=message):
-        world.atom(jnp.zeros((3, 2)), cov)
+    raises(message, world.atom, jnp.zeros((3, 2)), cov)
 
 
 @pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
@@ -199,8 +199,7 @@ def test_data_of_another_dimension_are_rejected(max_cov):
         lambda: world.atom(jnp.ones((3, 5)), jnp.zeros(3)),
         lambda: world.evaluate(atoms, jnp.ones((3, 5))),
     ):
-        with pytest.raises(ValueError, match="data of dimension 2, got dimension 5"):
-            use()
+        raises("data of dimension 2, got dimension 5", use)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
 from noisy_jax.learners.wrappers.mixture import after_round
 from tests import keys as shifted
+from tests.errors import raises
 from tests.keys import key
 from tests.rounds import observations
 
@@ -326,14 +327,12 @@ def test_observed_rows_may_be_learned_by_a_mixture(rng):
     ],
 )
 def test_bad_arguments(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 def test_learners_of_other_dimensions_are_an_error():
     learner = nj.wrappers.mixture(linear(0.1), in_world(0.1))
-    with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 3"):
-        learner.init(3)
+    raises("made for data of dimension 2, got dimension 3", learner.init, 3)
     one = nj.Sample(jnp.zeros((1, DIM)), jnp.zeros(()))
     with pytest.raises(ValueError, match="the sample has 1"):
         learner.step(learner.init(DIM), one, jax.random.key(0))

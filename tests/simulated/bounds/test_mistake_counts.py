@@ -8,6 +8,7 @@ import pytest
 
 from noisy_jax.simulated.bounds import Drift, drift, margin_errors, mistakes
 from tests.drifting import drifting_streams, hinge
+from tests.errors import raises
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 
@@ -164,20 +165,15 @@ def test_bad_comparators_raise():
         mistakes(1.0, Drift(0.0, 0.0, 0.0), **given)
     with pytest.raises(ValueError, match="comparator_margin must be positive and finite, got 0"):
         mistakes(1.0, STILL, **{**given, "comparator_margin": 0.0})
-    with pytest.raises(ValueError, match=r"weights must be \[m, n\], got \[3\]: one comparator"):
-        drift(np.ones(3))
-    with pytest.raises(ValueError, match=r"weights must be finite, but weights\[0, 0\] is nan"):
-        drift(np.full((2, 2), np.nan))
+    raises(r"weights must be \[m, n\], got \[3\]: one comparator", drift, np.ones(3))
+    raises(r"weights must be finite, but weights\[0, 0\] is nan", drift, np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"):
         drift(np.ones((5, 2)), np.eye(3))
     with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
         drift(np.ones((5, 2)), np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"semi-definite, but it gives ‖g_t‖² as low as -2;"):
-        drift(np.ones((3, 2)), -np.eye(2))
+    raises(r"semi-definite, but it gives ‖g_t‖² as low as -2;", drift, np.ones((3, 2)), -np.eye(2))
     turned = np.diag([1.0, -0.5])  # no norm is negative, a step is
     with pytest.raises(ValueError, match=r"gives ‖g_{t\+1} − g_t‖² as low as -2;"):
         drift(np.array([[2.0, 1.0], [2.0, -1.0]]), turned)
-    with pytest.raises(ValueError, match="gram must be symmetric"):
-        drift(np.ones((3, 2)), np.triu(np.ones((2, 2))))
-    with pytest.raises(ValueError, match="drift must be a Drift, got tuple: bounds"):
-        mistakes(1.0, (1.0, 0.0, 0.0), **given)
+    raises("gram must be symmetric", drift, np.ones((3, 2)), np.triu(np.ones((2, 2))))
+    raises("drift must be a Drift, got tuple: bounds", mistakes, 1.0, (1.0, 0.0, 0.0), **given)

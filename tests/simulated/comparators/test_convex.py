@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.simulated.comparators import convex, convex_ball, kernel_ball, linear_ball
 from noisy_jax.simulated.streams import from_arrays
+from tests.errors import raises
 
 PIECES = {  # the largest of affine functions of the prediction, as (slope, value at 0) of y
     losses.soft_margin(): lambda y: [(0 * y, 0 * y), (-y, 1 + 0 * y)],
@@ -185,11 +186,8 @@ def test_regret_of_a_margin_loss_in_a_study(rng):
 
 def test_bad_arguments_raise(rng):
     stream = from_arrays(*rows(rng, losses.squared()))
-    with pytest.raises(ValueError, match="radius must be positive"):
-        convex_ball(stream, losses.squared(), 0.0)
-    with pytest.raises(ValueError, match="loss must be a Loss"):
-        convex_ball(stream, losses.nu_huber(nu=0.5), 1.0)
-    with pytest.raises(ValueError, match="y must"):
-        convex_ball(stream, losses.soft_margin(), 1.0)
+    raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
+    raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
+    raises("y must", convex_ball, stream, losses.soft_margin(), 1.0)
     with pytest.raises(ValueError, match="radius must be concrete"):
         jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))(1.0)

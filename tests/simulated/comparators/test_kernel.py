@@ -6,6 +6,7 @@ from scipy.optimize import brentq
 
 import noisy_jax as nj
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball, world_ball
+from tests.errors import raises
 
 
 def gaussian_gram(x, length_scale):
@@ -236,8 +237,7 @@ def test_kernel_ball_goes_through_jit_and_vmap(rng):
     ],
 )  # fmt: skip
 def test_bad_arguments_of_kernel_ball_raise(gram, y, options, message):
-    with pytest.raises(ValueError, match=message):
-        kernel_ball(gram, y, **{"radius": 1.0, **options})
+    raises(message, kernel_ball, gram, y, **{"radius": 1.0, **options})
 
 
 def test_bad_arguments_of_world_ball_raise():
@@ -250,12 +250,10 @@ def test_bad_arguments_of_world_ball_raise():
         4,
     )
     for other in (features, world.kernel):
-        with pytest.raises(ValueError, match=f"must be a World, got {type(other).__name__}"):
-            world_ball(stream, other, 1.0)
+        raises(f"must be a World, got {type(other).__name__}", world_ball, stream, other, 1.0)
     with pytest.raises(ValueError, match=r"got a traced one: .* under jit or vmap use kernel_ball"):
         jax.jit(lambda s: world_ball(s, world, 1.0))(stream)
     changing = nj.worlds.heteroscedastic(dim=2, length_scale=0.5**0.5, max_cov=0.2)
-    with pytest.raises(ValueError, match=r"those of worlds\.gaussian with noise\.Gaussian"):
-        world_ball(stream, changing, 1.0)
+    raises(r"those of worlds\.gaussian with noise\.Gaussian", world_ball, stream, changing, 1.0)
     with pytest.raises(ValueError, match=r"x must be finite, but x\[0, 0\] is nan"):
         world_ball(nj.Stream(np.full((3, 2), np.nan), np.ones(3)), world, 1.0)

@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.simulated.streams import DIFFICULTIES, Difficulty, drifting, switching
 from noisy_jax.simulated.streams import mixtures as module
 from noisy_jax.simulated.streams.mixtures import drifting_mixtures, switching_mixtures
+from tests.errors import raises
 from tests.keys import key
 
 KEY = key(3)
@@ -163,8 +164,7 @@ def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
     stream = drifting_with(KEY, 1e4)
     assert np.isnan(stream.x).all()
     assert np.isnan(stream.y).all()
-    with pytest.raises(ValueError, match=r"x\[0, 0\] is nan"):
-        nj.streams.from_arrays(*stream)
+    raises(r"x\[0, 0\] is nan", nj.streams.from_arrays, *stream)
 
 
 def test_the_number_of_examples_found_is_returned(x64):
@@ -218,5 +218,4 @@ def test_log_odds_hold_far_from_all_means():
     ],
 )
 def test_bad_input_raises(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
