@@ -35,18 +35,14 @@ def by_scipy(loss, x, y, radius):
         "fun": lambda v: radius**2 - v[:d] @ v[:d],
         "jac": lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)),
     }
-    options = {"ftol": 1e-14, "maxiter": 1000}
+    options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 1000}}
     if loss not in PIECES:
-        found = minimize(
-            lambda w: float(np.sum(loss(x @ w, y))),
-            np.full(d, 0.1 * radius / d),
-            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x,
-            constraints=[ball],
-            method="SLSQP",
-            options=options,
-        )
-        return found.fun
-    bounds = [
+        return minimize(
+            lambda w: float(np.sum(loss(x @ w, y))), np.full(d, 0.1 * radius / d),
+            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x, constraints=ball,
+            **options,
+        ).fun  # fmt: skip
+    above = [
         {
             "type": "ineq",
             "fun": lambda v, s=slope, c=value: v[d:] - s * (x @ v[:d]) - c,
@@ -54,15 +50,10 @@ def by_scipy(loss, x, y, radius):
         }
         for slope, value in PIECES[loss](y)
     ]
-    found = minimize(
-        lambda v: v[d:].sum(),
-        np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
-        jac=lambda v: np.append(np.zeros(d), np.ones(m)),
-        constraints=[ball, *bounds],
-        method="SLSQP",
-        options=options,
-    )
-    return found.fun
+    return minimize(
+        lambda v: v[d:].sum(), np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
+        jac=lambda v: np.append(np.zeros(d), np.ones(m)), constraints=[ball, *above], **options,
+    ).fun  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", [*PIECES, *SMOOTH], ids=repr)
