@@ -229,26 +229,6 @@ def test_copies_really_used_are_counted(regression):
     assert used.max() <= estimator.copies
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_smoothed_hinge_learns_labels():
-    kernel, horizon = KERNELS["polynomial"], 2048
-    teacher = nj.streams.teacher(keys.key(8), horizon, 2, kernel=kernel, radius=1.0)
-    stream = teacher._replace(y=jnp.sign(teacher.y - jnp.median(teacher.y)))
-    loss = nj.losses.smoothed_hinge(sharpness=0.5)
-    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=1.1, max_bias=0.1)
-    learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
-    run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
-    predictions = run(
-        stream, nj.noise.Gaussian(0.05), jax.random.split(keys.key(9), 16)
-    ).predictions
-    losses = loss(predictions, stream.y[None])
-    late = np.asarray(losses[:, -512:].mean(axis=1))
-    assert below(late - float(loss(0.0, 1.0)))
-    mistakes = np.asarray(predictions * stream.y[None] <= 0)[:, -512:].mean(axis=1)
-    assert below(mistakes - 0.5)
-
-
 def test_bad_input_is_rejected():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
     make = nj.learners.random_truncation

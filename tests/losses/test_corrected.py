@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.learners.known_covariance import corrected_gradient
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -209,37 +210,23 @@ def test_poisson_has_its_gradient_and_its_minimizer():
             lambda: losses.corrected(losses.logistic(), noise="laplace")(0.0, 1.0, jnp.ones(5)),
             "at most 4 features, got 5",
         ),
-        (
-            lambda: nj.learners.known_covariance(
-                radius=1.0, loss=losses.squared(), as_printed=True
-            ),
-            "as_printed must be False",
-        ),
-        (
-            lambda: corrected_gradient(
-                jnp.zeros(2),
-                Sample(jnp.zeros((1, 2)), jnp.zeros(()), jnp.eye(2)),
-                loss=losses.corrected(losses.squared(), noise="laplace"),
-            ),
-            "independent coordinates",
-        ),
-        (
-            lambda: nj.unbiased.gradient(
-                nj.kernels.linear(), losses.poisson(), radius=1.0, x_second_moment=1.0
-            ),
-            "must have a power series",
-        ),
-        (
-            lambda: nj.learners.parameter_free(
-                nj.kernels.linear(), losses.poisson(), buffer=nj.engine.weight_vector()
-            ),
-            "bounded slope",
-        ),
     ],
 )
 def test_what_noise_makes_impossible_is_an_error_that_says_what_would_work(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    raises(message, make)
+
+
+def test_learners_that_have_no_correction_for_a_loss_say_so():
+    learners, kernel, poisson = nj.learners, nj.kernels.linear(), losses.poisson()
+    options = {"radius": 1.0, "loss": losses.squared(), "as_printed": True}
+    raises("as_printed must be False", learners.known_covariance, **options)
+    sample = Sample(jnp.zeros((1, 2)), jnp.zeros(()), jnp.eye(2))
+    laplace = losses.corrected(losses.squared(), noise="laplace")
+    raises("independent coordinates", corrected_gradient, jnp.zeros(2), sample, loss=laplace)
+    options = {"radius": 1.0, "x_second_moment": 1.0}
+    raises("must have a power series", nj.unbiased.gradient, kernel, poisson, **options)
+    buffer = nj.engine.weight_vector()
+    raises("bounded slope", learners.parameter_free, kernel, poisson, buffer=buffer)
 
 
 @pytest.mark.slow

@@ -220,10 +220,7 @@ def test_bad_input_raises(build, message):
             lambda: PerRound(jax.vmap(Gaussian)(jnp.array([0.1, -0.1]))),
             r"Gaussian\.cov must be finite and >= 0, .*: jax\.vmap gives NaN where a parameter is",
         ),
-        (
-            lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))),
-            r"Laplace\.scale must be pos",
-        ),
+        (lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))), r"Laplace\.scale must be p"),
         (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
         (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
         (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),

@@ -38,26 +38,6 @@ def test_final_regret_is_the_last_of_the_rollout(horizon):
     np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
-def test_a_learner_alone_sees_what_it_sees_in_company():
-    stream = nj.streams.linear(jax.random.key(0), 150, 3)
-    one = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
-    two = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
-    together = nj.rollout(nj.wrappers.paired(one, two), stream, NOISE, jax.random.key(1))
-    for i, learner in enumerate((one, two)):
-        alone = nj.rollout(learner, stream, NOISE, jax.random.key(1))
-        np.testing.assert_allclose(together.predictions[:, i], alone.predictions, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_seeds_see_different_noise_under_vmap():
-    stream = nj.streams.linear(jax.random.key(0), 20, 3)
-    seen = jax.vmap(lambda key: nj.rollout(WATCHER, stream, NOISE, key).predictions)(
-        jax.random.split(jax.random.key(1), 4)
-    )
-    assert len(np.unique(np.asarray(seen[:, 1:, 1]))) == 4 * 19
-
-
 @pytest.mark.parametrize("x_changes", [False, True])
 def test_noise_of_targets_that_changes_by_round(x_changes):
     """Each round shows what a round of its own distributions shows, over several blocks."""

@@ -382,10 +382,7 @@ class Triangular(noise.Noise):
             r"length_scale must be above 1 and finite, got 0\.866.*: up to √‖Σ‖,",
         ),
         ({"length_scale": 1.0, "noise": noise.Gaussian(1.0)}, "no surrogate exists"),
-        (
-            {"length_scale": 0.6**0.5, "noise": noise.Gaussian(SPACE)},
-            r"above 0\.7975.* no surrogate",
-        ),
+        ({"length_scale": 0.6**0.5, "noise": noise.Gaussian(SPACE)}, r"above 0\.7975.* no surr"),
         (
             {"dim": 200, "length_scale": 1.25**0.5, "noise": noise.Gaussian(1.0)},
             r"R² = exp\(160\.9\).*float32 above R² = exp\(44\.36\); 0\.44 times this noise cov.*"
@@ -401,20 +398,11 @@ class Triangular(noise.Noise):
         ),
         # Below ½, but not once rounded.
         ({"noise": noise.ContaminatedGaussian(1.0, 0.49999999999)}, "below 1/2 in float32"),
-        (
-            {"noise": noise.Uniform(1.0)},
-            "one of Gaussian, Laplace, ContaminatedGaussian, got Uniform.*zeros",
-        ),
+        ({"noise": noise.Uniform(1.0)}, "Gaussian, Laplace, ContaminatedGaussian, got Unif.*zeros"),
         ({"noise": noise.Rademacher(1.0)}, "zeros"),
-        (
-            {"noise": noise.StudentT(3.0, 1.0)},
-            "StudentT, whose characteristic function is not known",
-        ),
+        ({"noise": noise.StudentT(3.0, 1.0)}, "StudentT, whose characteristic function is not kn"),
         ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any noise"),
-        (
-            {"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))},
-            r"worlds\.heteroscedastic",
-        ),
+        ({"noise": noise.PerRound(jax.vmap(noise.Gaussian)(np.ones(5)))}, "worlds.heterosced"),
         ({"noise": 0.3}, "got float"),
         ({"noise": noise.Gaussian(np.ones(2))}, r"Gaussian\.cov of shape \[2\].*dimension 3"),
         ({"length_scale": np.ones(3)}, r"one number, got shape \[3\]"),

@@ -1,5 +1,3 @@
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +9,7 @@ from noisy_jax.noise import Gaussian, Laplace, PerRound
 from tests.keys import key
 from tests.quadrature import gauss_hermite
 
+OWN = worlds.density_measure(lambda u: 1 / (2 * jnp.sqrt(u) * (1 + u) ** 2), mass=np.pi / 4)
 # Each family: its world but for noise and cutoff, its density μ(u), its truncated kernel in closed
 # form (of r², cutoff) if there is one, and its kernel not truncated.
 FAMILIES = {
@@ -47,11 +46,7 @@ FAMILIES = {
         kernels.matern(nu=2.5, length_scale=1.1),
     ),
     "own density": (
-        lambda dim, **more: worlds.radial(
-            worlds.density_measure(lambda u: 1 / (2 * jnp.sqrt(u) * (1 + u) ** 2), mass=np.pi / 4),
-            dim=dim,
-            **more,
-        ),
+        lambda dim, **more: worlds.radial(OWN, dim=dim, **more),
         lambda u: 1 / (2 * np.sqrt(u) * (1 + u) ** 2),
         None,
         None,
@@ -87,12 +82,8 @@ def points(rng, n, dim):
 def noisy_mean(gram, x, z, cov):
     """E gram(x + n, z) over n ~ N(0, Σ), by Gauss–Hermite quadrature."""
     dim = x.shape[1]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(40 if dim < 3 else 32)
-    grid = np.array(list(itertools.product(nodes, repeat=dim)))
-    mass = np.prod(list(itertools.product(weights / weights.sum(), repeat=dim)), axis=1)
     full = cov if cov.ndim == 2 else np.diag(np.broadcast_to(cov, dim))
-    variances, axes = np.linalg.eigh(full)
-    noise = grid * np.sqrt(np.maximum(variances, 0)) @ axes.T
+    noise, mass = gauss_hermite(40 if dim < 3 else 32, full)
     return np.stack([mass @ np.asarray(gram(row + noise, z)) for row in np.asarray(x)])
 
 
@@ -188,15 +179,7 @@ def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
             np.testing.assert_allclose(exact, closed(r2, CUTOFF), rtol=1e-8)
 
 
-MATERN = [
-    (0.1, 0.5),
-    (0.5, 40.0),
-    (5.0, 3.0),
-    (20.0, 0.3),
-    (20.0, 5.0),
-    (100.0, 0.55),
-    (100.0, 2.0),
-]
+MATERN = [(0.1, 0.5), (0.5, 40.0), (5.0, 3.0), (20.0, 0.3), (20.0, 5.0), (100.0, 0.55), (100, 2.0)]
 RATIONAL = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.0, 60.0)]
 
 
@@ -225,6 +208,7 @@ def test_rational_mixtures_are_right_far_out(alpha, cutoff):
     np.testing.assert_allclose(values[0], exact[0], rtol=2e-9)
 
 
+THREE = worlds.discrete_measure([0.1, 0.5, 1.0], [0.3, 0.3, 0.4])
 # World, its dimension, noise as a share of the largest that the cutoff allows, cutoff, and whether
 # the interpolant is good.
 SWEEP = [
@@ -239,14 +223,7 @@ SWEEP = [
     ("rational", {"length_scale": 5**0.5, "alpha": 0.2}, 2, 0.5, 20.0, True),
     ("rational", {"length_scale": 0.2**0.5, "alpha": 5.0}, 40, 0.99, 20.0, True),
     ("rational", {"length_scale": 0.5**0.5, "alpha": 50.0}, 16, 0.3, 3.5, True),
-    (
-        "radial",
-        {"measure": worlds.discrete_measure([0.1, 0.5, 1.0], [0.3, 0.3, 0.4])},
-        16,
-        0.3,
-        2.0,
-        True,
-    ),
+    ("radial", {"measure": THREE}, 16, 0.3, 2.0, True),
 ]
 
 
@@ -265,10 +242,8 @@ def test_float32_equals_the_sum_in_float64(name, changes, dim, share, cutoff, fa
     # The documented accuracy, and the rounding of r² and of the last operations.
     allowed = (1.3e-6 - 3e-7 * np.log(share)) * share * exact[0]
     beyond = exact < 1e-2 * exact[0]
-    np.testing.assert_array_less(np.abs(values - exact)[~beyond], allowed[~beyond])
-    np.testing.assert_array_less(
-        np.abs(values - exact)[beyond], np.maximum(allowed, 1e-7 * exact[0])[beyond]
-    )
+    allowed = np.where(beyond, np.maximum(allowed, 1e-7 * exact[0]), allowed)
+    np.testing.assert_array_less(np.abs(values - exact), allowed)
     assert np.all(values >= 0)
 
 
@@ -342,22 +317,6 @@ def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
     assert np.all(noisy > 0)
     assert np.all(noisy <= world.ratio * clean)
     np.testing.assert_allclose(np.diag(noisy), world.diagonal, rtol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", ["case study", "laplacian"])
-def test_unbiased_in_ten_dimensions_by_sampling(name):
-    noise = Gaussian(0.02)
-    world = FAMILIES[name][0](10, noise=noise, cutoff=10.0)
-    x, a = jnp.zeros(10), jnp.full((1, 10), 0.1)
-    copies = noise.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
-    clean = world.kernel(x[None], a)[0, 0]
-    for gram, off in ((world.surrogate, False), (world.kernel, True)):
-        values = np.asarray(gram(copies, a)[:, 0], float)
-        error = values.std() / np.sqrt(values.size)
-        assert error < 2e-3 * clean
-        assert (abs(values.mean() - clean) > 5 * error) == off
 
 
 @pytest.mark.slow
@@ -479,10 +438,7 @@ def short_of_mass():
         (lambda: build(alpha=1000.0), r"alpha must be in \[0\.2, 50\], got 1000"),
         (lambda: build(alpha=np.ones(2)), r"alpha must be one number, got shape \[2\]"),
         (lambda: build(alpha=50.0, length_scale=0.1, cutoff=0.1), "cutoff must be larger than 0.1"),
-        (
-            lambda: worlds.laplacian_measure(length_scale=np.ones(3)),
-            "length_scale must be one number",
-        ),
+        (lambda: worlds.laplacian_measure(length_scale=np.ones(3)), "length_scale must be one num"),
         (lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0), r"nu must be in \[0\.1, 1"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
         (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
