@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,24 +14,15 @@ from scipy import stats
 import noisy_jax as nj
 from noisy_jax.learners.known_covariance import gradient_estimate
 from noisy_jax.learners.two_copies import gradient_estimate as two_copies_gradient
-from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import key
+from tests.noise.cases import Case, W, Y, check_unbiased, full
 
 X = np.array([0.7, -1.2, 0.4])
 COUNTS = np.array([0.7, 1.2, 3.0])
 KEEP, SPREAD = np.array([0.5, 0.8, 1.0]), np.array([0.3, 0.0, 0.6])
-
-
-class Case(NamedTuple):
-    """A distribution, an instance, and all its noisy copies `[m, 3]` with their probabilities."""
-
-    noise: nj.noise.Noise
-    x: np.ndarray
-    copies: np.ndarray
-    weights: np.ndarray
 
 
 def product(values, probabilities):
@@ -69,40 +59,16 @@ def case_(request):
     return cases()[request.param]()
 
 
-def full(cov):
-    cov = np.asarray(cov)
-    return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
-
-
 @pytest.mark.claim("EXT-DependentNoise")
 def test_estimated_covariances_and_gradients_are_unbiased(x64, case):
-    """E Σ̂ = Var(x̃ | x), and with it the gradient from one copy is the clean one."""
-    noise, x, copies, p = case
-    np.testing.assert_allclose(p @ copies, x, atol=1e-10)
-    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
-    estimates = full(jax.vmap(noise.estimated_cov)(copies))
-    np.testing.assert_allclose(np.tensordot(p, estimates, 1), variance, atol=1e-9)
-    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=1e-9)
-
-    w, y = np.array([0.5, 0.3, -1.0]), 0.6
-    samples = nj.Sample(copies[:, None], np.full(len(p), y), estimates)
-    clean = 2 * (w @ x - y) * x
-    gradients = jax.vmap(gradient_estimate, (None, 0))(w, samples)
-    np.testing.assert_allclose(p @ gradients, clean, atol=1e-9)
-    blind = p @ jax.vmap(uncorrected_gradient, (None, 0))(w, samples)
-    assert np.abs(blind - clean).max() > 0.05
-
+    check_unbiased(case, atol=1e-9)
+    _, x, copies, p = case
     if len(p) < 20:  # two copies need no estimate
         first, second = (np.repeat(copies, len(p), 0), np.tile(copies, (len(p), 1)))
-        pairs = nj.Sample(np.stack([first, second], axis=1), np.full(len(p) ** 2, y))
-        both = jax.vmap(two_copies_gradient, (None, 0))(w, pairs)
+        pairs = nj.Sample(np.stack([first, second], axis=1), np.full(len(p) ** 2, Y))
+        both = jax.vmap(two_copies_gradient, (None, 0))(W, pairs)
+        clean = 2 * (W @ x - Y) * x
         np.testing.assert_allclose(np.outer(p, p).ravel() @ both, clean, atol=1e-9)
-
-    moments = nj.moments.known_covariance()
-    value, square = jax.vmap(moments.read, (None, 0))(w, samples)
-    np.testing.assert_allclose([p @ value, p @ square], [w @ x, (w @ x) ** 2], atol=1e-9)
-    sums = moments.sums(samples, jnp.asarray(p))
-    np.testing.assert_allclose(moments.corrected(sums)[0], np.outer(x, x), atol=1e-9)
 
 
 def test_moments_of_the_bound_contain_the_exact_ones(x64, case):

@@ -190,8 +190,9 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning():
         return learner._replace(needs=nj.Needs(noise=nj.noise.Gaussian(0.5))), guarantee
 
     message = r"learners\['other'\] was built for other noise"
+    options = OPTIONS | {"num_seeds": 2, "horizons": [16, 32]}
     with pytest.warns(UserWarning, match=message) as caught:
-        nj.study({"other": make}, STREAM, NOISE, jax.random.key(1), **OPTIONS | SMALL)
+        nj.study({"other": make}, STREAM, NOISE, jax.random.key(1), **options)
     assert [warning.filename for warning in caught] == [__file__]
 
 
