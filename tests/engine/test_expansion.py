@@ -198,7 +198,7 @@ def test_clean_points_may_be_wider_than_the_state(x64, rng):
     """Terms keep the type of the state, also where one product serves noisy and clean points."""
     x = rng.normal(size=(20, 3))
     few = {"dim": 3, "length_scale": 1.0, "noise": nj.noise.Gaussian(0.3)}
-    world = nj.worlds.fourier_gaussian(jax.random.key(5), 16, **few)
+    world = jax.jit(lambda key: nj.worlds.fourier_gaussian(key, 16, **few))(jax.random.key(5))
     learner = nj.learners.fourier_worlds(
         jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), world), radius=2.0
     )
@@ -209,7 +209,7 @@ def test_clean_points_may_be_wider_than_the_state(x64, rng):
         lambda a: a.astype(jnp.float32) if a.dtype == jnp.float64 else a, learner.init(3)
     )
     for clean in (x, x.astype(np.float32)):
-        state, *_ = learner.unroll(start, sample, jnp.asarray(clean), keys)
+        state, *_ = jax.eval_shape(learner.unroll, start, sample, clean, keys)
         assert state.weights.dtype == jnp.float32
 
 

@@ -117,10 +117,10 @@ def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
 @pytest.mark.claim("EXT-FourierParallelWorlds")
 @pytest.mark.parametrize("build", [gaussian_features, weighted_features])
 def test_every_noisy_copy_has_the_squared_norm(rng, build):
-    features = build(Gaussian(FULL), 3, 64)
+    features = jax.jit(lambda: build(Gaussian(FULL), 3, 64))()
     assert (features.dim, features.num_features) == (3, 64)
-    x = jnp.asarray(rng.normal(size=(200, 3)) * np.geomspace(0.1, 30, 200)[:, None], jnp.float32)
-    norms = np.sum(np.asarray(features.noisy(x), np.float64) ** 2, axis=1)
+    x = (rng.normal(size=(200, 3)) * np.geomspace(0.1, 30, 200)[:, None]).astype(np.float32)
+    norms = np.sum(np.asarray(jax.jit(features.noisy)(x), np.float64) ** 2, axis=1)
     np.testing.assert_allclose(norms, float(features.squared_norm), rtol=1e-6)
     if build is gaussian_features:
         diagonal = worlds.gaussian(dim=3, length_scale=1.5**0.5, noise=Gaussian(FULL)).diagonal
@@ -199,9 +199,14 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
 
 
 def test_no_noise_gives_equal_maps(rng):
-    features = gaussian_features(Gaussian(0.0), 3)
     x = rng.normal(size=(4, 3)).astype(np.float32)
-    np.testing.assert_allclose(features.noisy(x), features.clean(x), atol=1e-6)
+
+    @jax.jit
+    def maps(x):
+        features = gaussian_features(Gaussian(0.0), 3)
+        return features.noisy(x), features.clean(x)
+
+    np.testing.assert_allclose(*maps(x), atol=1e-6)
 
 
 @pytest.mark.slow
