@@ -137,7 +137,7 @@ def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
         label = flip.sample(key, jnp.float32(1.0))
         return losses.flipped(loss, rate)(p, 1.0), label
 
-    values, labels = jax.vmap(both)(jnp.array([0.0, 0.2, 0.5, -0.1]))
+    values, labels = jax.jit(jax.vmap(both))(jnp.array([0.0, 0.2, 0.5, -0.1]))
     np.testing.assert_allclose(values[:2], [0.7, (0.8 * 0.7 - 0.2 * 1.3) / 0.6], rtol=1e-6)
     assert np.all(np.isnan(values[2:]) & np.isnan(labels[2:]))
     assert np.all(np.abs(labels[:2]) == 1)
@@ -146,7 +146,7 @@ def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
 @pytest.mark.statistical
 def test_flips_have_their_rates_and_are_noise_of_labels_only():
     flip = nj.noise.Flip(RATES)
-    draws = jax.vmap(flip.sample, (0, None))
+    draws = jax.jit(jax.vmap(flip.sample, (0, None)))
     for label, rate in zip((1.0, -1.0), RATES, strict=True):
         noisy = draws(jax.random.split(key(), 4000), label)
         assert abs(np.mean(noisy != label) - rate) < 5 * np.sqrt(rate * (1 - rate) / 4000)
