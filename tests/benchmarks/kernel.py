@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sklearn
+from loops import descent
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 from timing import (
@@ -23,11 +24,10 @@ from timing import (
     faster,
     growth,
     judged,
-    machine,
     median_time,
     median_times,
     memory,
-    print_table,
+    report,
 )
 
 import noisy_jax as nj
@@ -132,18 +132,12 @@ def plain_numpy(samples, x, y, squared_distances=by_differences):
     def kernel(stored, z):
         return np.exp(-squared_distances(stored, z) / (2 * LENGTH_SCALE**2))
 
-    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
-    predictions = np.zeros(len(y), np.float32)
-    for t in range(len(y)):
-        stored, own = samples[:t, 0], weights[:t]
-        predictions[t] = own @ kernel(stored, x[t])
-        alpha = -2 * LEARNING_RATE * (own @ surrogate(stored, samples[t, 1]) - y[t])
-        squared_norm += 2 * alpha * (own @ surrogate(stored, samples[t, 0])) + alpha**2 * scale
-        weights[t] = alpha
-        if squared_norm > RADIUS**2:
-            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
-            squared_norm = RADIUS**2
-    return predictions
+    def read(t, weights):
+        stored, (own, query) = samples[:t, 0], samples[t]
+        values = kernel(stored, x[t]), surrogate(stored, query), surrogate(stored, own)
+        return *(weights @ value for value in values), scale
+
+    return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
 
 
 def tuned_numpy(samples, x, y):
@@ -158,18 +152,12 @@ def tuned_numpy(samples, x, y):
     queries = np.concatenate([2 * z, -ones, -np.sum(z**2, axis=2, keepdims=True)], axis=2)
     queries /= 2 * squares[:, None]
 
-    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
-    predictions = np.zeros(len(y), np.float32)
-    for t in range(len(y)):
+    def read(t, weights):
         gram = queries[t] @ stored[:, :t]
-        own, query, predictions[t] = scale * (np.exp(gram, out=gram) @ weights[:t])
-        alpha = -2 * LEARNING_RATE * (query - y[t])
-        squared_norm += 2 * alpha * own + alpha**2 * scale[0]
-        weights[t] = alpha
-        if squared_norm > RADIUS**2:
-            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
-            squared_norm = RADIUS**2
-    return predictions
+        own, query, prediction = scale * (np.exp(gram, out=gram) @ weights)
+        return prediction, query, own, scale[0]
+
+    return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
 
 
 def engine():
@@ -362,14 +350,13 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    print(machine())
-    print(
+    report(
         f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
         f"length scale {LENGTH_SCALE}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
         f"parallel_worlds: d = {DIM}; fourier_worlds: d = {FEATURES_DIM}, one stream of "
-        f"{FOURIER_HORIZON:,} rounds, 4 and 16 of {STREAMS_HORIZON:,}\n"
+        f"{FOURIER_HORIZON:,} rounds, 4 and 16 of {STREAMS_HORIZON:,}",
+        rows,
     )
-    print_table(rows())
 
 
 if __name__ == "__main__":

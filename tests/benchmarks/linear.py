@@ -19,7 +19,7 @@ import river
 import river.linear_model
 import sklearn
 import sklearn.linear_model
-from timing import Row, at_least, machine, median_time, median_times, print_table
+from timing import Row, at_least, median_time, median_times, report
 
 import noisy_jax as nj
 from noisy_jax.base import unrolled
@@ -253,15 +253,13 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    found = rows()
-    print(machine())
-    print(
+    report(
         f"float32; data set diabetes (d = 10), T = {HORIZON:,}, noise of variance {VARIANCE}, "
         f"radius {RADIUS}, learning rate {LEARNING_RATE}\n"
         f"{SEEDS} seeds: T = {SEEDS_HORIZON:,}; river: T = {RIVER_HORIZON:,}; memory: "
-        f"final_regret, T = {MONTE_CARLO_HORIZON:,}; dimensions and memory: streams.linear\n"
+        f"final_regret, T = {MONTE_CARLO_HORIZON:,}; dimensions and memory: streams.linear",
+        rows,
     )
-    print_table(found)
 
 
 if __name__ == "__main__":

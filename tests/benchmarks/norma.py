@@ -12,16 +12,7 @@ import numpy as np
 import sklearn
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDOneClassSVM
-from timing import (
-    Row,
-    at_most,
-    by_round,
-    faster,
-    machine,
-    median_time,
-    median_times,
-    print_table,
-)
+from timing import Row, at_most, by_round, faster, median_time, median_times, report
 
 import noisy_jax as nj
 from noisy_jax import losses
@@ -171,12 +162,11 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    print(machine())
-    print(
+    report(
         f"float32; x ~ N(0, I), d = {DIM}, Gaussian kernel of length scale {LENGTH_SCALE}, soft "
-        f"margin 1, ηλ = {DECAY}, η = {RATE}; novelty: ν = {NU}\n"
+        f"margin 1, ηλ = {DECAY}, η = {RATE}; novelty: ν = {NU}",
+        rows,
     )
-    print_table(rows())
 
 
 if __name__ == "__main__":

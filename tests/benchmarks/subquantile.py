@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import sklearn
 from sklearn.kernel_ridge import KernelRidge
-from timing import Row, faster, machine, median_time, print_table
+from timing import Row, faster, median_time, memory, report
 
 import noisy_jax as nj
 
@@ -120,8 +120,7 @@ def without_a_matrix():
         )  # fmt: skip
 
     found = fit(x, y)
-    stats = fit.lower(x, y).compile().memory_analysis()
-    held = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    held = memory(fit.lower(x, y).compile())
     setting = f"alternation, n = {LARGE:,}, chunks of {CHUNK}"
     return [
         Row(setting, median_time(lambda: fit(x, y), repeats=1), "s"),
@@ -138,12 +137,11 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    print(machine())
-    print(
+    report(
         f"float32, n = {ROWS:,}, d = {DIM}, Gaussian kernel of length scale {LENGTH_SCALE}, "
-        f"alpha = {ALPHA}, {SHARE:.0%} gross labels, start at zero, tolerance 1e-6\n"
+        f"alpha = {ALPHA}, {SHARE:.0%} gross labels, start at zero, tolerance 1e-6",
+        rows,
     )
-    print_table(rows())
 
 
 if __name__ == "__main__":

@@ -175,6 +175,13 @@ def print_columns(lines: Sequence[Sequence[str]], right: Collection[int]) -> Non
         print("  ".join(cells).rstrip())
 
 
+def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
+    """Measures; then prints the machine, the settings and the table."""
+    found = rows()
+    print(machine(), settings, "", sep="\n")
+    print_table(found)
+
+
 def print_table(rows: Sequence[Row]) -> None:
     """Prints the rows in aligned columns, then which requirements are met and which are not."""
     lines = [(row.what, f"{row.measured:,.4g}", row.unit, required(row)) for row in rows]

@@ -8,16 +8,8 @@ import functools
 
 import jax
 import numpy as np
-from timing import (
-    Row,
-    by_round,
-    faster,
-    growth,
-    judged,
-    machine,
-    median_time,
-    print_table,
-)
+from loops import descent
+from timing import Row, by_round, faster, growth, judged, median_time, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
@@ -72,41 +64,33 @@ def plain_numpy(copies, orders, x, y):
     chances = np.asarray(ESTIMATOR.maps.orders.probabilities, np.float32)
     stored, query_points = copies[:, :DEGREE], copies[:, DEGREE:]
 
-    def at_estimate(weights, t, order, instances):
-        """Σ_i w_i ⟨Ψ̃_i, Ψ̃⟩ over i < t, for Ψ̃ of an order and of instances."""
-        same = np.flatnonzero(orders[:t, 0] == order)
+    def at_estimate(weights, order, instances):
+        """Σ_i w_i ⟨Ψ̃_i, Ψ̃⟩, for Ψ̃ of an order and of instances."""
+        same = np.flatnonzero(orders[: len(weights), 0] == order)
         products = weights[same] * (beta[order] / chances[order] ** 2)
         for j in range(order):
             products = products * (stored[same, j] @ instances[j])
         return products.sum()
 
-    def at_point(weights, t, point):
-        """Σ_i w_i ⟨Ψ̃_i, Ψ(point)⟩ over i < t."""
+    def at_point(weights, point):
+        """Σ_i w_i ⟨Ψ̃_i, Ψ(point)⟩."""
         total = 0.0
         for order in range(DEGREE + 1):
-            same = np.flatnonzero(orders[:t, 0] == order)
+            same = np.flatnonzero(orders[: len(weights), 0] == order)
             products = weights[same] * (beta[order] / chances[order])
             for j in range(order):
                 products = products * (stored[same, j] @ point)
             total += products.sum()
         return total
 
-    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
-    predictions = np.zeros(len(y), np.float32)
-    for t in range(len(y)):
+    def read(t, weights):
         order, probe_order = orders[t]
-        predictions[t] = at_point(weights, t, x[t])
-        value = at_estimate(weights, t, probe_order, query_points[t])
-        own = at_estimate(weights, t, order, stored[t])
-        lengths = np.sum(stored[t, :order] ** 2, axis=1)
-        norm = beta[order] / chances[order] ** 2 * np.prod(lengths)
-        alpha = -2 * LEARNING_RATE * (value - y[t])
-        squared_norm += 2 * alpha * own + alpha**2 * norm
-        weights[t] = alpha
-        if squared_norm > RADIUS**2:
-            weights[: t + 1] *= RADIUS / np.sqrt(squared_norm)
-            squared_norm = RADIUS**2
-    return predictions
+        value = at_estimate(weights, probe_order, query_points[t])
+        own = at_estimate(weights, order, stored[t])
+        norm = beta[order] / chances[order] ** 2 * np.prod(np.sum(stored[t, :order] ** 2, axis=1))
+        return at_point(weights, x[t]), value, own, norm
+
+    return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
 
 
 def unknown_noise():
@@ -165,14 +149,13 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    print(machine())
-    print(
+    report(
         f"float32; {SEEDS} seeds of random_truncation, squared loss, polynomial kernel of degree "
         f"{DEGREE}, d = {DIM}, noise of variance {VARIANCE}\n"
         f"{ESTIMATOR.copies} noisy copies at hand in a round, {ESTIMATOR.mean_copies:.2f} used on "
-        "average\n"
+        "average",
+        rows,
     )
-    print_table(rows())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import time
 
 import jax
 import jax.numpy as jnp
-from timing import at_most, machine, median_times, print_table
+from timing import at_most, median_times, report
 
 import noisy_jax as nj
 
@@ -88,9 +88,10 @@ def rows():
 
 def main():
     """Prints the configuration and the table."""
-    print(machine())
-    print(f"float32; gradient of a network of 2 x {WIDTH} units on batches of {BATCH} rows\n")
-    print_table(rows())
+    report(
+        f"float32; gradient of a network of 2 x {WIDTH} units on batches of {BATCH} rows",
+        rows,
+    )
 
 
 if __name__ == "__main__":

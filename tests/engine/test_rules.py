@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
 from noisy_jax.engine import rate_of
+from tests.errors import raises
 from tests.keys import key
 
 RADIUS, DIM, T = 0.8, 3, 60
@@ -126,13 +127,11 @@ def test_bad_states_and_guarantees():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
     with pytest.raises(ValueError, match="state must hold one adaptive rate"):
         nj.bounds.adaptive_rate(learner.init(2), radius=1.0)
-    with pytest.raises(ValueError, match=r"guarantee must bound the regret .* got 1\.5"):
-        nj.bounds.at_adaptive_rate(1.5)
+    raises(r"guarantee must bound the regret .* got 1\.5", nj.bounds.at_adaptive_rate, 1.5)
     theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
     with pytest.raises(ValueError, match="must be at the theorem's own rate"):
         nj.bounds.at_rate_factor(nj.bounds.at_adaptive_rate(theory), 2.0)
-    with pytest.raises(ValueError, match="radius must be given for the adaptive rate"):
-        nj.engine.squared_loss()
+    raises("radius must be given for the adaptive rate", nj.engine.squared_loss)
     with pytest.raises(ValueError, match=r"must be given with engine\.growing"):
         nj.learners.norma(
             nj.kernels.linear(), nj.losses.soft_margin(), regularization=0.1,

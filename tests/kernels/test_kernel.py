@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import noisy_jax as nj
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from tests.errors import raises
 from tests.kernels.cases import KERNELS
 from tests.keys import key
 
@@ -29,9 +30,7 @@ def test_gram_equals_the_definition_pair_by_pair(x64, rng, case):
     kernel, value = case
     x, z = points(rng, 5), points(rng, 4)
     expected = [[value(a, b) for b in z] for a in x]
-    np.testing.assert_allclose(
-        jax.jit(kernel)(jnp.asarray(x), jnp.asarray(z)), expected, rtol=1e-12
-    )
+    np.testing.assert_allclose(jax.jit(kernel)(x, z), expected, rtol=1e-12)
 
 
 def test_diagonal_is_that_of_the_gram(x64, rng, case):
@@ -75,31 +74,27 @@ def test_hyper_parameters_sweep_inside_vmap(rng):
         (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
         (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
         (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
-        (
-            lambda: kernels.linear()(jnp.ones((4, 2)), jnp.ones((1, 3))),
-            "points of dimension 3 do not fit those of dimension 2",
-        ),
-        (
-            lambda: kernels.gaussian(length_scale=0.5**0.5)(jnp.ones(3), jnp.ones((1, 3))),
-            r"x must be \[n, d\], got \[3\]; one point is x\[None\]",
-        ),
-        (
-            lambda: kernels.linear()(jnp.ones((1, 3)), jnp.ones(3)),
-            r"z must be \[m, d\], got \[3\]; one point is z\[None\]",
-        ),
     ],
 )
 def test_rejects_bad_input(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
+
+
+@pytest.mark.parametrize(
+    ("x", "z", "message"),
+    [
+        ((4, 2), (1, 3), "points of dimension 3 do not fit those of dimension 2"),
+        ((3,), (1, 3), r"x must be \[n, d\], got \[3\]; one point is x\[None\]"),
+        ((1, 3), (3,), r"z must be \[m, d\], got \[3\]; one point is z\[None\]"),
+    ],
+)
+def test_rejects_points_of_other_shapes(x, z, message):
+    for kernel in (kernels.linear(), kernels.gaussian(length_scale=0.8)):
+        raises(message, kernel, jnp.ones(x), jnp.ones(z))
 
 
 OFFSETS = [1e3, -1e4, 1e5, 1e6]
-
-
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
-
-
 GRAMS = {
     "gaussian": kernels.gaussian(length_scale=0.8),
     "rational": kernels.rational(length_scale=0.8, alpha=1.7),
@@ -136,10 +131,7 @@ def test_grams_do_not_depend_on_the_origin(rng, name):
     x[:2], x[2] = z[:2], 0
     expected = gram(jnp.asarray(x, jnp.float32), jnp.asarray(z, jnp.float32))
     for offset in OFFSETS:
-        far = (
-            jnp.asarray(x + shift(offset), jnp.float32),
-            jnp.asarray(z + shift(offset), jnp.float32),
-        )
+        far = (jnp.asarray(points + shift(offset), jnp.float32) for points in (x, z))
         np.testing.assert_allclose(gram(*far), expected, atol=1e-5 if name != "laplacian" else 2e-3)
 
 

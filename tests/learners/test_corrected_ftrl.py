@@ -23,6 +23,11 @@ def rounds(seed, copies=1):
     return x, y, Sample(jnp.asarray(noisy), jnp.asarray(y), jnp.full(T, 0.25))
 
 
+def part(of, trees):
+    """Some rounds of trees whose leaves are stacked along them."""
+    return jax.tree.map(lambda leaf: leaf[of], trees)
+
+
 def run(learner, samples, x, state=None):
     state = learner.init(DIM) if state is None else state
     return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
@@ -88,15 +93,14 @@ def check_pathwise(moments, samples, x, radius, keys=None):
     loss, penalty = 0.0, 0.0
     advance = jax.jit(learner.unroll)
     for start in range(0, T, EVERY):
-        part = slice(start, start + EVERY)
-        block, drawn = jax.tree.map(lambda leaf, part=part: leaf[part], (samples, keys))
+        block, clean, drawn = part(slice(start, start + EVERY), (samples, jnp.asarray(x), keys))
         own = moments.sums(block, jnp.ones(EVERY), *((drawn,) if moments.random else ()))
         own_gram, own_cross = np.asarray(own.gram), np.asarray(own.cross)
         w, lam = np.asarray(state.weights), float(state.regularization)
         loss += w @ own_gram @ w - 2 * own_cross @ w
         gram, cross = gram + own_gram, cross + own_cross
         g = 2 * (own_gram @ w - own_cross)
-        state = advance(state, block, jnp.asarray(x[part]), drawn)[0]
+        state = advance(state, block, clean, drawn)[0]
         lam = float(state.regularization) if start == 0 else lam  # w is 0 there under every λ
         holds = np.linalg.eigvalsh(gram)[0] + lam > 0
         penalty += g @ np.linalg.solve(gram + lam * np.eye(dim), g) / 4 if holds else np.nan
@@ -125,34 +129,36 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     hidden = jnp.arange(4)[None] >= needed[:, None]
     samples = samples._replace(x=jnp.where(hidden[:, :, None], jnp.nan, samples.x))
     end = 2 * EVERY + 5
-    some = jax.tree.map(lambda leaf: leaf[:end], (samples, jnp.asarray(x), keys))
+    some = part(slice(end), (samples, jnp.asarray(x), keys))
     with jax.debug_key_reuse(True):
         whole, _, (values, squares) = jax.jit(learner.unroll)(learner.init(DIM), *some)
         step, state = jax.jit(learner.step), learner.init(DIM)
         read = jax.jit(learner.read)
         for t in range(end):
-            sample, key = jax.tree.map(lambda leaf, t=t: leaf[t], (samples, keys))
+            sample, key = part(t, (samples, keys))
             found = read(state, sample, jax.random.clone(key))
             np.testing.assert_allclose(found, (values[t], squares[t]), atol=1e-9)
             state = step(state, sample, key)
     total = moments.sums(some[0], jnp.ones(end), some[2])
     for run in (whole, state):
-        finished = learner.finish(run)
-        for a, b in zip(
-            jax.tree.map(lambda leaf: leaf.sum(axis=0), finished.sums), total, strict=True
-        ):
-            np.testing.assert_allclose(a, b, atol=1e-9)
+        for a, b in zip(learner.finish(run).sums, total, strict=True):
+            np.testing.assert_allclose(a.sum(axis=0), b, atol=1e-9)
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
 
 
-def test_weights_are_the_regularized_solution(x64):
-    x, _, samples = rounds(2)
-    moments = nj.moments.known_covariance()
+@pytest.mark.parametrize("copies", [1, 2])
+def test_weights_are_the_regularized_solution(x64, copies):
+    """Of one copy with its covariance, and of two, which need none."""
+    x, _, samples = rounds(2, copies)
+    moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
+    samples = samples._replace(cov=samples.cov if copies == 1 else None)
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
     state, _ = run(learner, samples, x)
-    noisy, y = np.asarray(samples.x[:, 0]), np.asarray(samples.y)
-    gram = noisy.T @ noisy - T * 0.25 * np.eye(DIM) + float(state.regularization) * np.eye(DIM)
-    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, noisy.T @ y), rtol=1e-8)
+    a, b = np.asarray(samples.x[:, 0]), np.asarray(samples.x[:, -1])
+    gram = (a.T @ b + b.T @ a) / 2 - (T * 0.25 if copies == 1 else 0) * np.eye(DIM)
+    gram += float(state.regularization) * np.eye(DIM)
+    cross = (a + b).T @ np.asarray(samples.y) / 2
+    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
 
 
 @pytest.mark.slow
@@ -161,28 +167,16 @@ def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
     x, _, samples = rounds(3)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=every)
     whole, predictions = run(learner, samples, x)
-    first = jax.tree.map(lambda leaf: leaf[:cut], (samples, x))
-    rest = jax.tree.map(lambda leaf: leaf[cut:], (samples, x))
-    state, before = run(learner, *first)
-    state, after = run(learner, *rest, state=state)
+    state, before = run(learner, *part(slice(cut), (samples, x)))
+    state, after = run(learner, *part(slice(cut, None), (samples, x)), state=state)
     np.testing.assert_allclose(np.append(before, after), predictions, atol=1e-9)
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
     step, by_step = jax.jit(learner.step), learner.init(DIM)
     rounds_by_step = max(2 * EVERY, every)
     for t in range(rounds_by_step):
-        by_step = step(by_step, jax.tree.map(lambda leaf, t=t: leaf[t], samples), None)
-    some = run(learner, *jax.tree.map(lambda leaf: leaf[:rounds_by_step], (samples, x)))[0]
+        by_step = step(by_step, part(t, samples), None)
+    some = run(learner, *part(slice(rounds_by_step), (samples, x)))[0]
     np.testing.assert_allclose(by_step.weights, some.weights, atol=1e-9)
-
-
-def test_two_copies_need_no_covariance(x64):
-    x, _, samples = rounds(4, copies=2)
-    learner = nj.learners.corrected_ftrl(nj.moments.two_copies(), solve_every=EVERY)
-    state, _ = run(learner, samples._replace(cov=None), x)
-    a, b = np.asarray(samples.x[:, 0]), np.asarray(samples.x[:, 1])
-    gram = (a.T @ b + b.T @ a) / 2 + float(state.regularization) * np.eye(DIM)
-    cross = (a + b).T @ np.asarray(samples.y) / 2
-    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
 
 
 @pytest.mark.slow
@@ -194,8 +188,7 @@ def test_halves_merge_and_devices_share_the_work(x64):
     whole = run(learner, samples, x)[0]
     expected = nj.learners.leader(moments, whole.sums)
     halves = [
-        run(learner, *jax.tree.map(lambda leaf, h=h: leaf[h], (samples, x)))[0]
-        for h in (slice(0, T // 2), slice(T // 2, T))
+        run(learner, *part(half, (samples, x)))[0] for half in (slice(0, T // 2), slice(T // 2, T))
     ]
     merged = nj.learners.leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
     np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
@@ -234,8 +227,7 @@ def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
     x, _, samples = rounds(7)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
-    first = jax.tree.map(lambda leaf: leaf[:15], (samples, x))
-    state = run(learner, *first)[0]
+    state = run(learner, *part(slice(15), (samples, x)))[0]
     assert np.isnan(nj.bounds.corrected_ftrl(state, comparator_norm=1.0))
     finished = learner.finish(state)
     noisy, y = np.asarray(samples.x[:15, 0]), np.asarray(samples.y[:15])
@@ -250,8 +242,7 @@ def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     np.testing.assert_allclose(finished.penalty, state.penalty + added, rtol=1e-8)
     bound = nj.bounds.corrected_ftrl(finished, comparator_norm=2.0)
     np.testing.assert_allclose(bound, 4 * lam + finished.penalty, rtol=1e-12)
-    one_more = jax.tree.map(lambda leaf: leaf[15:16], (samples, x))
-    later = run(learner, *one_more, state=finished)[0]
+    later = run(learner, *part(slice(15, 16), (samples, x)), state=finished)[0]
     assert later.penalty > finished.penalty
     np.testing.assert_allclose(later.sums.count.sum(), 16)
 
@@ -335,9 +326,8 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
     """The noise is in one direction in even rounds, in another one in odd rounds."""
     x, y, _ = rounds(7)
     axes = np.eye(DIM)[np.arange(T) % 2]
-    axes = (
-        axes @ np.linalg.qr(np.random.default_rng(0).normal(size=(DIM, DIM)))[0] if full else axes
-    )
+    if full:
+        axes = axes @ np.linalg.qr(np.random.default_rng(0).normal(size=(DIM, DIM)))[0]
     noisy = x + 2 * axes * np.random.default_rng(1).normal(size=(T, 1))
     cov = 4 * (axes[:, :, None] * axes[:, None] if full else axes)
     samples = Sample(jnp.asarray(noisy[:, None]), jnp.asarray(y), jnp.asarray(cov))
@@ -346,7 +336,7 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
     for width in 1, 5, 13:
         state = None
         for start in range(0, T, width):
-            piece = jax.tree.map(lambda leaf: leaf[start : start + width], (samples, x))  # noqa: B023
+            piece = part(slice(start, start + width), (samples, x))
             state = run(learner, *piece, state=state)[0]
         np.testing.assert_allclose(state.regularization, whole.regularization, rtol=1e-9)
         np.testing.assert_allclose(state.penalty, whole.penalty, rtol=1e-9)
@@ -375,10 +365,9 @@ def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
     dim, moments = len(values), nj.moments.known_covariance()
     axes = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
     change = rng.normal(size=(64, dim, dim))
-    gram = ((axes * values) @ axes.T)[None] + 1e-7 * np.abs(values).max() * (
-        change + change.transpose(0, 2, 1)
-    )
-    gram = np.concatenate([((axes * values) @ axes.T)[None], gram]).astype(np.float32)
+    exact = ((axes * values) @ axes.T)[None]
+    rounded = exact + 1e-7 * np.abs(values).max() * (change + change.transpose(0, 2, 1))
+    gram = np.concatenate([exact, rounded]).astype(np.float32)
 
     @jax.jit
     @jax.vmap
@@ -446,18 +435,16 @@ def test_both_modes_are_finite_differences(x64, make, radius):
 def test_gradients_by_step_under_vmap_and_in_pieces(x64):
     """Through `step` in a scan, batched over radii: the gradient of `unroll`."""
     x, _, samples = rounds(8)
-    inputs = jax.tree.map(lambda leaf: leaf[:24], samples)
+    inputs = part(slice(24), samples)
     moments = nj.moments.known_covariance()
 
     def weights(radius, inputs, by_step):
         learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
         state = learner.init(DIM)
         if by_step:
-            state = jax.lax.scan(lambda s, one: (learner.step(s, one, None), None), state, inputs)[
-                0
-            ]
+            state, _ = jax.lax.scan(lambda s, one: (learner.step(s, one, None), ()), state, inputs)
         else:
-            state = learner.unroll(state, inputs, jnp.asarray(x[:24]), None)[0]
+            state, *_ = learner.unroll(state, inputs, jnp.asarray(x[:24]), None)
         return jnp.sum(state.weights**3)
 
     slopes = [

@@ -11,6 +11,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.learners import known_covariance, two_copies, uncorrected
+from tests.errors import raises
 from tests.keys import key
 from tests.learners.references import projected_gradient_descent
 from tests.rounds import observations
@@ -137,8 +138,7 @@ def test_any_optimizer_drives_the_same_estimates():
 @pytest.mark.parametrize("optimizer", [optax.polyak_sgd(), optax.lbfgs()], ids=["polyak", "lbfgs"])
 def test_an_optimizer_that_needs_the_loss_raises_a_clear_error(optimizer):
     learner = two_copies(radius=1.0, optimizer=optimizer)
-    with pytest.raises(ValueError, match=r"must work from gradients alone.* missing .* 'value"):
-        learner.init(3)
+    raises(r"must work from gradients alone.* missing .* 'value", learner.init, 3)
 
 
 @pytest.mark.parametrize("radius", [1e-20, 1e-30, 1e18, 1e30])
@@ -207,8 +207,7 @@ def test_a_negative_variance_is_rejected_or_ends_in_nan():
             sample = nj.Sample(jnp.ones((1, 2)), jnp.ones(()), cov=cov)
             return learner.step(learner.init(2), sample, jax.random.key(0)).weights
 
-        with pytest.raises(ValueError, match=r"sample\.cov must be finite and >= 0"):
-            step(cov)
+        raises(r"sample\.cov must be finite and >= 0", step, cov)
         assert np.isnan(jax.jit(step)(cov)).any()
         assert np.isfinite(jax.jit(step)(np.abs(cov))).all()
 
@@ -247,5 +246,4 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
 
 @pytest.mark.parametrize("dim", [0, -1, 2.5])
 def test_dimensions_that_are_none_are_rejected(dim):
-    with pytest.raises(ValueError, match=f"dim must be a whole number of at least 1, got {dim}"):
-        TWO.init(dim)
+    raises(f"dim must be a whole number of at least 1, got {dim}", TWO.init, dim)

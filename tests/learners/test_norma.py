@@ -77,12 +77,8 @@ def test_perceptron_makes_the_mistakes_of_river(x64):
 def test_untuned_norma_beats_the_perceptron_on_a_drifting_target():
     """Over 2,000 rounds it makes under 0.85 of the mistakes, by 5 standard errors of 20 seeds."""
     kernel = nj.kernels.gaussian(length_scale=0.5)
-    learners = (
-        perceptron(kernel, buffer=2000),
-        norma(
-            kernel, losses.soft_margin(), learning_rate=1.0, regularization=0.03, buffer=200,
-        ),
-    )  # fmt: skip
+    options = {"learning_rate": 1.0, "regularization": 0.03, "buffer": 200}
+    learners = perceptron(kernel, buffer=2000), norma(kernel, losses.soft_margin(), **options)
 
     @jax.jit
     @jax.vmap

@@ -10,6 +10,7 @@ from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.engine import Space, everything, weight_vector
 from noisy_jax.learners import norma, perceptron
+from tests.errors import raises
 from tests.learners.norma_runs import DIM, KERNEL, LENGTH_SCALE, T, inputs, labelled, unrolled
 
 
@@ -21,8 +22,7 @@ def test_labels_are_checked(rng):
     )
     state, key = learner.init(DIM), jax.random.key(0)
     sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
-    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 0; 2y − 1 turns"):
-        learner.step(state, sample, key)
+    raises(r"y must be labels −1 and \+1, got 0; 2y − 1 turns", learner.step, state, sample, key)
     with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 3$"):
         learner.step(state, sample._replace(y=jnp.asarray(3.0)), key)
     y[20] = 0.0
@@ -63,16 +63,14 @@ def test_rejects_bad_arguments(options, message):
         "regularization": 0.1, "buffer": 10,
     }  # fmt: skip
     norma(**valid)
-    with pytest.raises(ValueError, match=message):
-        norma(**{**valid, **options})
+    raises(message, norma, **{**valid, **options})
 
 
 def test_features_reject_a_buffer():
     features = nj.worlds.fourier_gaussian(
         jax.random.key(0), 8, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
-    with pytest.raises(ValueError, match="buffer must be None with random features"):
-        perceptron(features, buffer=10)
+    raises("buffer must be None with random features", perceptron, features, buffer=10)
 
 
 @pytest.mark.parametrize("regularization", [1.0, 0.293])  # 0.293 · (1/0.293) > 1 in float32
@@ -157,5 +155,4 @@ def test_the_warning_names_a_share_only_where_there_is_one(rate, advice):
     ],
 )
 def test_a_buffer_must_hold_the_functions_of_the_kernel(kernel, buffer, message):
-    with pytest.raises(ValueError, match=message.replace("its own", "kernel's own")):
-        perceptron(kernel, buffer=buffer)
+    raises(message.replace("its own", "kernel's own"), perceptron, kernel, buffer=buffer)

@@ -14,6 +14,7 @@ from noisy_jax.unbiased.truncation import GradientEstimator, gradient
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests import keys
+from tests.errors import raises
 from tests.learners.references import random_truncation as reference
 
 LOSSES = {
@@ -228,41 +229,18 @@ def test_copies_really_used_are_counted(regression):
     assert used.max() <= estimator.copies
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_smoothed_hinge_learns_labels():
-    kernel, horizon = KERNELS["polynomial"], 2048
-    teacher = nj.streams.teacher(keys.key(8), horizon, 2, kernel=kernel, radius=1.0)
-    stream = teacher._replace(y=jnp.sign(teacher.y - jnp.median(teacher.y)))
-    loss = nj.losses.smoothed_hinge(sharpness=0.5)
-    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=1.1, max_bias=0.1)
-    learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.03)
-    run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
-    predictions = run(
-        stream, nj.noise.Gaussian(0.05), jax.random.split(keys.key(9), 16)
-    ).predictions
-    losses = loss(predictions, stream.y[None])
-    late = np.asarray(losses[:, -512:].mean(axis=1))
-    assert below(late - float(loss(0.0, 1.0)))
-    mistakes = np.asarray(predictions * stream.y[None] <= 0)[:, -512:].mean(axis=1)
-    assert below(mistakes - 0.5)
-
-
 def test_bad_input_is_rejected():
     estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
     make = nj.learners.random_truncation
     with pytest.raises(ValueError, match="estimator must be a GradientEstimator"):
         make(KERNELS["polynomial"], horizon=5, learning_rate=0.1)
-    with pytest.raises(ValueError, match="learning_rate must be positive"):
-        make(estimator, horizon=5, learning_rate=-0.1)
-    with pytest.raises(ValueError, match="horizon must be a whole number"):
-        make(estimator, horizon=0, learning_rate=0.1)
+    raises("learning_rate must be positive", make, estimator, horizon=5, learning_rate=-0.1)
+    raises("horizon must be a whole number", make, estimator, horizon=0, learning_rate=0.1)
     learner = make(estimator, horizon=5, learning_rate=0.1)
     with pytest.raises(ValueError, match="reads 4 independent noisy copies"):
         learner.step(learner.init(2), nj.Sample(jnp.ones((3, 2)), jnp.ones(())), jax.random.key(0))
     stream = nj.streams.linear(jax.random.key(0), 6, 2)
-    with pytest.raises(ValueError, match="room for 5"):
-        nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+    raises("room for 5", nj.rollout, learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
 
 
 @pytest.mark.slow
@@ -275,8 +253,7 @@ def test_labels_other_than_signs_are_rejected_or_end_in_nan():
         stream = nj.Stream(clean.x, y)
         return nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1)).diverged_at
 
-    with pytest.raises(ValueError, match=r"y must be labels −1 and .* 2y − 1"):
-        diverged_at(jnp.array([1.0, 0.0, 1.0, 1.0]))
+    raises(r"y must be labels −1 and .* 2y − 1", diverged_at, jnp.array([1.0, 0.0, 1.0, 1.0]))
     ends = jax.jit(jax.vmap(diverged_at))(jnp.array([[1.0, 0.0, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]]))
     np.testing.assert_array_equal(ends, [2, -1])
 
@@ -316,8 +293,7 @@ def test_noisy_targets_raise_where_they_would_bias():
         lambda learner: nj.wrappers.paired(learner),
     )
     for wrap in wraps:
-        with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
-            run(biased, wrap)
+        raises("y_noise must be None: this learner is biased", run, biased, wrap)
     assert run(biased, y_noise=None).diverged_at == -1
     assert run(nj.losses.squared()).diverged_at == -1  # linear in y, and unbiased
 

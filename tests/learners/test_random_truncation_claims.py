@@ -2,14 +2,12 @@
 
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from tests.keys import key
 
 KERNELS = {
     "exponential": nj.kernels.exponential(),
@@ -38,20 +36,6 @@ def test_an_estimate_depends_on_as_many_copies_as_it_counts(rng, kernel):
             other = maps.estimate(orders, jnp.asarray(moved))
             used += not np.array_equal(plain.factors, other.factors)
         assert used == plain.copies == tensor + 2 * envelope
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.claim("NK-Thm4", "NK-Sub1", "NK-Alg1", "NK-Sub5")
-def test_all_orders_of_a_round_are_independent():
-    """Orders of the derivative, of each tensor and of each envelope: no two are correlated."""
-    estimator = estimator_of(KERNELS["gaussian"], nj.losses.exponential())
-    keys = jax.random.split(key(0), 10_000)
-    orders = jax.vmap(estimator.draw_orders)(keys)
-    drawn = np.column_stack([orders.derivative, orders.maps.tensor, orders.maps.envelope])
-    assert drawn.shape == (10_000, 1 + 2 * 3)
-    off_diagonal = np.corrcoef(drawn.T)[np.triu_indices(7, 1)]
-    assert np.abs(off_diagonal).max() < 5 / np.sqrt(len(keys))
 
 
 @pytest.mark.claim("NK-Lemma2")

@@ -207,17 +207,17 @@ def test_gradients_of_multilevel_are_unbiased(x64, rng):
     assert np.max(np.abs(plain.mean(axis=0) - clean) / error) > 20
 
 
+def check_same_runs(*learners, variance):
+    stream, noise = nj.streams.linear(jax.random.key(3), 40, 2), nj.noise.Gaussian(variance)
+    runs = [nj.rollout(each, stream, noise, jax.random.key(1)).predictions for each in learners]
+    np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_without_noise_it_is_the_textbook_learner(name):
-    stream = nj.streams.linear(jax.random.key(3), 40, 2)
-    options = {"radius": 0.8, "horizon": 40, "block": 16}
-    plain = nj.learners.uncorrected_kernel(KERNEL, **options)
-    runs = [
-        nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1)).predictions
-        for learner in (plain, learner_of(name, nj.losses.squared()))
-    ]
-    np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
+    plain = nj.learners.uncorrected_kernel(KERNEL, radius=0.8, horizon=40, block=16)
+    check_same_runs(plain, learner_of(name, nj.losses.squared()), variance=0.0)
 
 
 @pytest.mark.slow
@@ -226,16 +226,11 @@ def test_replicates_of_the_squared_loss_are_two_copies_in_both_orders():
         (a, b), y = sample.x, sample.y
         return (jnp.vdot(weights, a) - y) * b + (jnp.vdot(weights, b) - y) * a
 
-    stream = nj.streams.linear(jax.random.key(3), 40, 3)
     by_hand = nj.learners.gradient_descent(gradient_estimate, copies=2, radius=0.5)
     ours = nj.learners.unknown_noise(
         nj.kernels.linear(), nj.losses.squared(), radius=0.5, horizon=40, copies=2
     )
-    runs = [
-        nj.rollout(learner, stream, nj.noise.Gaussian(0.3), jax.random.key(1)).predictions
-        for learner in (by_hand, ours)
-    ]
-    np.testing.assert_allclose(*runs, rtol=1e-4, atol=1e-5)
+    check_same_runs(by_hand, ours, variance=0.3)
 
 
 @pytest.mark.slow

@@ -24,6 +24,13 @@ def waves():
     return nj.kernels.fourier_features(KERNEL, jax.random.key(0), num_features=6)
 
 
+def cosines_and_sines(frequencies=np.array([[0.9, -0.4], [0.2, 0.8]])):  # noqa: B008
+    def features(x):
+        return jnp.concatenate([jnp.cos(x @ frequencies.T), jnp.sin(x @ frequencies.T)], axis=-1)
+
+    return features
+
+
 def powers(x):
     return jnp.concatenate([jnp.ones_like(x), x, 0.5 * x**2], axis=-1)
 
@@ -97,9 +104,9 @@ def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
-@pytest.mark.parametrize("factor", [1.0, 0.5])
-def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor):
-    features = waves()
+@pytest.mark.parametrize(("factor", "make"), [(1.0, waves), (0.5, waves), (2.0, cosines_and_sines)])
+def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor, make):
+    features = make()
     moments = nj.moments.pair(features)
     errors, weights = gauss_hermite(9, np.kron(np.eye(2), factor * COV))
     copies = X + errors.reshape(-1, 2, 2)
@@ -151,9 +158,7 @@ def reference(name, copies, frequencies, y, kept, levels):
 @pytest.mark.parametrize("name", ["replicates", "multilevel", "pair"])
 def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
     frequencies = rng.normal(size=(3, 2))
-    features = lambda x: jnp.concatenate(  # noqa: E731
-        [jnp.cos(x @ frequencies.T), jnp.sin(x @ frequencies.T)], axis=-1
-    )
+    features = cosines_and_sines(frequencies)
     moments = {
         "replicates": lambda: nj.moments.replicates(features, copies=4, order=2),
         "multilevel": lambda: nj.moments.multilevel(features, levels=2),

@@ -1,12 +1,16 @@
 """Distributions that the tests of noise share."""
 
+from typing import NamedTuple
+
+import jax
 import numpy as np
 
+import noisy_jax as nj
+from noisy_jax.learners.known_covariance import gradient_estimate
+from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace, Rademacher, StudentT, Uniform
 
 FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
-
-
 DISTRIBUTIONS = {
     "gaussian": Gaussian(0.3),
     "gaussian_diagonal": Gaussian(np.array([0.1, 0.4, 0.9])),
@@ -25,3 +29,49 @@ def assert_mean_is(values, truth, largest_error):
     error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
     assert np.all(error < largest_error)
     np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error + 1e-7)
+
+
+W, Y = np.array([0.5, 0.3, -1.0]), 0.6
+
+
+class Case(NamedTuple):
+    """A distribution, an instance, and all its noisy copies `[m, 3]` with their probabilities."""
+
+    noise: nj.noise.Noise
+    x: np.ndarray
+    copies: np.ndarray
+    weights: np.ndarray
+
+
+def full(cov):
+    cov = np.asarray(cov)
+    return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
+
+
+def check_unbiased(case, *, atol, gradients=True):
+    """E Σ̂ = Var(x̃ | x), and with it what is estimated from one copy has the clean mean."""
+    noise, x, copies, p = case
+    np.testing.assert_allclose(p @ copies, x, atol=min(atol, 1e-10))
+    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
+    estimates = full(jax.jit(jax.vmap(noise.estimated_cov))(copies))
+    np.testing.assert_allclose(np.tensordot(p, estimates, 1), variance, atol=atol)
+    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=atol)
+
+    moments = nj.moments.known_covariance()
+
+    @jax.jit
+    def means(samples, p):
+        each = moments.read, gradient_estimate, uncorrected_gradient
+        found = [jax.vmap(estimate, (None, 0))(W, samples) for estimate in each]
+        gram, _ = moments.corrected(moments.sums(samples, p))
+        return gram, *jax.tree.map(lambda leaf: p @ leaf, found)
+
+    gram, read, unbiased, blind = means(
+        nj.Sample(copies[:, None], np.full(len(p), Y), estimates), p
+    )
+    np.testing.assert_allclose(gram, np.outer(x, x), atol=atol)
+    np.testing.assert_allclose(read, [W @ x, (W @ x) ** 2], atol=atol)
+    if gradients:
+        clean = 2 * (W @ x - Y) * x
+        np.testing.assert_allclose(unbiased, clean, atol=atol)
+        assert np.abs(blind - clean).max() > 0.05

@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.base import estimated_errors
 from noisy_jax.noise import Correlated, Gaussian, Laplace, PerRound, Rademacher, observe
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import key
 
 W, X, Y = np.array([0.5, -0.9]), np.array([1.0, 0.4]), 0.7
@@ -84,12 +85,10 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
     short = nj.Stream(stream.x[:8], stream.y[:8])
     with pytest.raises(ValueError, match="independent of the noise in x"):
         nj.rollout(kernel, short, Gaussian(0.1), key(), y_noise=y_noise)
-    with pytest.raises(ValueError, match="no bound is known"):
-        nj.bounds.moments(stream, noise, y_noise=y_noise)
+    raises("no bound is known", nj.bounds.moments, stream, noise, y_noise=y_noise)
     with pytest.raises(ValueError, match="fit data of dimension 3"):
         observe(key(), jnp.ones(3), jnp.ones(()), noise, copies=1, y_noise=y_noise)
-    with pytest.raises(ValueError, match=r"must be \[d\]"):
-        Correlated(0.5)
+    raises(r"must be \[d\]", Correlated, 0.5)
     changing = PerRound(jax.vmap(Correlated)(jnp.ones((8, 2))))
     learner = nj.learners.known_covariance(radius=1.0)
     assert nj.rollout(learner, short, noise, key(), y_noise=changing).diverged_at == -1
@@ -141,10 +140,8 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
     with pytest.raises(ValueError, match="independent of those in x"):
         nj.fit(table, nj.fourier(length_scale=1.0))
     counts = from_arrays(x, np.ones(n), noise=cov, cross_cov=cov)
-    with pytest.raises(ValueError, match="independent of those in x"):
-        nj.fit(counts, model="poisson")
-    with pytest.raises(ValueError, match=r"cross_cov must be \[2\]"):
-        from_arrays(x, y, noise=cov, cross_cov=[0.1])
+    raises("independent of those in x", nj.fit, counts, model="poisson")
+    raises(r"cross_cov must be \[2\]", from_arrays, x, y, noise=cov, cross_cov=[0.1])
 
 
 def test_impossible_covariances_raise(rng):
@@ -160,14 +157,12 @@ def test_impossible_covariances_raise(rng):
             lambda chunks=chunks: nj.fit(chunks),
             lambda table=table: nj.learn(learner, table, key()),
         ):
-            with pytest.raises(ValueError, match=r"cross_cov of 'x2' is .* what is possible"):
-                use()
+            raises(r"cross_cov of 'x2' is .* what is possible", use)
     assert np.all(np.isfinite(nj.fit(from_arrays(x, y, noise=0.1, cross_cov=[0, 0.1])).std_error))
 
 
 def test_it_is_not_noise_of_x():
     noise = Correlated(SLOPES)
-    with pytest.raises(ValueError, match="give it as y_noise"):
-        from_arrays(np.ones((3, 2)), np.ones(3), noise=noise)
+    raises("give it as y_noise", from_arrays, np.ones((3, 2)), np.ones(3), noise=noise)
     with pytest.raises(ValueError, match="give it as y_noise"):
         observe(key(), X, Y, noise, copies=1)

@@ -49,13 +49,17 @@ def test_uniform_characteristic_has_zeros():
 @pytest.mark.parametrize("size", [1, 3, 9, 10, 15, 16, 17])
 def test_numbers_that_fill_vectors_do_not_change_the_draws(size):
     """Of shapes that the compiler treats badly, more is drawn, and the first ones are used."""
-    x, key = jnp.zeros((1, size)), jax.random.key(3)
-    draws = Laplace(1.0).centred(key, x)[0]
-    np.testing.assert_allclose(draws, jax.random.laplace(key, (size,)), rtol=1e-6)
     half = -(-size // 2)
-    bits = np.asarray(jax.random.bits(key, (2 * half,)), np.float64)
-    r = np.sqrt(-2 * np.log((bits[:half] + 1) / 2**32))
-    found = np.asarray(Gaussian(1.0).centred(key, x)[0], np.float64)
-    np.testing.assert_allclose(
-        np.hypot(found[: size // 2], found[half:]), r[: size // 2], rtol=1e-5
-    )
+
+    @jax.jit
+    def drawn(key):
+        ours = [
+            noise.centred(key, jnp.zeros((1, size)))[0] for noise in (Laplace(1.0), Gaussian(1.0))
+        ]
+        return *ours, jax.random.laplace(key, (size,)), jax.random.bits(key, (2 * half,))
+
+    laplace, gaussian, expected, bits = map(np.asarray, drawn(jax.random.key(3)))
+    np.testing.assert_allclose(laplace, expected, rtol=1e-6)
+    r = np.sqrt(-2 * np.log((bits[:half].astype(float) + 1) / 2**32))[: size // 2]
+    found = gaussian.astype(float)
+    np.testing.assert_allclose(np.hypot(found[: size // 2], found[half:]), r, rtol=1e-5)

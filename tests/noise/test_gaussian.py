@@ -53,22 +53,6 @@ def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
 
 
 @pytest.mark.slow
-@pytest.mark.claim("EXT-Cloning")
-@pytest.mark.statistical
-@pytest.mark.parametrize("copies", [2, 3])
-def test_cloned_copies_are_independent_with_the_noise_of_cloned(copies):
-    # ξ_i = √copies (ζ_i − ζ̄) has Cov(ξ_i, ξ_j) = (copies δ_ij − 1)Σ.
-    distribution, (noise_key, clone_key) = Gaussian(FULL), jax.random.split(key())
-    zeta = distribution.sample(clone_key, jnp.zeros((100_000, copies, 3)))
-    xi = np.sqrt(copies) * (zeta - zeta.mean(axis=1, keepdims=True))
-    noisy = distribution.sample(noise_key, jnp.zeros((100_000, 3)))[:, None] + xi
-    clones = np.asarray(noisy, np.float64).reshape(-1, 3 * copies)
-    covariance = np.kron(np.eye(copies), distribution.cloned(copies).covariance(3))
-    products = np.einsum("ni,nj->nij", clones, clones).reshape(len(clones), -1)
-    assert_mean_is(products, covariance.ravel(), 0.02)
-
-
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_contamination_is_independent_of_the_size_of_the_noise():
     """With one key for both, whether a vector is hit would depend on its noise."""

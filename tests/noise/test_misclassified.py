@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.learners.known_covariance import gradient_estimate
-from noisy_jax.learners.uncorrected import gradient_estimate as uncorrected_gradient
 from noisy_jax.noise import Misclassified
+from tests.errors import raises
 from tests.keys import key
+from tests.noise.cases import Case, check_unbiased, full
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
 FOUR = np.array(
@@ -38,38 +38,12 @@ def copies_of(matrix, x):
 @pytest.fixture(params=CASES, ids=str, name="case")
 def case_(request):
     matrix, x = CASES[request.param]
-    return Misclassified(matrix), x, *copies_of(matrix, x)
+    return Case(Misclassified(matrix), x, *copies_of(matrix, x))
 
 
-def full(cov):
-    cov = np.asarray(cov)
-    return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(3)
-
-
-@pytest.mark.slow
 @pytest.mark.claim("EXT-Misclassified")
 def test_copies_covariances_and_gradients_are_unbiased(x64, case):
-    noise, x, copies, p = case
-    np.testing.assert_allclose(p @ copies, x, atol=1e-12)
-    variance = np.einsum("m,mi,mj->ij", p, copies - x, copies - x)
-    estimates = full(jax.vmap(noise.estimated_cov)(copies))
-    np.testing.assert_allclose(np.tensordot(p, estimates, 1), variance, atol=1e-12)
-    np.testing.assert_allclose(noise.covariance_at(x), variance, atol=1e-12)
-
-    w, y = np.array([0.5, 0.3, -1.0]), 0.6
-    samples = nj.Sample(copies[:, None], np.full(len(p), y), estimates)
-    moments = nj.moments.known_covariance()
-    value, square = jax.vmap(moments.read, (None, 0))(w, samples)
-    np.testing.assert_allclose([p @ value, p @ square], [w @ x, (w @ x) ** 2], atol=1e-12)
-    sums = moments.sums(samples, jnp.asarray(p))
-    np.testing.assert_allclose(moments.corrected(sums)[0], np.outer(x, x), atol=1e-12)
-    if len(noise.matrix) > 2:  # negative variances
-        return
-    clean = 2 * (w @ x - y) * x
-    gradients = jax.vmap(gradient_estimate, (None, 0))(w, samples)
-    np.testing.assert_allclose(p @ gradients, clean, atol=1e-12)
-    blind = p @ jax.vmap(uncorrected_gradient, (None, 0))(w, samples)
-    assert np.abs(blind - clean).max() > 0.05
+    check_unbiased(case, atol=1e-12, gradients=len(case.noise.matrix) == 2)  # or variances < 0
 
 
 def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
@@ -87,7 +61,7 @@ def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
 @pytest.mark.statistical
 def test_drawn_copies_have_the_enumerated_frequencies(case):
     noise, x, copies, p = case
-    drawn = np.asarray(noise.sample(key(), jnp.broadcast_to(x, (40_000, 3))))
+    drawn = np.asarray(jax.jit(noise.sample)(key(), np.tile(x, (40_000, 1)).astype(np.float32)))
     same = np.isclose(drawn[:, None], copies, atol=1e-5).all(-1)
     assert same.any(axis=1).all()
     error = np.sqrt(p * (1 - p) / len(drawn))
@@ -105,6 +79,7 @@ def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
     assert np.isnan(Misclassified(FOUR).centred(key(), jnp.array([1.0, 1.0, 0.0]))).all()
 
 
+@pytest.mark.slow
 def test_a_learner_learns_under_vmap_over_the_matrix():
     x = jax.random.bernoulli(key(), 0.4, (2_000, 2)).astype(float)
     stream = nj.Stream(x, x @ jnp.array([0.6, -0.5]))
@@ -139,8 +114,7 @@ def test_a_learner_learns_under_vmap_over_the_matrix():
     ],
 )
 def test_bad_input_raises(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+    raises(message, make)
 
 
 def test_categories_are_no_leaves():
@@ -178,5 +152,4 @@ def test_the_matrix_of_expected_shares_of_replicates_is_the_matrix(copies):
     ],
 )
 def test_records_without_a_matrix_are_told(records, message):
-    with pytest.raises(ValueError, match=message):
-        nj.noise.estimate_misclassification(records)
+    raises(message, nj.noise.estimate_misclassification, records)

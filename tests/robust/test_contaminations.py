@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from noisy_jax.robust import contaminations
+from tests.errors import raises
 from tests.keys import key
 from tests.robust.checks import (
     DIM,
@@ -118,16 +119,13 @@ def test_bad_constants_raise():
         contaminations.shift(*clean, target=np.zeros(3))
     with pytest.raises(ValueError, match=r"predictions must be \[4\], as y, got \[\]"):
         contaminations.adaptive(*clean, predictions=0.0)
-    with pytest.raises(ValueError, match="spread must be finite and >= 0, got -1"):
-        contaminations.covariate(*clean, spread=-1.0)
-    with pytest.raises(ValueError, match="label must be finite, got nan"):
-        contaminations.one_sided(*clean, label=np.nan)
+    raises("spread must be finite and >= 0, got -1", contaminations.covariate, *clean, spread=-1.0)
+    raises("label must be finite, got nan", contaminations.one_sided, *clean, label=np.nan)
     with pytest.raises(ValueError, match=r"size must be one number, got shape \[2\]"):
         contaminations.shift(*clean, size=np.ones(2))
     with pytest.raises(ValueError, match=r"center must be one number or \[1\], .* got \[2\]"):
         contaminations.covariate(*clean, center=np.ones(2))
-    with pytest.raises(ValueError, match="center must be finite"):
-        contaminations.covariate(*clean, center=np.nan)
+    raises("center must be finite", contaminations.covariate, *clean, center=np.nan)
     with pytest.raises(ValueError, match=r"contamination must be one number in \[0, 0.5\)"):
         contaminations.random_rows(jax.random.key(0), np.zeros(4), 0.5)
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-import noisy_jax as nj
 from noisy_jax.simulated.montecarlo import divided, monte_carlo
+from tests.errors import raises
 from tests.keys import key
 
 KEY = key(7)
@@ -24,14 +24,6 @@ def direct(num_seeds, run=run):
     mean = jax.tree.map(lambda v: v.mean(axis=0), values)
     error = jax.tree.map(lambda v: v.std(axis=0, ddof=1) / np.sqrt(num_seeds), values)
     return mean, error
-
-
-@pytest.mark.parametrize("batch_size", [None, 1, 7, 20, 64])
-def test_moments_equal_the_direct_ones_for_any_batch(batch_size):
-    estimate = monte_carlo(run, 20, KEY, batch_size=batch_size)
-    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(20), atol=1e-6)
-    assert estimate.num_seeds == 20
-    assert type(estimate.num_seeds) is int
 
 
 def test_is_stable_where_the_spread_is_far_below_the_mean():
@@ -66,13 +58,22 @@ def quantiles_by_counting(num_seeds):
     return jax.tree.map(counted, jax.vmap(run)(keys))
 
 
-@pytest.mark.parametrize(("batch_size", "devices"), [(7, None), (64, None), (8, 8)])
-def test_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, devices):
+@pytest.mark.parametrize(
+    ("batch_size", "devices"), [(None, None), (1, None), (7, None), (20, None), (64, None), (8, 8)]
+)
+def test_moments_and_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, devices):
     mesh = devices and Mesh(np.array(jax.devices()), "seeds")
-    estimate = monte_carlo(run, 100, KEY, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
-    chex.assert_trees_all_close(estimate.quantiles, quantiles_by_counting(100), atol=1e-6)
-    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(100), atol=1e-6)
-    assert monte_carlo(run, 100, KEY).quantiles is None
+    estimate = monte_carlo(run, 20, KEY, batch_size=batch_size, mesh=mesh, quantiles=LEVELS)
+    chex.assert_trees_all_close(estimate.quantiles, quantiles_by_counting(20), atol=1e-6)
+    chex.assert_trees_all_close((estimate.mean, estimate.std_error), direct(20), atol=1e-6)
+    assert estimate.num_seeds == 20
+    assert type(estimate.num_seeds) is int
+
+
+def test_quantiles_are_none_unless_asked_for():
+    plain = monte_carlo(run, 20, KEY, batch_size=7)
+    assert plain.quantiles is None
+    chex.assert_trees_all_close((plain.mean, plain.std_error), direct(20), atol=1e-6)
 
 
 @pytest.mark.statistical
@@ -134,18 +135,6 @@ def test_same_numbers_on_one_device_and_on_eight(num_seeds):
     chex.assert_trees_all_close(alone, plane, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_a_rollout_runs_on_a_mesh():
-    stream = nj.streams.linear(jax.random.key(0), 40, 3)
-    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
-    noise = nj.noise.Gaussian(jnp.eye(3) * 0.1)
-    roll = lambda key: nj.rollout(learner, stream, noise, key).predictions  # noqa: E731
-    mesh = Mesh(np.array(jax.devices()), "seeds")
-    chex.assert_trees_all_close(
-        monte_carlo(roll, 16, KEY), monte_carlo(roll, 16, KEY, mesh=mesh), atol=1e-6
-    )
-
-
 def test_a_run_is_traced_once_on_any_devices():
     for mesh in None, "all":
         traced = []
@@ -198,8 +187,7 @@ def test_progress_is_reported_between_batches():
     ],
 )
 def test_bad_input_is_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        monte_carlo(**{"run": run, "key": KEY, "num_seeds": 4} | options)
+    raises(message, monte_carlo, **{"run": run, "key": KEY, "num_seeds": 4} | options)
 
 
 def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
@@ -210,5 +198,4 @@ def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
 def test_a_mesh_of_several_processes_is_an_error(monkeypatch):
     mesh = Mesh(np.array(jax.devices()), "seeds")
     monkeypatch.setitem(vars(mesh), "is_multi_process", True)
-    with pytest.raises(ValueError, match="give each process its own range of seeds"):
-        monte_carlo(run, 8, KEY, mesh=mesh)
+    raises("give each process its own range of seeds", monte_carlo, run, 8, KEY, mesh=mesh)

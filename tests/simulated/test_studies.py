@@ -14,6 +14,7 @@ import pytest
 import scipy.stats
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.keys import key
 
 NOISE = nj.noise.Gaussian(0.2)
@@ -28,9 +29,16 @@ BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
 OPTIONS = {"num_seeds": 6, "horizons": [128, 300, 512], "comparator": COMPARATOR}
 
 
+SMALL = {"num_seeds": 4, "horizons": [64, 128]}
+
+
+def studied(learners=LEARNERS, **options):
+    return nj.study(learners, STREAM, NOISE, jax.random.key(1), **OPTIONS | options)
+
+
 @pytest.fixture(scope="module")
 def result():
-    return nj.study(LEARNERS, STREAM, NOISE, jax.random.key(1), parameters={"note": 1}, **OPTIONS)
+    return studied(parameters={"note": 1})
 
 
 @pytest.mark.slow
@@ -69,9 +77,7 @@ def test_rows_equal_regret_by_hand(result):
 
 
 def test_quantiles_are_columns_where_asked_for(result, tmp_path):
-    tails = nj.study(
-        LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, quantiles=(0.01, 0.5, 0.99)
-    )
+    tails = studied(quantiles=(0.01, 0.5, 0.99))
     for row, plain in zip(tails.rows, result.rows, strict=True):
         low, median, high = row.quantiles
         assert low < median < high
@@ -115,28 +121,26 @@ def test_save_writes_table_and_configuration(result, tmp_path):
     assert {path.name for path in folder.iterdir()} == {"results.csv", "config.json"}
 
 
-def test_same_call_compiles_nothing_anew():
+def test_same_call_compiles_nothing_anew(tmp_path):
     traces = []
 
     def make(horizon):
         traces.append(horizon)
         return LEARNERS["blind"](horizon)
 
-    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
-    first = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    first = studied({"blind": make}, **SMALL)
     count = len(traces)
-    again = nj.study({"blind": make}, STREAM, NOISE, jax.random.key(1), **options)
+    again = studied(
+        {"blind": make}, num_seeds=np.int64(4), batch_size=np.int64(4), horizons=np.array([64, 128])
+    )
     assert len(traces) == count == 2  # once for each horizon, never inside a trace
     assert first.rows == again.rows
+    again.save(tmp_path)  # numbers of NumPy are as good as those of Python
 
 
 def test_a_learner_may_stand_for_all_horizons():
     learner = nj.learners.two_copies(radius=1.0)
-    options = {"num_seeds": 4, "horizons": [64, 128], "comparator": COMPARATOR}
-    made, given = (
-        nj.study({"two": two}, STREAM, NOISE, jax.random.key(1), **options)
-        for two in (lambda horizon: (learner, None), learner)
-    )
+    made, given = (studied({"two": two}, **SMALL) for two in (lambda T: (learner, None), learner))
     assert [row.regret for row in given.rows] == [row.regret for row in made.rows]
     assert np.isnan(given.rows[0].bound)
     assert "a learner of 2 copies" in given.config["learners"]["two"]
@@ -148,14 +152,12 @@ def test_resumes_from_a_checkpoint(result, tmp_path):
         if done > 6 * 128:
             raise KeyboardInterrupt
 
-    arguments = (LEARNERS, STREAM, NOISE, jax.random.key(1))
     with pytest.raises(KeyboardInterrupt):
-        nj.study(*arguments, **OPTIONS, checkpoint=tmp_path, progress=interrupt)
+        studied(checkpoint=tmp_path, progress=interrupt)
     reports = []
-    resumed = nj.study(
-        *arguments, **OPTIONS, checkpoint=tmp_path,
-        progress=lambda done, total: reports.append(done / total),
-    )  # fmt: skip
+    resumed = studied(
+        checkpoint=tmp_path, progress=lambda done, total: reports.append(done / total)
+    )
     assert resumed.rows == result.rows
     assert reports == [1.0]  # only the last horizon was left
 
@@ -167,9 +169,7 @@ def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, mon
     monkeypatch.setattr(os, "fsync", full)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        through = nj.study(
-            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path
-        )
+        through = studied(checkpoint=tmp_path)
     assert through.rows == result.rows
     assert len(caught) == 1
     assert "horizon_128/moments.npz: No space left on device" in str(caught[0].message)
@@ -179,11 +179,8 @@ def test_a_damaged_checkpoint_of_any_horizon_is_found_before_the_work(tmp_path):
     (tmp_path / "horizon_512").mkdir()
     (tmp_path / "horizon_512" / "moments.npz").write_bytes(b"half a file")
     done = []
-    with pytest.raises(ValueError, match=r"horizon_512/moments\.npz is not a readable checkpoint"):
-        nj.study(
-            LEARNERS, STREAM, NOISE, jax.random.key(1), **OPTIONS, checkpoint=tmp_path,
-            progress=lambda *a: done.append(a),
-        )  # fmt: skip
+    message = r"horizon_512/moments\.npz is not a readable checkpoint"
+    raises(message, studied, checkpoint=tmp_path, progress=lambda *a: done.append(a))
     assert not done
 
 
@@ -192,48 +189,32 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning():
         learner, guarantee = LEARNERS["blind"](horizon)
         return learner._replace(needs=nj.Needs(noise=nj.noise.Gaussian(0.5))), guarantee
 
-    with pytest.warns(
-        UserWarning, match=r"learners\['other'\] was built for other noise"
-    ) as caught:
-        nj.study(
-            {"other": make}, STREAM, NOISE, jax.random.key(1), num_seeds=2, horizons=[16, 32],
-            comparator=COMPARATOR,
-        )  # fmt: skip
+    message = r"learners\['other'\] was built for other noise"
+    options = OPTIONS | {"num_seeds": 2, "horizons": [16, 32]}
+    with pytest.warns(UserWarning, match=message) as caught:
+        nj.study({"other": make}, STREAM, NOISE, jax.random.key(1), **options)
     assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize(
-    ("make", "expected", "got"),
+    ("factory", "bound", "expected", "got"),
     [
+        (nj.learners.two_copies, nj.bounds.known_covariance, "two_copies", "known_covariance"),
         (
-            lambda: nj.tuned(
-                nj.learners.two_copies, nj.bounds.known_covariance, MOMENTS, radius=1.0
-            ),
-            "two_copies", "known_covariance",
-        ),
-        (
-            lambda: nj.tuned(
-                functools.partial(nj.learners.parallel_worlds, None),
-                functools.partial(nj.bounds.random_truncation, None),
-            ),
+            functools.partial(nj.learners.parallel_worlds, None),
+            functools.partial(nj.bounds.random_truncation, None),
             "parallel_worlds", "random_truncation",
         ),
         (
-            lambda: nj.tuned(
-                nj.learners.uncorrected,
-                functools.partial(nj.bounds.known_covariance, as_printed=True),
-                MOMENTS, radius=1.0,
-            ),
+            nj.learners.uncorrected,
+            functools.partial(nj.bounds.known_covariance, as_printed=True),
             "uncorrected", "known_covariance",
         ),
     ],
 )  # fmt: skip
-def test_the_bound_of_another_learner_is_an_error(make, expected, got):
-    message = (
-        rf"bound must be bounds\.{expected} for .*, got bounds\.{got}, which holds for another"
-    )
-    with pytest.raises(ValueError, match=message):
-        make()
+def test_the_bound_of_another_learner_is_an_error(factory, bound, expected, got):
+    message = rf"bound must be bounds\.{expected} for .*, got bounds\.{got}, which holds for anoth"
+    raises(message, nj.tuned, factory, bound)
 
 
 def test_a_custom_factory_may_take_any_bound():
@@ -266,10 +247,7 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
         learner = nj.learners.uncorrected(radius=1e19, learning_rate=1e18)
         return learner, nj.bounds.uncorrected(MOMENTS, horizon=horizon, radius=1.0)
 
-    both = nj.study(
-        {"blind": LEARNERS["blind"], "wild": wild}, STREAM, NOISE, jax.random.key(1),
-        num_seeds=3, horizons=[64], comparator=COMPARATOR,
-    )  # fmt: skip
+    both = studied({"blind": LEARNERS["blind"], "wild": wild}, num_seeds=3, horizons=[64])
     blind, overflown = both.rows
     assert blind.diverged == 0
     assert np.isfinite(blind.regret)
@@ -297,31 +275,18 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
 
 def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
     world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
-    make = nj.tuned(
-        functools.partial(nj.learners.parallel_worlds, world),
-        functools.partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment),
-        radius=2.0, rate_factor=8.0,
-    )  # fmt: skip
-    for horizon in (40, 80):
+    bound = functools.partial(
+        nj.bounds.parallel_worlds, 1.0, y_second_moment=MOMENTS.y_second_moment
+    )
+    factory = functools.partial(nj.learners.parallel_worlds, world)
+    make = nj.tuned(factory, bound, radius=2.0, rate_factor=8.0)
+    for horizon in (80, 40):
         learner, guarantee = make(horizon)
-        theory = nj.bounds.parallel_worlds(
-            1.0, horizon=horizon, radius=2.0, y_second_moment=MOMENTS.y_second_moment
-        )
+        theory = bound(horizon=horizon, radius=2.0)
         assert learner.needs.horizon == horizon
         assert guarantee == nj.bounds.at_rate_factor(theory, 8.0)
-    result = nj.study(
-        {"kernel": make}, STREAM, NOISE, jax.random.key(1),
-        num_seeds=2, horizons=[40], comparator=COMPARATOR,
-    )  # fmt: skip
-    assert (
-        result.rows[0].bound
-        == nj.bounds.at_rate_factor(
-            nj.bounds.parallel_worlds(
-                1.0, horizon=40, radius=2.0, y_second_moment=MOMENTS.y_second_moment
-            ),
-            8.0,
-        ).regret
-    )
+    (row,) = studied({"kernel": make}, num_seeds=2, horizons=[40]).rows
+    assert row.bound == guarantee.regret
 
 
 @pytest.mark.parametrize("rate_factor", [None, 1.0])
@@ -355,12 +320,9 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
     ("options", "message"),
     [
         ({"learners": {}}, "at least one learner"),
+        ({"learners": {"a": nj.learners.two_copies}}, r"function two_copies.* as two_copies\("),
         (
-            {"learners": {"a": nj.learners.two_copies}},
-            r"function two_copies.*call it, as two_copies\(",
-        ),
-        (
-            {"learners": {"a": nj.wrappers.paired(*2 * [nj.learners.two_copies(radius=1.0)])}},
+            {"learners": {"a": nj.wrappers.paired(BLIND, BLIND)}},
             r"learners\['a'\] predicts several columns: pass its learners one by one",
         ),
         (
@@ -393,8 +355,7 @@ def test_random_truncation_has_no_options_to_be_tuned_with():
 )
 def test_bad_input_is_an_error(options, message):
     arguments = {"learners": LEARNERS, "stream": STREAM, "noise": NOISE, "key": jax.random.key(0)}
-    with pytest.raises(ValueError, match=message):
-        nj.study(**arguments | OPTIONS | options)
+    raises(message, nj.study, **arguments | OPTIONS | options)
 
 
 @pytest.mark.slow
@@ -428,24 +389,11 @@ def test_an_error_of_a_guarantee_comes_before_the_work():
             nj.learners.known_covariance, nj.bounds.known_covariance, heavy, radius=1.0
         ),
     }
-    done = []
-    with pytest.raises(ValueError, match=r"needs a finite .excess_kurtosis."):
-        nj.study(
-            learners, STREAM, NOISE, jax.random.key(0), progress=lambda *a: done.append(a),
-            **OPTIONS,
-        )  # fmt: skip
+    done, message = [], r"needs a finite .excess_kurtosis."
+    raises(message, studied, learners, progress=lambda *a: done.append(a))
     assert not done
-
-
-def test_numpy_numbers_are_as_good_as_python_ones(tmp_path):
-    small = nj.study(
-        LEARNERS, STREAM, NOISE, jax.random.key(1), num_seeds=np.int64(6),
-        batch_size=np.int64(6), horizons=np.array([128, 300]), comparator=COMPARATOR,
-    )  # fmt: skip
-    small.save(tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="cannot write to the folder"):
-        result.save(tmp_path / "file" / "below")
+    raises("cannot write to the folder", result.save, tmp_path / "file" / "below")

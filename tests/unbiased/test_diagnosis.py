@@ -7,6 +7,7 @@ import optax
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.keys import SHIFT
 from tests.keys import key as key_of
 from tests.quadrature import gauss_hermite
@@ -179,18 +180,17 @@ def test_bad_arguments_give_one_clear_line():
     w, copies, y = linear_rows(10)
     g = nj.unbiased.replicates(squared, 1)
     diagnose = nj.unbiased.diagnose
-    with pytest.raises(ValueError, match="g must be a Transformed, got function"):
-        diagnose(squared, squared, w, (copies, y), KEY)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=r"rows must be arrays with the same number .* \[9\]"):
-        diagnose(g, squared, w, (copies, y[:9]), KEY)
-    with pytest.raises(ValueError, match="params must be the first argument"):
-        diagnose(nj.unbiased.replicates(squared), squared, w, (copies, y), KEY)
-    with pytest.raises(ValueError, match="f must return one number for a row"):
-        diagnose(g, lambda w, x, y: x * y, w, (copies, y), KEY)
-    with pytest.raises(ValueError, match="params must have at least one array"):
-        diagnose(g, lambda w, x, y: (w * x.sum() - y) ** 2, 1.5, (copies, y), KEY)
-    with pytest.raises(ValueError, match="argnum is 5, but there are 3"):
-        diagnose(nj.unbiased.replicates(squared, 5), squared, w, (copies, y), KEY)
+    first, sixth = nj.unbiased.replicates(squared), nj.unbiased.replicates(squared, 5)
+    rows = copies, y
+    raises("g must be a Transformed, got function", diagnose, squared, squared, w, rows, KEY)
+    message = r"rows must be arrays with the same number .* \[9\]"
+    raises(message, diagnose, g, squared, w, (copies, y[:9]), KEY)
+    raises("params must be the first argument", diagnose, first, squared, w, rows, KEY)
+    message = "f must return one number for a row"
+    raises(message, diagnose, g, lambda w, x, y: x * y, w, rows, KEY)
+    message = "params must have at least one array"
+    raises(message, diagnose, g, lambda w, x, y: (w * x.sum() - y) ** 2, 1.5, rows, KEY)
+    raises("argnum is 5, but there are 3", diagnose, sixth, squared, w, rows, KEY)
 
 
 ACTIVATIONS = {

@@ -1,7 +1,5 @@
 """One copy of known Gaussian noise: exact, by quadrature over noise and draws."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,29 +98,3 @@ def test_estimating_equations_have_their_root_at_the_truth():
         slopes[name] = total
     np.testing.assert_allclose(slopes["pair"], 0, atol=1e-6)
     assert abs(slopes["uncorrected"]).max() > 0.05
-
-
-@pytest.mark.claim("EXT-MomentsOfFeatures")
-def test_moments_of_features_need_no_law():
-    """Second moments φφᵀ and φy of Fourier features: `pair` is exact, of another Σ in each row.
-
-    `replicates` of linear features, whose moments are quadratic, is exact under any noise.
-    """
-    frequencies = np.array([[0.9, -0.4], [0.2, 0.8]])
-
-    def moments(x, y):
-        phi = jnp.concatenate([jnp.cos(frequencies @ x), jnp.sin(frequencies @ x)])
-        return jnp.outer(phi, phi), phi * y
-
-    for cov in (COV, 2 * np.eye(2) * COV):
-        errors, weights = gauss_hermite(9, np.kron(np.eye(2), cov))
-        copies = X + errors.reshape(-1, 2, 2)
-        found = jax.vmap(nj.unbiased.pair(moments), (0, None))(copies, 1.3)
-        for estimate, clean in zip(found, moments(X, 1.3), strict=True):
-            mean = np.tensordot(weights, estimate, axes=1)
-            np.testing.assert_allclose(mean, clean, rtol=1e-6, atol=1e-8)
-    g = nj.unbiased.replicates(lambda x: jnp.outer(x, x))
-    errors = np.array(list(itertools.product([-0.5, 2.0], repeat=4))).reshape(-1, 2, 2)
-    weights = np.prod(np.where(errors < 0, 0.8, 0.2), axis=(1, 2))
-    mean = np.tensordot(weights, jax.vmap(g)(X + errors), axes=1)
-    np.testing.assert_allclose(mean, np.outer(X, X), atol=1e-10)

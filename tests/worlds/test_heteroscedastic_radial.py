@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import worlds
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
@@ -14,6 +15,7 @@ POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
 FULL = np.array([[0.2, 0.05], [0.05, 0.1]])
 TWO_GAUSSIANS = worlds.discrete_measure([0.5, 1.5], [0.7, 0.4])
 RATIONAL = worlds.rational_measure(length_scale=1.0)
+LARGEST = {"max_cov": 0.3}
 VARIANCES = (0.6, np.array([0.0, 0.25, 0.6]))
 BY_COORDINATE = (np.array([0.6, 0.3]), np.array([[0.0, 0.0], [0.1, 0.3], [0.6, 0.2]]))
 RADIAL = {
@@ -112,56 +114,34 @@ def test_learns_under_noise_that_changes(kind):
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("changes", "message"),
     [
-        (
-            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=FULL),
-            r"max_cov must be variances \[\] or \[d\], got \[2, 2\]: coordinates of Laplace noise",
-        ),
-        (
-            lambda: worlds.heteroscedastic_laplace(dim=90, length_scale=0.1, max_cov=1.0),
-            "its square overflows",
-        ),
-        (
-            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=-1.0),
-            "max_cov must be finite and >= 0",
-        ),
-        (
-            lambda: worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=0.3, cutoff=2.0),
-            "cutoff must be above 0 and below 1.66667",
-        ),
-        (
-            lambda: worlds.heteroscedastic_radial(RATIONAL, dim=2, max_cov=np.ones(3), cutoff=0.1),
-            r"of shape \[3\] does not fit data of dimension 2",
-        ),
-        (
-            lambda: worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=0.3).atom(
-                jnp.zeros((1, 2)), np.array([0.4])
-            ),
-            r"cov\[0\] must be at most max_cov",
-        ),
-        (
-            lambda: worlds.gaussian(
-                dim=2,
-                length_scale=1.0,
-                noise=nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(3))),
-            ),
-            "worlds.heteroscedastic_laplace Laplace noise",
-        ),
-        (
-            lambda: worlds.radial(
-                RATIONAL,
-                dim=2,
-                cutoff=0.1,
-                noise=nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(3))),
-            ),
-            "worlds.heteroscedastic_radial takes Gaussian noise that changes by round",
-        ),
+        ({"max_cov": FULL}, r"max_cov must be variances \[\] or \[d\], got \[2, 2\]: coordinates"),
+        ({"dim": 90, "length_scale": 0.1, "max_cov": 1.0}, "its square overflows"),
+        ({"max_cov": -1.0}, "max_cov must be finite and >= 0"),
+        ({"cutoff": 2.0}, "cutoff must be above 0 and below 1.66667"),
+        ({"max_cov": np.ones(3), "cutoff": 0.1}, r"shape \[3\] does not fit data of dimension 2"),
     ],
 )
-def test_rejects_what_is_not_valid(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+def test_rejects_what_is_not_valid(changes, message):
+    if "cutoff" in changes:
+        raises(message, worlds.heteroscedastic_radial, RATIONAL, **{"dim": 2} | LARGEST | changes)
+    else:
+        options = {"dim": 2, "length_scale": 1.0} | LARGEST
+        raises(message, worlds.heteroscedastic_laplace, **options | changes)
+
+
+def test_other_noise_names_the_world_or_the_row():
+    laplace, gaussian = (
+        nj.noise.PerRound(jax.vmap(kind)(np.ones(3)))
+        for kind in (nj.noise.Laplace, nj.noise.Gaussian)
+    )
+    message = "worlds.heteroscedastic_laplace Laplace noise"
+    raises(message, worlds.gaussian, dim=2, length_scale=1.0, noise=laplace)
+    message = "worlds.heteroscedastic_radial takes Gaussian noise that changes by round"
+    raises(message, worlds.radial, RATIONAL, dim=2, cutoff=0.1, noise=gaussian)
+    world = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, **LARGEST)
+    raises(r"cov\[0\] must be at most max_cov", world.atom, jnp.zeros((1, 2)), np.array([0.4]))
 
 
 def test_what_is_traced_and_too_large_is_nan():

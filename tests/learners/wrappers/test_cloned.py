@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.errors import raises
 from tests.keys import key
 from tests.rounds import observations
 
@@ -103,16 +104,14 @@ def test_a_learner_for_noise_of_another_kind_raises_for_a_traced_covariance_too(
         return cov
 
     for call in (clone, jax.jit(clone)):
-        with pytest.raises(ValueError, match="but the learner was built for Laplace"):
-            call(0.1)
+        raises("but the learner was built for Laplace", call, 0.1)
 
 
 def test_what_cannot_be_cloned_round_by_round_raises():
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, T)))
     world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.4))
     fixed = nj.learners.parallel_worlds(world, horizon=T, radius=1.0)
-    with pytest.raises(ValueError, match=r"build its world with worlds\.heteroscedastic"):
-        nj.wrappers.cloned(fixed, noise)
+    raises(r"build its world with worlds\.heteroscedastic", nj.wrappers.cloned, fixed, noise)
     laplace = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(T)))
     with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
         nj.wrappers.cloned(watcher(2), laplace)

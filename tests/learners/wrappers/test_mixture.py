@@ -9,12 +9,14 @@ import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
 from noisy_jax.learners.wrappers.mixture import after_round
 from tests import keys as shifted
+from tests.errors import raises
 from tests.keys import key
 from tests.rounds import observations
 
 T, DIM = 128, 2
 NOISE = nj.noise.Gaussian(0.1)
 RATES = jnp.array([0.003, 0.03, 0.3])
+PERCEPTRON = nj.learners.perceptron(nj.kernels.linear(), buffer=5)
 
 
 def world():
@@ -51,6 +53,21 @@ def stream():
     return nj.streams.linear(jax.random.key(0), T, DIM)
 
 
+def adahedge(losses):
+    """q ∝ exp(−(log K/Δ) L) before each round and after all, and Δ: the sum of ⟨q, ℓ⟩ − mix."""
+    number = losses.shape[1]
+    q, total, gap = np.full(number, 1 / number), np.zeros(number), 0.0
+    shares = [q]
+    for loss in losses:
+        eta, least = np.log(number) / gap if gap else 0.0, loss.min()
+        mix = least - np.log(q @ np.exp(-eta * (loss - least))) / eta if gap else least
+        gap, total = gap + max(q @ loss - mix, 0), total + loss
+        q = np.exp(-np.log(number) / gap * (total - total.min())) if gap else q
+        q = q / q.sum()
+        shares.append(q)
+    return np.array(shares), gap
+
+
 MAKERS = {
     "engine": (in_world, RATES),
     "weights": (linear, RATES),
@@ -59,10 +76,11 @@ MAKERS = {
 }
 
 
-ONE_COPY = pytest.param("one copy", marks=pytest.mark.slow)
+KINDS = ["normal", "heavy tails", "one is far worse", "no difference"]
+KINDS += ["given up, then far better", "given up, then a little better"]
 
 
-@pytest.mark.parametrize("name", ["engine", "weights", "length scales", ONE_COPY])
+@pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.slow
 def test_columns_are_what_each_learner_gives_alone(name):
     make, values = MAKERS[name]
@@ -95,34 +113,17 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
         columns.init(DIM), samples, stream().x, own
     )
     losses = np.asarray(estimated_errors(readings, samples.y[:, None]), np.float64)
-    q, total, gap, expected, played = np.full(4, 0.25), np.zeros(4), 0.0, [], 0.0
-    for t in range(T):
-        expected.append(q @ np.asarray(predictions)[t])
-        mean = q @ losses[t]
-        eta = np.log(4) / gap if gap > 0 else 1e9
-        mix = losses[t].min() - np.log(q @ np.exp(-eta * (losses[t] - losses[t].min()))) / eta
-        played, gap, total = played + mean, gap + max(mean - mix, 0), total + losses[t]
-        weights = np.exp(-np.log(4) / gap * (total - total.min())) if gap > 0 else np.ones(4)
-        q = weights / weights.sum()
+    shares, gap = adahedge(losses)
+    expected = np.sum(shares[:-1] * predictions, axis=1)
     np.testing.assert_allclose(run.predictions, expected, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(run.state.shares, q, atol=1e-3)
+    np.testing.assert_allclose(run.state.shares, shares[-1], atol=1e-3)
     assert nj.bounds.mixture(run.state) == pytest.approx(2 * gap, rel=1e-3)
-    assert 0 < played - losses.sum(axis=0).min() < 2 * gap
+    assert 0 < np.sum(shares[:-1] * losses) - losses.sum(axis=0).min() < 2 * gap
 
 
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-Mixture")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "normal",
-        "heavy tails",
-        "one is far worse",
-        "no difference",
-        "given up, then far better",
-        "given up, then a little better",
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_guarantee_holds_for_arbitrary_losses(x64, rng, kind):
     """On readings that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
     ratios, uniform = [], []
@@ -180,16 +181,12 @@ def test_side_by_side_all_must_allow_errors_of_x_and_y_to_covary():
 
 @pytest.mark.parametrize("number", [2, 3, 6])
 def test_shares_are_those_of_adahedge(x64, rng, number):
-    """q ∝ exp(−(log K/Δ) L), and Δ grows by ⟨q, ℓ⟩ less the mix loss: in NumPy, 20 rounds."""
+    """In NumPy, 20 rounds."""
     state = nj.wrappers.mixture(*number * [linear(0.1)]).init(DIM)
-    q, total, gap = np.full(number, 1 / number), np.zeros(number), 0.0
-    for losses in rng.exponential(size=(20, number)):
-        state = after_round(state, jnp.array(losses))
-        eta = np.log(number) / gap if gap else np.inf
-        mix = -np.log(q @ np.exp(-eta * losses)) / eta if gap else losses.min()
-        gap, total = gap + q @ losses - mix, total + losses
-        q = np.exp(-np.log(number) / gap * (total - total.min()))
-        q /= q.sum()
+    losses = rng.exponential(size=(20, number))
+    shares, gap = adahedge(losses)
+    for loss, q in zip(losses, shares[1:], strict=True):
+        state = after_round(state, jnp.array(loss))
         np.testing.assert_allclose(state.shares, q, rtol=1e-9)
     np.testing.assert_allclose(state.gap, gap, rtol=1e-9)
 
@@ -235,10 +232,8 @@ def test_columns_may_be_nested_and_finished():
     run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(jax.random.key(1))
     assert run.state.shares.shape == (7,)
     finished = learner.finish(run.state)
-    atoms = finished.inner[0][1].atoms
-    assert atoms.shape == nj.learners.parallel_worlds(
-        world(), horizon=T, radius=1.0
-    ).init(DIM).atoms.shape  # fmt: skip
+    alone = nj.learners.parallel_worlds(world(), horizon=T, radius=1.0)
+    assert finished.inner[0][1].atoms.shape == alone.init(DIM).atoms.shape
     assert np.isfinite(learner.predict(finished, stream().x)).all()
 
 
@@ -307,33 +302,23 @@ def test_observed_rows_may_be_learned_by_a_mixture(rng):
         (nj.wrappers.mixture, "at least one learner, got none"),
         (lambda: nj.wrappers.mixture(linear), "learner must be a Learner, got function"),
         (
-            lambda: nj.wrappers.mixture(
-                linear(0.1), nj.learners.perceptron(nj.kernels.linear(), buffer=5)
-            ),
+            lambda: nj.wrappers.mixture(linear(0.1), PERCEPTRON),
             "unbiased readings .* none of learner 1",
         ),
         (lambda: nj.wrappers.swept(linear(0.1), RATES), "make must be a function value -> Learner"),
         (lambda: nj.wrappers.swept(lambda r: r, RATES), "what make returns must be a Learner"),
-        (
-            lambda: nj.wrappers.swept(linear, 0.1),
-            r"one leading axis K >= 1, got the shapes \[\[\]\]",
-        ),
+        (lambda: nj.wrappers.swept(linear, 0.1), r"axis K >= 1, got the shapes \[\[\]\]"),
         (lambda: nj.wrappers.swept(linear, ()), "one leading axis K >= 1"),
-        (
-            lambda: nj.bounds.mixture(linear(0.1).init(2)),
-            "state must be a MixtureState, got GradientDescentState",
-        ),
+        (lambda: nj.bounds.mixture(linear(0.1).init(2)), "MixtureState, got GradientDescentState"),
     ],
 )
 def test_bad_arguments(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 def test_learners_of_other_dimensions_are_an_error():
     learner = nj.wrappers.mixture(linear(0.1), in_world(0.1))
-    with pytest.raises(ValueError, match="made for data of dimension 2, got dimension 3"):
-        learner.init(3)
+    raises("made for data of dimension 2, got dimension 3", learner.init, 3)
     one = nj.Sample(jnp.zeros((1, DIM)), jnp.zeros(()))
     with pytest.raises(ValueError, match="the sample has 1"):
         learner.step(learner.init(DIM), one, jax.random.key(0))

@@ -109,27 +109,17 @@ def informed(distribution):
 
 BUILT_FOR = {
     "parallel_worlds": in_world,
-    "fourier_worlds": lambda distribution: nj.learners.fourier_worlds(
-        features(distribution), **TUNING
-    ),
-    "fourier_worlds_weighted": lambda distribution: nj.learners.fourier_worlds(
-        weighted(distribution), **TUNING
-    ),
-    "norma": lambda distribution: norma(world(distribution)),
-    "norma_on_features": lambda distribution: norma(features(distribution)),
-    "perceptron_on_features": lambda distribution: nj.learners.perceptron(features(distribution)),
-    "paired": lambda distribution: nj.wrappers.paired(
-        LEARNERS["two_copies"], in_world(distribution)
-    ),
-    "paired_with_none": lambda distribution: nj.wrappers.paired(
-        in_world(NOTHING), in_world(distribution)
-    ),
-    "averaged": lambda distribution: nj.wrappers.averaged(in_world(distribution)),
+    "fourier_worlds": lambda noise: nj.learners.fourier_worlds(features(noise), **TUNING),
+    "fourier_worlds_weighted": lambda noise: nj.learners.fourier_worlds(weighted(noise), **TUNING),
+    "norma": lambda noise: norma(world(noise)),
+    "norma_on_features": lambda noise: norma(features(noise)),
+    "perceptron_on_features": lambda noise: nj.learners.perceptron(features(noise)),
+    "paired": lambda noise: nj.wrappers.paired(LEARNERS["two_copies"], in_world(noise)),
+    "paired_with_none": lambda noise: nj.wrappers.paired(in_world(NOTHING), in_world(noise)),
+    "averaged": lambda noise: nj.wrappers.averaged(in_world(noise)),
     "assuming": informed,
-    "assuming_beside_a_world": lambda distribution: nj.wrappers.assuming(
-        in_world(distribution), 0.0
-    ),
-    "assuming_twice": lambda distribution: nj.wrappers.assuming(informed(distribution), 0.0),
+    "assuming_beside_a_world": lambda noise: nj.wrappers.assuming(in_world(noise), 0.0),
+    "assuming_twice": lambda noise: nj.wrappers.assuming(informed(noise), 0.0),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.robust import subquantile
 from noisy_jax.robust.subquantile.steps import SOLVERS
+from tests.errors import raises
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import classification, closed_form, regression
 
@@ -376,8 +377,6 @@ def test_traced_arguments_out_of_range_give_nan(wrong):
 
 def test_coefficients_of_another_shape_raise():
     problem = subquantile.ridge_problem(EYE, ONES, contamination=0.1, regularization=1.0)
-    with pytest.raises(ValueError, match=r"coefficients must be \[2\], as y, got \[3\]"):
-        subquantile.init(problem, np.zeros(3))
+    raises(r"coefficients must be \[2\], as y, got \[3\]", subquantile.init, problem, np.zeros(3))
     fit = subquantile.Fit(*13 * [np.zeros(2)])
-    with pytest.raises(ValueError, match=r"gram must be \[q, n\], kernel\(z, x\), got \[2, 5\]"):
-        fit.predict(np.zeros((2, 5)))
+    raises(r"gram must be \[q, n\], kernel\(z, x\), got \[2, 5\]", fit.predict, np.zeros((2, 5)))

@@ -108,15 +108,22 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
         assert np.abs(features.T @ other - in_features).max() > 1e-3
 
 
+@jax.jit
+def started(gram, y, share, lam, coefficients):
+    """How many rows are kept, and the state at these coefficients."""
+    problem = subquantile.ridge_problem(gram, y, contamination=share, regularization=lam)
+    return problem.kept, subquantile.init(problem, coefficients)
+
+
 @pytest.mark.claim("SQ-quantile", "SQ-minmax", "SQ-Lemma3")
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.45])
 def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, rng, share):
     gram, y = regression(rng)
     lam, a = 0.03, 0.2 * rng.normal(size=40)
-    problem = subquantile.ridge_problem(gram, y, contamination=share, regularization=lam)
-    state = subquantile.init(problem, a)
-    each, m = (gram @ a - y) ** 2, int(problem.kept)
+    m, state = started(gram, y, share, lam, a)
+    each = (gram @ a - y) ** 2
     np.testing.assert_allclose(state.threshold, np.sort(each)[m - 1], rtol=1e-12)
+    assert m == kept_count(40, share)
     quantile = np.quantile(each, m / 40 - 1e-9, method="inverted_cdf")
     np.testing.assert_allclose(state.threshold, quantile, rtol=1e-12)
 

@@ -10,6 +10,14 @@ from tests.keys import key
 from tests.simulated.adversaries.certificates.make import CERTIFICATES, FOLDER
 
 
+def regrets(learner, name, noise, draws, radius):
+    """The stored stream, and its regret over some draws of the noise."""
+    with np.load(FOLDER / f"{name}.npz") as file:
+        stream = nj.Stream(*(file[part].astype(np.float32) for part in ("x", "y")))
+    run = jax.vmap(lambda k: clean_regret(learner, stream, noise, k, radius=radius))
+    return stream, jax.jit(run)(jax.random.split(key(), draws))
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WorstStream")
@@ -18,14 +26,10 @@ from tests.simulated.adversaries.certificates.make import CERTIFICATES, FOLDER
 )
 def test_a_stored_stream_beats_the_printed_bound(name, excess, draws):
     learner, noise, bound, options, horizon = CERTIFICATES[name]()
-    with np.load(FOLDER / f"{name}.npz") as file:
-        stream = nj.Stream(*(file[part].astype(np.float32) for part in ("x", "y")))
+    stream, values = regrets(learner, name, noise, draws, options["radius"])
     assert stream.x.shape == (horizon, 1)
     assert np.abs(stream.x).max() <= 1
     assert np.abs(stream.y).max() <= options["y_size"]
-    values = jax.jit(
-        jax.vmap(lambda k: clean_regret(learner, stream, noise, k, radius=options["radius"]))
-    )(jax.random.split(key(), draws))
     assert values.mean() - 5 * values.std() / draws**0.5 > excess * bound.regret
 
 
@@ -38,9 +42,5 @@ def test_the_right_rule_keeps_its_bound_on_the_stream_that_breaks_the_printed_on
         nj.bounds.moments(largest, noise), horizon=horizon, radius=1.0
     )
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=bound.learning_rate)
-    with np.load(FOLDER / "one_copy.npz") as file:
-        stream = nj.Stream(*(file[part].astype(np.float32) for part in ("x", "y")))
-    values = jax.jit(jax.vmap(lambda k: clean_regret(learner, stream, noise, k, radius=1.0)))(
-        jax.random.split(key(), 64)
-    )
+    _, values = regrets(learner, "one_copy", noise, 64, 1.0)
     assert values.mean() < 0.6 * bound.regret

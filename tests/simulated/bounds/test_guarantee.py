@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 
 HORIZON, RADIUS = 400, 2.0
 MOMENTS = nj.bounds.DataMoments(
@@ -81,12 +82,10 @@ def test_the_factor_can_be_swept():
 
 
 def test_bad_factors_and_guarantees_of_mistakes_raise():
-    with pytest.raises(ValueError, match="rate_factor must be positive and finite, got 0"):
-        nj.bounds.at_rate_factor(THEORY, 0)
+    raises("rate_factor must be positive and finite, got 0", nj.bounds.at_rate_factor, THEORY, 0)
     still = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
     counted = nj.bounds.mistakes(1.0, still, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
-    with pytest.raises(ValueError, match=r"must bound the regret .* got MistakeGuarantee"):
-        nj.bounds.at_rate_factor(counted, 2.0)
+    raises(r"must bound the regret .* got MistakeGuarantee", nj.bounds.at_rate_factor, counted, 2.0)
 
 
 def test_a_guarantee_of_the_regularized_risk_raises_as_it_has_other_rates():
@@ -94,5 +93,4 @@ def test_a_guarantee_of_the_regularized_risk_raises_as_it_has_other_rates():
     theory = nj.bounds.regularized_risk(1.0, **given)
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
     assert 1.25 * theory.regret < halved.regret  # multiplying would not give a bound
-    with pytest.raises(ValueError, match=r"η = W/√\(GT\), .* got RiskGuarantee"):
-        nj.bounds.at_rate_factor(theory, 0.5)
+    raises(r"η = W/√\(GT\), .* got RiskGuarantee", nj.bounds.at_rate_factor, theory, 0.5)

@@ -15,6 +15,7 @@ from noisy_jax.simulated.bounds import (
     two_copies,
     uncorrected,
 )
+from tests.errors import raises
 from tests.keys import key
 
 BOUNDS = [two_copies, known_covariance, uncorrected]
@@ -150,8 +151,7 @@ def test_horizon_may_be_traced(bound):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_bad_horizon_and_radius_raise(bound):
     distribution = DataMoments(2.0, 5.0, 1.5, 0.1)
-    with pytest.raises(ValueError, match="horizon must be positive and finite, got 0"):
-        bound(distribution, horizon=0, radius=1.0)
+    raises("horizon must be positive and finite, got 0", bound, distribution, horizon=0, radius=1.0)
     with pytest.raises(ValueError, match=r"radius must be positive and finite, got -1\.0"):
         bound(distribution, horizon=10, radius=-1.0)
 
@@ -201,8 +201,7 @@ def test_noise_without_the_moment_raises():
 )
 def test_bad_arguments_of_moments_raise(changes, message):
     good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
-    with pytest.raises(ValueError, match=message):
-        moments(**good | changes)
+    raises(message, moments, **good | changes)
 
 
 @pytest.mark.claim("EXT-SelfBounding")

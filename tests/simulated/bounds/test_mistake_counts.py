@@ -8,6 +8,7 @@ import pytest
 
 from noisy_jax.simulated.bounds import Drift, drift, margin_errors, mistakes
 from tests.drifting import drifting_streams, hinge
+from tests.errors import raises
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 
@@ -158,26 +159,29 @@ def test_a_loose_squared_length_is_no_worse_than_the_length(x64):
     assert tight.mistakes < exact.mistakes
 
 
+TURNED = np.diag([1.0, -0.5])  # no norm is negative, a step is
+
+
+@pytest.mark.parametrize(
+    ("weights", "gram", "message"),
+    [
+        (np.ones(3), None, r"weights must be \[m, n\], got \[3\]: one comparator"),
+        (np.full((2, 2), np.nan), None, r"weights must be finite, but weights\[0, 0\] is nan"),
+        (np.ones((5, 2)), np.eye(3), r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"),
+        (np.ones((5, 2)), np.full((2, 2), np.nan), r"gram must be finite, but gram\[0, 0\] is nan"),
+        (np.ones((3, 2)), -np.eye(2), r"semi-definite, but it gives ‖g_t‖² as low as -2;"),
+        ([[2.0, 1.0], [2.0, -1.0]], TURNED, r"gives ‖g_{t\+1} − g_t‖² as low as -2;"),
+        (np.ones((3, 2)), np.triu(np.ones((2, 2))), "gram must be symmetric"),
+    ],
+)
+def test_weights_and_grams_that_are_none_raise(weights, gram, message):
+    raises(message, drift, weights, gram)
+
+
 def test_bad_comparators_raise():
     given = {"horizon": 9, "comparator_margin": 1.0, "comparator_loss": 1.0}
-    with pytest.raises(ValueError, match=r"drift\.norm must be positive and finite, got 0\.0"):
-        mistakes(1.0, Drift(0.0, 0.0, 0.0), **given)
-    with pytest.raises(ValueError, match="comparator_margin must be positive and finite, got 0"):
-        mistakes(1.0, STILL, **{**given, "comparator_margin": 0.0})
-    with pytest.raises(ValueError, match=r"weights must be \[m, n\], got \[3\]: one comparator"):
-        drift(np.ones(3))
-    with pytest.raises(ValueError, match=r"weights must be finite, but weights\[0, 0\] is nan"):
-        drift(np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"gram must be \[2, 2\], as .* \[m, 2\], got \[3, 3\]"):
-        drift(np.ones((5, 2)), np.eye(3))
-    with pytest.raises(ValueError, match=r"gram must be finite, but gram\[0, 0\] is nan"):
-        drift(np.ones((5, 2)), np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match=r"semi-definite, but it gives ‖g_t‖² as low as -2;"):
-        drift(np.ones((3, 2)), -np.eye(2))
-    turned = np.diag([1.0, -0.5])  # no norm is negative, a step is
-    with pytest.raises(ValueError, match=r"gives ‖g_{t\+1} − g_t‖² as low as -2;"):
-        drift(np.array([[2.0, 1.0], [2.0, -1.0]]), turned)
-    with pytest.raises(ValueError, match="gram must be symmetric"):
-        drift(np.ones((3, 2)), np.triu(np.ones((2, 2))))
-    with pytest.raises(ValueError, match="drift must be a Drift, got tuple: bounds"):
-        mistakes(1.0, (1.0, 0.0, 0.0), **given)
+    message = r"drift\.norm must be positive and finite, got 0\.0"
+    raises(message, mistakes, 1.0, Drift(0.0, 0.0, 0.0), **given)
+    message = "comparator_margin must be positive and finite, got 0"
+    raises(message, mistakes, 1.0, STILL, **{**given, "comparator_margin": 0.0})
+    raises("drift must be a Drift, got tuple: bounds", mistakes, 1.0, (1.0, 0.0, 0.0), **given)

@@ -6,6 +6,7 @@ import pytest
 
 from noisy_jax import losses
 from noisy_jax.simulated.bounds import one_copy_excess, one_copy_lower_bound
+from tests.errors import raises
 
 SQUARED_BOUND = (1 - 5**-0.5) ** 2
 ABSOLUTE = losses.epsilon_insensitive(epsilon=0.0)
@@ -114,14 +115,11 @@ def test_lower_bound_holds_for_every_table_of_weights_exactly(rng):
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.ones(2)])
 def test_a_bad_radius_raises(radius):
-    with pytest.raises(ValueError, match="radius must be"):
-        one_copy_lower_bound(losses.squared(), radius=radius)
+    raises("radius must be", one_copy_lower_bound, losses.squared(), radius=radius)
 
 
 def test_traced_radius_and_weights_that_are_not_finite_raise():
     with pytest.raises(ValueError, match="radius must be concrete, got a traced one"):
         jax.jit(lambda radius: one_copy_lower_bound(losses.squared(), radius=radius))(1.0)
-    with pytest.raises(ValueError, match=r"loss must be a Loss, got 'squared'"):
-        one_copy_lower_bound("squared", radius=1.0)
-    with pytest.raises(ValueError, match=r"weights must be finite"):
-        one_copy_excess(losses.squared(), [0.0, np.nan], radius=1.0)
+    raises(r"loss must be a Loss, got 'squared'", one_copy_lower_bound, "squared", radius=1.0)
+    raises(r"weights must be finite", one_copy_excess, losses.squared(), [0.0, np.nan], radius=1.0)

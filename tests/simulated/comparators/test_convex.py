@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.simulated.comparators import convex, convex_ball, kernel_ball, linear_ball
 from noisy_jax.simulated.streams import from_arrays
+from tests.errors import raises
 
 PIECES = {  # the largest of affine functions of the prediction, as (slope, value at 0) of y
     losses.soft_margin(): lambda y: [(0 * y, 0 * y), (-y, 1 + 0 * y)],
@@ -34,18 +35,14 @@ def by_scipy(loss, x, y, radius):
         "fun": lambda v: radius**2 - v[:d] @ v[:d],
         "jac": lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)),
     }
-    options = {"ftol": 1e-14, "maxiter": 1000}
+    options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 1000}}
     if loss not in PIECES:
-        found = minimize(
-            lambda w: float(np.sum(loss(x @ w, y))),
-            np.full(d, 0.1 * radius / d),
-            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x,
-            constraints=[ball],
-            method="SLSQP",
-            options=options,
-        )
-        return found.fun
-    bounds = [
+        return minimize(
+            lambda w: float(np.sum(loss(x @ w, y))), np.full(d, 0.1 * radius / d),
+            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x, constraints=ball,
+            **options,
+        ).fun  # fmt: skip
+    above = [
         {
             "type": "ineq",
             "fun": lambda v, s=slope, c=value: v[d:] - s * (x @ v[:d]) - c,
@@ -53,15 +50,10 @@ def by_scipy(loss, x, y, radius):
         }
         for slope, value in PIECES[loss](y)
     ]
-    found = minimize(
-        lambda v: v[d:].sum(),
-        np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
-        jac=lambda v: np.append(np.zeros(d), np.ones(m)),
-        constraints=[ball, *bounds],
-        method="SLSQP",
-        options=options,
-    )
-    return found.fun
+    return minimize(
+        lambda v: v[d:].sum(), np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
+        jac=lambda v: np.append(np.zeros(d), np.ones(m)), constraints=[ball, *above], **options,
+    ).fun  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", [*PIECES, *SMOOTH], ids=repr)
@@ -185,11 +177,8 @@ def test_regret_of_a_margin_loss_in_a_study(rng):
 
 def test_bad_arguments_raise(rng):
     stream = from_arrays(*rows(rng, losses.squared()))
-    with pytest.raises(ValueError, match="radius must be positive"):
-        convex_ball(stream, losses.squared(), 0.0)
-    with pytest.raises(ValueError, match="loss must be a Loss"):
-        convex_ball(stream, losses.nu_huber(nu=0.5), 1.0)
-    with pytest.raises(ValueError, match="y must"):
-        convex_ball(stream, losses.soft_margin(), 1.0)
+    raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
+    raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
+    raises("y must", convex_ball, stream, losses.soft_margin(), 1.0)
     with pytest.raises(ValueError, match="radius must be concrete"):
         jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))(1.0)

@@ -15,6 +15,7 @@ def shown():
     """Two copies a round under each adversary, `[2, T, 2]`, for the clean rounds of each."""
     adversaries = one_copy_adversaries(key(0), HORIZON)
 
+    @jax.jit
     def copies(adversary):
         return jax.vmap(lambda k, x, y: observe(k, x, y, adversary.noise, copies=2).x[:, 0])(
             jax.random.split(key(1), HORIZON), *adversary.stream

@@ -9,6 +9,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.streams import csv, dataset, from_arrays, linear, resampled, scaled
 from noisy_jax.simulated.streams.tables import bundled
+from tests.errors import raises
 from tests.keys import key
 
 
@@ -95,8 +96,7 @@ def test_csv_equals_arrays(tmp_path, rng):
 def test_bad_csv_raises(tmp_path, text, message):
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        csv(path, "y")
+    raises(message, csv, path, "y")
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,12 @@ def test_bad_csv_raises(tmp_path, text, message):
     ],
 )
 def test_bad_input_raises(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+    raises(message, build)
 
 
 def test_a_binary_file_raises(tmp_path):
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(ValueError, match=r"binary\.csv is not a CSV file in UTF-8"):
-        csv(tmp_path / "binary.csv", "y")
+    raises(r"binary\.csv is not a CSV file in UTF-8", csv, tmp_path / "binary.csv", "y")
 
 
 class Frame:

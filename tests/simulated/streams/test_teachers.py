@@ -5,6 +5,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.simulated.streams import linear, teacher
+from tests.errors import raises
 from tests.keys import key
 
 GAUSSIAN = nj.kernels.gaussian(length_scale=0.5**0.5)
@@ -60,46 +61,31 @@ def test_label_noise_has_its_half_width(make):
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("make", "wrong", "message"),
     [
+        (linear, {"label_noise": -1.0}, "label_noise must be finite and >= 0"),
+        (linear, {"horizon": 0}, "horizon must be a whole number of at least 1"),
+        (linear, {"radius": -1.0}, "radius must be positive"),
+        (linear, {"key": 0}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
+        (teacher, {"key": 0}, "key must be a key .* got 0"),
         (
-            lambda: linear(jax.random.key(0), 5, 3, label_noise=-1.0),
-            "label_noise must be finite and >= 0",
-        ),
-        (lambda: linear(jax.random.key(0), 0, 3), "horizon must be a whole number of at least 1"),
-        (lambda: linear(jax.random.key(0), 5, 3, radius=-1.0), "radius must be positive"),
-        (lambda: linear(0, 5, 3), r"key must be a key such as jax\.random\.key\(0\), got 0"),
-        (lambda: teacher(0, 5, 3, kernel=GAUSSIAN), "key must be a key .* got 0"),
-        (
-            lambda: teacher(
-                jax.random.key(0), 5, 3, kernel=nj.kernels.binomial(alpha=1.0), spread=2.0
-            ),
+            teacher,
+            {"kernel": nj.kernels.binomial(alpha=1.0), "spread": 2.0},
             r"values must be finite, but .*: for spread = 2\.0",
         ),
-        (lambda: teacher(jax.random.key(0), 0, 3, kernel=GAUSSIAN), "horizon must be a whole"),
-        (lambda: teacher(jax.random.key(0), 5, 0, kernel=GAUSSIAN), "dim must be a whole"),
+        (teacher, {"horizon": 0}, "horizon must be a whole"),
+        (teacher, {"dim": 0}, "dim must be a whole"),
         (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel="gaussian"),
+            teacher,
+            {"kernel": "gaussian"},
             "kernel must be a Kernel, got 'gaussian': kernels.gaussian",
         ),
-        (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, centers=0),
-            "centers must be a whole number of at least 1, got 0",
-        ),
-        (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, radius=0.0),
-            "radius must be positive and finite, got 0.0",
-        ),
-        (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, spread=np.inf),
-            "spread must be positive and finite, got inf",
-        ),
-        (
-            lambda: teacher(jax.random.key(0), 5, 3, kernel=GAUSSIAN, label_noise=-1.0),
-            "label_noise must be finite and >= 0",
-        ),
+        (teacher, {"centers": 0}, "centers must be a whole number of at least 1, got 0"),
+        (teacher, {"radius": 0.0}, "radius must be positive and finite, got 0.0"),
+        (teacher, {"spread": np.inf}, "spread must be positive and finite, got inf"),
+        (teacher, {"label_noise": -1.0}, "label_noise must be finite and >= 0"),
     ],
 )
-def test_bad_input_raises(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()
+def test_bad_input_raises(make, wrong, message):
+    good = {"key": jax.random.key(0), "horizon": 5, "dim": 3}
+    raises(message, make, **good | ({"kernel": GAUSSIAN} if make is teacher else {}) | wrong)

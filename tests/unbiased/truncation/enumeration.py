@@ -2,14 +2,13 @@
 
 import itertools
 
-import jax.numpy as jnp
 import numpy as np
 
 
 def cases(*atoms):
     """All combinations of atoms `[k_i, …]`, one array `[cases, …]` for each."""
     choices = np.array(list(itertools.product(*(range(len(a)) for a in atoms))))
-    return [jnp.asarray(np.asarray(a)[choices[:, i]]) for i, a in enumerate(atoms)]
+    return [np.asarray(a)[choices[:, i]] for i, a in enumerate(atoms)]
 
 
 def copies_and_orders(x, noise, count, distributions):
@@ -20,9 +19,9 @@ def copies_and_orders(x, noise, count, distributions):
     signs = [[-1.0, 1.0]] * count
     orders = [np.arange(len(distribution.probabilities)) for distribution in distributions]
     every = cases(*signs, *orders)
-    copies = x[None, None] + jnp.stack(every[:count], axis=1)[:, :, None] * noise[None]
+    copies = x[None, None] + np.stack(every[:count], axis=1)[:, :, None] * noise[None]
     drawn = every[count:]
-    chances = jnp.full(len(copies), 0.5**count)
+    chances = np.full(len(copies), 0.5**count)
     for distribution, order in zip(distributions, drawn, strict=True):
-        chances = chances * jnp.asarray(distribution.probabilities)[order]
+        chances = chances * np.asarray(distribution.probabilities)[order]
     return copies, drawn, chances

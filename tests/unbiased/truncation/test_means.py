@@ -26,8 +26,8 @@ def enumerated(estimator, atoms, chances):
     """Mean and second moment over all orders and all values of independent copies."""
     order, *copies = cases(np.arange(estimator.copies + 1), *([atoms] * estimator.copies))
     _, *factors = cases(np.arange(estimator.copies + 1), *([chances] * estimator.copies))
-    weight = jnp.asarray(estimator.orders.probabilities)[order] * jnp.prod(jnp.stack(factors), 0)
-    estimates = jax.vmap(estimator.estimate)(order, jnp.stack(copies, axis=1))
+    weight = np.asarray(estimator.orders.probabilities)[order] * np.prod(factors, axis=0)
+    estimates = np.asarray(jax.jit(jax.vmap(estimator.estimate))(order, np.stack(copies, axis=1)))
     return weight @ estimates, weight @ estimates**2
 
 
