@@ -101,6 +101,20 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
         assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
+    distribution = Gaussian(np.linspace(0.05, 0.3, 10))
+    world = worlds.gaussian(dim=10, length_scale=3**0.5, noise=distribution)
+    features = worlds.fourier(key(3), world, 16)
+    x = jnp.linspace(-0.5, 0.5, 10)
+    copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
+    noisy = np.asarray(features.noisy(copies), np.float64)
+    assert_mean_is(noisy, np.asarray(features.clean(x)), 0.005)
+    unshrunk = features._replace(modulus=jnp.ones_like(features.modulus)).clean(x)
+    assert np.abs(noisy.mean(axis=0) - unshrunk).max() > 0.02
+
+
 def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
     features = weighted_features(CentredExponential(0.6), 2)
     x = rng.normal(size=(3, 2))

@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import noise, worlds
 from tests.errors import raises
+from tests.keys import key
 from tests.quadrature import gauss_hermite
 
 LENGTH_SCALE = 1.0
@@ -87,6 +88,25 @@ def test_unbiased_for_every_atom_and_every_covariance(x64, name):
         # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
         biased = np.asarray(fixed.surrogate(jnp.asarray(points), copies)) @ weights
         assert np.abs(biased[0] - truth[0]) > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_unbiased_in_ten_dimensions_by_sampling():
+    max_cov = np.linspace(0.1, 0.4, 10)
+    world = worlds.heteroscedastic(dim=10, length_scale=3**0.5, max_cov=max_cov)
+    atom = world.atom(jnp.linspace(-0.5, 0.5, 10)[None], 0.3 * max_cov[None])
+    x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
+    copies = noise.Gaussian(cov).sample(key(0), x)
+    truth = float(world.evaluate(atom, x[:1])[0, 0])
+    stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
+    fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))
+    right = world.surrogate(atom, world.atom(copies, stacked))[0]
+    for values, holds in ((right, True), (fixed.surrogate(atom[0], copies)[0], False)):
+        values = np.asarray(values, np.float64)
+        error = values.std() / np.sqrt(len(values))
+        assert error < 0.005
+        assert (abs(values.mean() - truth) < 5 * error) == holds
 
 
 @pytest.mark.slow

@@ -327,6 +327,22 @@ def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
 
 @pytest.mark.slow
 @pytest.mark.statistical
+@pytest.mark.parametrize("name", ["case study", "laplacian"])
+def test_unbiased_in_ten_dimensions_by_sampling(name):
+    noise = Gaussian(0.02)
+    world = FAMILIES[name][0](10, noise=noise, cutoff=10.0)
+    x, a = jnp.zeros(10), jnp.full((1, 10), 0.1)
+    copies = noise.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
+    clean = world.kernel(x[None], a)[0, 0]
+    for gram, off in ((world.surrogate, False), (world.kernel, True)):
+        values = np.asarray(gram(copies, a)[:, 0], float)
+        error = values.std() / np.sqrt(values.size)
+        assert error < 2e-3 * clean
+        assert (abs(values.mean() - clean) > 5 * error) == off
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_spectrum_has_the_surrogate_for_its_transform():
     world = worlds.rational(dim=2, noise=Gaussian(COVS[2]), cutoff=CUTOFF, alpha=1.7)
     omega = world.spectrum(key(0), 100_000)
