@@ -135,7 +135,7 @@ def test_same_call_compiles_nothing_anew(tmp_path):
     )
     assert len(traces) == count == 2  # once for each horizon, never inside a trace
     assert first.rows == again.rows
-    again.save(tmp_path)  # numbers of NumPy are as good as those of Python
+    again.save(tmp_path)  # options may be numbers of NumPy
 
 
 def test_a_learner_may_stand_for_all_horizons():

@@ -369,7 +369,7 @@ def drawn():
     [pytest.param("ratio", marks=pytest.mark.slow), pytest.param("rows", marks=pytest.mark.long)],
 )
 def test_coverage_with_a_reliability_or_standard_deviations_by_row(known):
-    """x and an exact column that depends on it; errors by row are those of y as well."""
+    """Of x and of an exact column z that depends on x. Errors by row are in x and in y."""
 
     def tables(rng):
         for _ in range(1000):
