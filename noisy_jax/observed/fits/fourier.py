@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -35,6 +35,7 @@ from noisy_jax.observed.fits.trials import (
     WeightedRows,
     choices,
     judged,
+    less,
     sums_of,
     undersmoothed,
 )
@@ -129,7 +130,7 @@ def fourier_fit(
         **vars(predictor(trial, trial.weights[factor])),
         uncorrected=predictor(trial, trial.plain_weights),
         undersmoothed=predictor(rough, rough.weights[least]),
-        left_out=scaled(rough, rough.folds[:, least]),
+        left_out=scaled(rough, rough.left_out(least)),
         risk=KernelComparison(
             *numbers[:6],
             variance=variance,
@@ -190,10 +191,11 @@ def frequencies_of(
     scale: Any,
     weights: Any = None,
     groups: Any = None,
-) -> tuple[Frequencies, list[Frequencies]]:
+) -> tuple[Frequencies, Callable[..., Frequencies] | None]:
     """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`.
 
-    And with φ from the rows without each of `groups` `[n]`; none if φ is not estimated.
+    And what gives them with φ from the rows without some of `groups` `[n]`, by their numbers;
+    `None` if φ is not estimated.
     """
     laws, omega, rows = RowLaws.of(observations, scale), jnp.asarray(omega, float), observations.y
     known = None if laws else _characteristic(observations, scale)
@@ -201,9 +203,9 @@ def frequencies_of(
     difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
     made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
     if laws is not None:
-        return laws.effective(made, weights), []
+        return laws.effective(made, weights), None
     if known:
-        return made, []
+        return made, None
     groups = np.zeros(len(rows), int) if groups is None else groups
     each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
     sums = [_differences(made, observations.x[own] / scale, weights[own]) for own in each]
@@ -211,9 +213,12 @@ def frequencies_of(
     copies = observations.x.shape[1]
     lost = (0.1 / len(rows)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
     options = {"copies": copies, "floor": min(0.05, lost)}
-    rest = [jax.tree.map(np.subtract, total, one) for one in (sums if len(sums) > 1 else [])]
-    made, *without = (estimated_characteristic(made, one, **options) for one in (total, *rest))
-    return made, without
+
+    def without(*left_out):
+        rest = less(total, [sums[g] for g in left_out])
+        return estimated_characteristic(made, rest, **options)
+
+    return without(), without
 
 
 def _ones(omega):

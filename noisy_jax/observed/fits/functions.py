@@ -158,7 +158,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             first, by the risk plus one standard error and a tenth of the bias. Those whose numbers
             overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
-        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows.
+        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, nearer to
+            their mean where the jackknife's variance is known to be too large (fits/bands.py).
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.

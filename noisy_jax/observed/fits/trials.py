@@ -1,6 +1,5 @@
 """Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -8,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
+from noisy_jax.features import cosines_and_sines
 from noisy_jax.moments.fourier import Frequencies, fourier
 from noisy_jax.moments.unknown_noise import replicates
+from noisy_jax.observed.fits.bands import calibrated, pairs_of_groups
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
 from noisy_jax.observed.fits.row_laws import RowLaws
 
@@ -86,8 +87,8 @@ class Trial:
         copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ; NaN
             behind the last one of a row.
         laws: of the errors of rows, if each has its own.
-        without: the frequencies with φ from the rows without each group, if it is estimated. The
-            fits without a group then contain the uncertainty of φ.
+        without: gives the frequencies with φ from the rows without some groups, if φ is estimated.
+            The fits without a group then contain the uncertainty of φ.
 
     Attributes:
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
@@ -107,7 +108,7 @@ class Trial:
         rows: WeightedRows,
         copies: np.ndarray | None = None,
         laws: RowLaws | None = None,
-        without: Sequence[Frequencies] = (),
+        without: Any = None,
     ):
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
         none = Frequencies(*frequencies[:2], single, difference, total)
@@ -139,18 +140,27 @@ class Trial:
             return
         judge = without_negative(judge, self.count)
         whole: Any = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-        rest = [jax.tree.map(np.subtract, whole, own) for own in sums[: len(without)]]
-        left_out = [
-            _corrected(made, own, _WIENER * float(own.count) / rows.effective)
-            for made, own in zip(without, rest, strict=True)
-        ]
-        clean = _Solver(corrected, self.count, left_out)
+
+        def rest(*left_out):
+            own = less(whole, [sums[g] for g in left_out])
+            return _corrected(without(*left_out), own, _WIENER * float(own.count) / rows.effective)
+
+        clean = self._clean = _Solver(corrected, self.count, rest if without else None)
         noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
         self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
         factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
         self.plain_risks = noisy.risks(judge, yy)[factor]
         self.plain_weights, self.plain_folds = noisy.weights()[factor], noisy.folds[:, factor]
         self.bias = largest_bias(self.hidden(self.weights))
+
+    def left_out(self, factor: int) -> np.ndarray:
+        """`[G, D]`, weights without each group, for the calibrated jackknife of a band."""
+        pairs = pairs_of_groups(len(self.folds))
+        both = np.stack([self._clean.weights(*pair)[factor] for pair in pairs])
+        omega = np.asarray(self.frequencies.omega, float)
+        waves = cosines_and_sines(places(self.rows.x), omega / (2 * np.pi))
+        folds = self.folds[:, factor]
+        return calibrated(self.weights[factor], folds, both, np.asarray(waves, float))
 
     def hidden(self, weights) -> np.ndarray:
         """What the judge leaves out of functions with weights `[K, D]`, `[K, 2, m]`."""
@@ -178,22 +188,23 @@ def without_negative(parts, count) -> list[Any]:
 class _Solver:
     """Regularized solutions from the moments of all groups, or of all but one."""
 
-    def __init__(self, parts, count, left_out=()):
-        self.parts, self.count, self._left_out = parts, count, left_out
+    def __init__(self, parts, count, rest=None):
+        self.parts, self.count, self._rest = parts, count, rest
         self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
         share = count / count.sum()
         apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
         square = sum(a @ a for a in apart) * len(parts) / (len(parts) - 1)
         self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
-        self.folds = np.stack([self.weights(without=g) for g in range(len(parts))])
+        self.folds = np.stack([self.weights(g) for g in range(len(parts))])
 
-    def weights(self, without=None) -> np.ndarray:
-        """`[F, D]`, for each regularization."""
+    def weights(self, *without) -> np.ndarray:
+        """`[F, D]`, for each regularization, without some groups."""
         gram, cross, rows = self.gram, self.cross, self.count.sum()
-        if without is not None:
-            own, rows = self.parts[without], rows - self.count[without]
+        for g in without:
+            own, rows = self.parts[g], rows - self.count[g]
             gram, cross = gram - own[0], cross - own[1]
-            gram, cross = self._left_out[without] if self._left_out else (gram, cross)
+        if without and self._rest:
+            gram, cross = self._rest(*without)
         values, vectors = np.linalg.eigh(gram)
         penalty = FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
         return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
@@ -247,6 +258,11 @@ def _sums_of_copies(frequencies, copies, y, weights) -> Any:
     each = [(count, np.flatnonzero(counts == count)) for count in np.unique(counts)]
     sums = [sums_of(frequencies, copies[own, :v], y[own], weights[own])[:2] for v, own in each]
     return tuple(map(sum, zip(*sums, strict=True)))
+
+
+def less(whole, parts) -> Any:
+    """Sums without those of parts of the rows."""
+    return jax.tree.map(lambda every, *some: every - sum(some), whole, *parts)
 
 
 def sums_of(frequencies, x, y, weights) -> Any:
