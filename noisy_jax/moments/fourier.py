@@ -9,6 +9,7 @@ Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993
 features of Rahimi and Recht (2007).
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
@@ -135,12 +136,7 @@ def gaussian_frequencies(
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
     phi = _known(characteristic, dim) if not callable(characteristic) else characteristic
-    blocks = -(-pairs // dim)
-    direction_key, length_key = jax.random.split(key)
-    q, r = jax.vmap(qr)(jax.random.normal(direction_key, (blocks, dim, dim)))
-    directions = q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None]  # uniformly distributed
-    lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
-    omega = directions.reshape(-1, dim)[:pairs] * lengths[:, None] / length_scale
+    omega = _orthogonal(key, pairs, dim) / length_scale
     return Frequencies(
         omega,
         jnp.asarray(1 / np.sqrt(pairs)),
@@ -149,6 +145,17 @@ def gaussian_frequencies(
         phi(omega[:, None] + omega[None]),
         characteristic if isinstance(characteristic, Noise) else None,
     )
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
+def _orthogonal(key, pairs, dim):
+    """Frequencies `[pairs, dim]` for ℓ = 1."""
+    blocks = -(-pairs // dim)
+    direction_key, length_key = jax.random.split(key)
+    q, r = jax.vmap(qr)(jax.random.normal(direction_key, (blocks, dim, dim)))
+    directions = q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None]  # uniformly distributed
+    lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
+    return directions.reshape(-1, dim)[:pairs] * lengths[:, None]
 
 
 def estimated_characteristic(

@@ -1,5 +1,6 @@
 """Gaussian noise of any covariance, in every round or only in some."""
 
+import functools
 import math
 from typing import Any
 
@@ -18,6 +19,7 @@ from noisy_jax.noise.bits import random_bits
 from noisy_jax.validation import non_negative, whole, within
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
 def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
     """`[size]` draws from N(0, 1), in float32 faster on CPUs than by `jax.random.normal`.
 
