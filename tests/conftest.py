@@ -75,7 +75,7 @@ def _compiled_programs_are_dropped():
     """Each compiled program holds memory maps, of which a process may have 65,530: free them."""
     yield
     maps = Path("/proc/self/maps")
-    if not maps.exists() or len(maps.read_bytes().splitlines()) > 15_000:
+    if not maps.exists() or len(maps.read_bytes().splitlines()) > 25_000:
         jax.clear_caches()
 
 
