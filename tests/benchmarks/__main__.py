@@ -2,7 +2,7 @@
 
 It has a line for each comparison and each requirement: the task, what this library and its peer
 reached, their ratio and what it must be. `--json FILE` writes these as well, with the commit and
-the machine, such as to `docs/benchmarks/2026-11-25.json`. Each file alone prints more. Needs the
+the machine, such as to `docs/benchmarks/2026-11-26.json`. Each file alone prints more. Needs the
 extra `benchmark` and a machine that does nothing else; the exit status is 0 in any case.
 Requirements hold on Intel and AMD, unless they name one; docs/benchmarks.md lists higher aims. They
 are for the whole run: `--quick` uses less data, and some of its ratios are smaller.
