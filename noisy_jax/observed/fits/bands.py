@@ -8,14 +8,18 @@ The standard error s(x) is from the jackknife: with the fit f_(g) without group 
 
     s²(x) = (G − 1)/G Σ_g (f_(g)(x) − mean)².
 
-It counts the variance of the terms of f that are of order k in the groups k times, so that it is
-too large where f is far from linear in the moments. The interactions of groups show that:
+Write f as a sum of uncorrelated terms that depend on k groups each (terms of order k; Hoeffding).
+s² counts the variance of order k about k times, so that it is too large where f is far from linear
+in the moments. The interactions of groups show this:
 
     I_gh(x) = f(x) − f_(g)(x) − f_(h)(x) + f_(gh)(x),  i(x) = Σ_{g<h} I²_gh(x)
 
-with the fit f_(gh) without two groups. i counts order k k(k − 1)/2 times, and exceeds s²/2 only
-where orders above 2 matter. There s² is multiplied by the median over rows of s²/(2i), but not by
-less than ½. Otherwise it is left as it is, which makes up for bias that is left.
+with the fit f_(gh) without two groups. i counts the variance of order k about k(k − 1)/2 times,
+and more if there are few groups (of 16, order 2 is counted 1.7 times and order 3 5.5 times). If the
+median of s²/(2i) over rows is below 1, s² is multiplied by it at all x, but by no less than ½. The
+sum is estimated from G of the pairs. Otherwise s² is not changed: it is then somewhat too large,
+which makes up for the bias that is left. Subtracting i in every case left bands that are too
+narrow. The rule was chosen by simulations.
 
 The estimates s(x) vary along the curve: where the fit is pulled to zero, so is s(x), and a curve
 would be missed there. So a simultaneous band takes the moderated variance
@@ -28,11 +32,11 @@ draws of N. It is nowhere narrower than a pointwise band. At one point, N/s̃* h
 distribution, as in a pointwise band.
 
 Source: Hall, The Annals of Statistics 20 (1992), on undersmoothing; for what the jackknife counts
-Efron and Stein, The Annals of Statistics 9 (1981), who subtract an estimate like i, which left too
-little here; for the largest deviation over a curve Ruppert, Wand and Carroll, Semiparametric
-Regression (2003), Sec. 6.5; for moderated variances Smyth, Statistical Applications in Genetics and
-Molecular Biology 3 (2004), with a given a, and the median in place of the mean, which one end of
-the curve can dominate.
+Efron and Stein, The Annals of Statistics 9 (1981), who subtract an estimate of this kind; for the
+largest deviation over a curve Ruppert, Wand and Carroll, Semiparametric Regression (2003), Sec.
+6.5; for moderated variances Smyth, Statistical Applications in Genetics and Molecular Biology 3
+(2004), with a given a, and the median in place of the mean, which one end of the curve can
+dominate.
 """
 
 import numpy as np
@@ -45,7 +49,7 @@ _AT_ONCE = 2**22  # numbers in memory
 
 
 def pairs_of_groups(groups: int) -> list[tuple[int, int]]:
-    """Some of all pairs, as each of them needs a fit; none is of neighbouring rows."""
+    """G of the pairs, since each needs a fit; no pair is of neighbouring blocks of rows."""
     return [(g, (g + groups // 3) % groups) for g in range(groups)]
 
 
@@ -54,8 +58,11 @@ def calibrated(
 ) -> np.ndarray:
     """Weights `[G, D]` without each group, nearer to their mean if interactions are large.
 
-    From weights of the fits to all rows `[D]`, without each group `[G, D]` and without both groups
-    of each of `pairs_of_groups` `[P, D]`; features `[m, D]` are those of rows.
+    Args:
+        whole: `[D]`, weights of the fit to all rows.
+        left_out: `[G, D]`, without each group.
+        both: `[G, D]`, without both groups of each of `pairs_of_groups`.
+        features: `[m, D]`, of rows.
     """
     groups, moves = len(left_out), left_out - left_out.mean(axis=0)
     first, second = np.transpose(pairs_of_groups(groups))

@@ -159,7 +159,7 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, nearer to
-            their mean where the jackknife's variance is known to be too large (fits/bands.py).
+            their mean if interactions of groups show that the jackknife's variance is too large.
         target: name of y.
         num_rows: n.
         remarks: what the rows show against the assumptions of the correction.
@@ -184,7 +184,7 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         Its middle is not `predict(x)`, but a fit with about a tenth of the regularization, because
         a band around a fit that is biased misses the curve. If several length scales were tried, it
         is also of a shorter one: the longest of at most half the chosen ℓ. The width is from the
-        jackknife over 16 groups of rows, so that neighbouring rows may depend on each other.
+        jackknife over up to 16 groups of rows, so that neighbouring rows may depend on each other.
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points

@@ -186,7 +186,10 @@ def without_negative(parts, count) -> list[Any]:
 
 
 class _Solver:
-    """Regularized solutions from the moments of all groups, or of all but one."""
+    """Regularized solutions from the moments of all groups, or without some of them.
+
+    The latter are what `rest` gives for the numbers of these groups, or the sum less their parts.
+    """
 
     def __init__(self, parts, count, rest=None):
         self.parts, self.count, self._rest = parts, count, rest
@@ -197,14 +200,14 @@ class _Solver:
         self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
         self.folds = np.stack([self.weights(g) for g in range(len(parts))])
 
-    def weights(self, *without) -> np.ndarray:
+    def weights(self, *left_out) -> np.ndarray:
         """`[F, D]`, for each regularization, without some groups."""
         gram, cross, rows = self.gram, self.cross, self.count.sum()
-        for g in without:
+        for g in left_out:
             own, rows = self.parts[g], rows - self.count[g]
             gram, cross = gram - own[0], cross - own[1]
-        if without and self._rest:
-            gram, cross = self._rest(*without)
+        if left_out and self._rest:
+            gram, cross = self._rest(*left_out)
         values, vectors = np.linalg.eigh(gram)
         penalty = FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
         return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
