@@ -48,6 +48,12 @@ def test_the_code_selects_one_of_ten_sets_of_mutants(tmp_path):
     assert min(map(len, chosen)) >= 12
 
 
+def test_each_paragraph_is_a_mutant():
+    """Behind the head of the file; one that is not written like a mutant would never run."""
+    text = (ROOT / "tests" / "mutants.txt").read_text("utf-8")
+    assert len(text.strip().split("\n\n")) == len(ALL) + 1
+
+
 def test_text_that_is_not_there_once_is_reported(tmp_path):
     (one,) = mutants("A  a.py\n- f(x, y)\n+ f(y, x)\n")
     assert one == Mutant("A", "a.py", "f(x, y)", "f(y, x)")
