@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.ball import root
+from noisy_jax.draws import normal
 from noisy_jax.kernels.kernel import (
     Envelope,
     Kernel,
@@ -140,7 +141,7 @@ def _spectrum(rates):
 
     def spectrum(key, n, dim):
         rate_key, key = jax.random.split(key)
-        normal = jax.random.normal(key, (n, dim))
-        return jnp.sqrt(2 * jnp.asarray(rates(rate_key, n), normal.dtype))[:, None] * normal
+        draws = normal(key, (n, dim))
+        return jnp.sqrt(2 * jnp.asarray(rates(rate_key, n), draws.dtype))[:, None] * draws
 
     return spectrum

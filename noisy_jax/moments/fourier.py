@@ -11,7 +11,7 @@ features of Rahimi and Recht (2007).
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax
@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Sample
+from noisy_jax.draws import normal
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
-from noisy_jax.noise.base import check_characteristic
+from noisy_jax.noise.base import check_characteristic, compiled
 from noisy_jax.validation import non_negative, positive, whole
 
 Array = jax.Array
@@ -135,16 +136,33 @@ def gaussian_frequencies(
     pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
-    phi = _known(characteristic, dim) if not callable(characteristic) else characteristic
     omega = _orthogonal(key, pairs, dim) / length_scale
-    return Frequencies(
-        omega,
-        jnp.asarray(1 / np.sqrt(pairs)),
-        phi(omega),
-        phi(omega[:, None] - omega[None]),
-        phi(omega[:, None] + omega[None]),
-        characteristic if isinstance(characteristic, Noise) else None,
-    )
+    if callable(characteristic):
+        noise, phi = None, _values(characteristic, omega)
+    else:
+        noise = characteristic
+        check_characteristic(noise, dim)
+        phi = characteristics(noise, omega)
+    single, difference, total = phi
+    return Frequencies(omega, jnp.asarray(1 / np.sqrt(pairs)), single, difference, total, noise)
+
+
+@compiled
+def characteristics(noise: Noise, omega: Array, scale: Any = 1.0, copies: Any = 1):
+    """φ of the error in the mean of `copies` over `scale`, as `Frequencies` has it.
+
+    At ω `[P, d]`, and at differences and sums of two of them.
+    """
+
+    def phi(omega):
+        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
+        return jnp.exp(copies * cast(Array, noise.log_characteristic(omega * ratio)))
+
+    return _values(phi, omega)
+
+
+def _values(phi, omega):
+    return phi(omega), phi(omega[:, None] - omega[None]), phi(omega[:, None] + omega[None])
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
@@ -152,9 +170,9 @@ def _orthogonal(key, pairs, dim):
     """Frequencies `[pairs, dim]` for ℓ = 1."""
     blocks = -(-pairs // dim)
     direction_key, length_key = jax.random.split(key)
-    q, r = jax.vmap(qr)(jax.random.normal(direction_key, (blocks, dim, dim)))
+    q, r = jax.vmap(qr)(normal(direction_key, (blocks, dim, dim)))
     directions = q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None]  # uniformly distributed
-    lengths = jnp.linalg.norm(jax.random.normal(length_key, (pairs, dim)), axis=1)
+    lengths = jnp.linalg.norm(normal(length_key, (pairs, dim)), axis=1)
     return directions.reshape(-1, dim)[:pairs] * lengths[:, None]
 
 
@@ -184,8 +202,3 @@ def estimated_characteristic(
 
     single, difference, total = phi(differences.cross[:pairs]), phi(cc + ss), phi(cc - ss)
     return frequencies._replace(single=single, difference=difference, total=total)
-
-
-def _known(noise: Noise, dim: int) -> Callable[[Array], Array]:
-    check_characteristic(noise, dim)
-    return lambda omega: jnp.exp(cast(Array, noise.log_characteristic(omega)))

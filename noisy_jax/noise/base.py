@@ -226,15 +226,6 @@ class Noise:
         return jnp.broadcast_to(getattr(self, self._spread), draws.shape) * draws
 
 
-def in_vectors(size: int) -> int:
-    """How many numbers to draw if the first `size` of them are needed, which do not change by it.
-
-    XLA's CPU compiler writes out loops of 9 to 15 steps in place of using vectors: they are slow to
-    compile and to run.
-    """
-    return size if size > 16 else 1 << max(size - 1, 0).bit_length()
-
-
 def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
 
@@ -260,7 +251,7 @@ def characteristic_problem(noise: Noise, dim: int) -> str:
     """Why one cannot divide by the noise's characteristic function; "" if one can."""
     if noise.characteristic_vanishes:
         return "whose characteristic function has zeros"
-    if noise.log_characteristic(jnp.zeros(dim)) is None:
+    if jax.eval_shape(noise.log_characteristic, jnp.zeros(dim)) is None:
         return "whose characteristic function is not known"
     if _changes_sign(noise, dim):
         return "whose characteristic function has zeros: set characteristic_vanishes = True"
@@ -272,11 +263,25 @@ def _changes_sign(noise: Noise, dim: int) -> bool:
     if any(concrete(leaf) is None for leaf in jax.tree.leaves(noise)):
         return False
     with jax.ensure_compile_time_eval():
-        spread = np.sqrt(np.diag(np.asarray(noise.covariance(dim))))
+        cov = np.asarray(noise.cov)
+        spread = np.sqrt(np.diagonal(cov) if cov.ndim == 2 else np.broadcast_to(cov, dim))
         axes = np.eye(dim) / np.where(spread > 0, spread, 1)
-        omega = jnp.asarray(np.linspace(0, 12, 241)[:, None, None] * axes[None], float)
-        phi = np.exp(np.asarray(noise.log_characteristic(omega), complex))
+        omega = np.linspace(0, 12, 241)[:, None, None] * axes[None]
+        phi = np.exp(np.asarray(_log_characteristic(noise, omega), complex))
     return bool(np.abs(np.imag(phi)).max() < 1e-4 and np.real(phi).min() < -1e-4)
+
+
+def compiled(function):
+    """`jax.jit` of `function(noise, …)`; noise that is no pytree is computed as it is."""
+    program = jax.jit(function)
+
+    def call(noise, *args):
+        return (function if jax.tree_util.all_leaves([noise]) else program)(noise, *args)
+
+    return call
+
+
+_log_characteristic = compiled(lambda noise, omega: noise.log_characteristic(omega))
 
 
 def check_characteristic(noise: Noise, dim: int) -> None:

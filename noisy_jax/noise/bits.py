@@ -6,7 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.noise.base import in_vectors
+from noisy_jax.draws import in_vectors
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.noise.base import Noise, in_vectors, register_distribution
+from noisy_jax.draws import in_vectors
+from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import between, positive
 
 

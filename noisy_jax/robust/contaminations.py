@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import normal
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.validation import (
     check_finite,
@@ -166,7 +167,7 @@ def covariate(
     if np.shape(center) not in ((), x.shape[1:]):
         shape = list(np.shape(center))
         raise ValueError(f"center must be one number or [{x.shape[1]}], as a row of x, got {shape}")
-    there = jnp.asarray(center, x.dtype) + spread * jax.random.normal(x_key, x.shape, x.dtype)
+    there = jnp.asarray(center, x.dtype) + spread * normal(x_key, x.shape, x.dtype)
     return _relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
 
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import normal
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
@@ -142,7 +143,7 @@ def fourier_gaussian(
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
     check_characteristic(noise, dim)
-    omega = jax.random.normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
+    omega = normal(key, (pairs, dim)) / jnp.asarray(length_scale, float)
     log_phi = jnp.asarray(noise.log_characteristic(omega))
     features = _fourier_world(omega, log_phi, jnp.exp(-log_phi.real / 2) / np.sqrt(pairs), noise)
 

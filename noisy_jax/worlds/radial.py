@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import normal
 from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import near_origin
 from noisy_jax.matrices import PSD_SLACK, eigh
@@ -111,7 +112,7 @@ def radial(measure: Measure, *, dim: int, noise: Noise, cutoff: chex.Numeric) ->
         node_key, key = jax.random.split(key)
         node = jax.random.categorical(node_key, jnp.asarray(lifted), shape=(n,))
         deviations = jnp.sqrt(2 * jnp.asarray(rates))[node]
-        omega = jax.random.normal(key, (n, dim), deviations.dtype) * deviations
+        omega = normal(key, (n, dim), deviations.dtype) * deviations
         return omega if axes is None else _rotated(omega, axes.T)
 
     peak = xp.exp(log_sum_exp(log_weights, xp))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import normal
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.matrices import cholesky, eigh, solve_triangular
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
@@ -82,7 +83,7 @@ def _times(x, factor):
 
 
 def _clean_spectrum(key, n, dim, length_scale):
-    return jax.random.normal(key, (n, dim)) / jnp.asarray(length_scale, float)
+    return normal(key, (n, dim)) / jnp.asarray(length_scale, float)
 
 
 def _laplace_noise(dim, length_scale, noise):
@@ -107,7 +108,7 @@ def _laplace_noise(dim, length_scale, noise):
     def spectrum(key, n):
         # Each coordinate's density ∝ (1 + b²ω²) exp(−ℓ²ω²/2) mixes a normal with ±χ of 3 degrees.
         choice_key, key = jax.random.split(key)
-        normals = jax.random.normal(key, (3, n, dim))
+        normals = normal(key, (3, n, dim))
         weighted = jnp.copysign(jnp.sqrt(jnp.sum(normals**2, axis=0)), normals[0])
         plain = jax.random.bernoulli(choice_key, 1 / (1 + excess)[None], (n, dim))
         return jnp.where(plain, normals[0], weighted) / jnp.asarray(length_scale, float)

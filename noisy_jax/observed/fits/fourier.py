@@ -11,10 +11,11 @@ import numpy as np
 
 from noisy_jax.moments.fourier import (
     Frequencies,
+    characteristics,
     estimated_characteristic,
     gaussian_frequencies,
 )
-from noisy_jax.noise import Gaussian, PerRound
+from noisy_jax.noise import Gaussian, Noise, PerRound
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.assumptions import noise_follows_values
 from noisy_jax.observed.fits.functions import (
@@ -41,6 +42,8 @@ from noisy_jax.observed.fits.trials import (
 )
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
+
+_EXACT = Gaussian(0.0)
 
 
 def fourier_fit(
@@ -82,10 +85,10 @@ def fourier_fit(
         scales = length_scales(standard, rows.cov) if auto else [one.length_scale]
         tried += [dataclasses.replace(one, length_scale=scale) for scale in scales]
     for one in tried:
-        key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _ones}
+        key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _EXACT}
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
-        )
+        )._replace(noise=None)
         if each or laws is not None:
             trial = Trial(drawn, weighted, copies, laws)
         else:
@@ -198,10 +201,10 @@ def frequencies_of(
     `None` if φ is not estimated.
     """
     laws, omega, rows = RowLaws.of(observations, scale), jnp.asarray(omega, float), observations.y
-    known = None if laws else _characteristic(observations, scale)
-    phi, weights = known or _ones, np.ones(len(rows)) if weights is None else weights
-    difference, total = omega[:, None] - omega[None], omega[:, None] + omega[None]
-    made = Frequencies(omega, jnp.asarray(amplitude), phi(omega), phi(difference), phi(total))
+    known, copies = None if laws else _known(observations), observations.x.shape[1]
+    weights = np.ones(len(rows)) if weights is None else weights
+    phi = characteristics(known or _EXACT, omega, scale, copies)
+    made = Frequencies(omega, jnp.asarray(amplitude), *phi)
     if laws is not None:
         return laws.effective(made, weights), None
     if known:
@@ -210,7 +213,6 @@ def frequencies_of(
     each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
     sums = [_differences(made, observations.x[own] / scale, weights[own]) for own in each]
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    copies = observations.x.shape[1]
     lost = (0.1 / len(rows)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
     options = {"copies": copies, "floor": min(0.05, lost)}
 
@@ -221,30 +223,19 @@ def frequencies_of(
     return without(), without
 
 
-def _ones(omega):
-    return jnp.ones(omega.shape[:-1], jnp.complex64)
-
-
-def _characteristic(observations: Observations, scale: np.ndarray):
-    """φ of the error in the mean of the copies over `scale`; `None` if it must be estimated."""
-    copies, dim = observations.x.shape[1:]
+def _known(observations: Observations) -> Noise | None:
+    """The distribution of the noise of each copy; `None` if φ must be estimated."""
     noise: Any = observations.noise
     if noise is None and observations.cov is not None and not observations.cov.any():
-        noise = Gaussian(0.0)
-    if noise is None and copies == 1:
+        noise = _EXACT
+    if noise is None and observations.x.shape[1] == 1:
         raise ValueError(
             "a kernel fit needs the distribution of the noise, not its covariance alone: "
             "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
         )
-    if noise is None:
-        return None
-    check_characteristic(noise, dim)
-
-    def phi(omega):
-        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
-        return jnp.exp(copies * noise.log_characteristic(omega * ratio))
-
-    return phi
+    if noise is not None:
+        check_characteristic(noise, observations.x.shape[2])
+    return noise
 
 
 def _differences(frequencies: Frequencies, x: np.ndarray, weights: np.ndarray) -> Any:

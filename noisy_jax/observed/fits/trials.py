@@ -252,7 +252,7 @@ def _read(frequencies, sums, wiener):
 
 def _corrected(frequencies, sums, wiener):
     """Corrected moments in float64."""
-    return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, wiener))
+    return tuple(np.asarray(v, np.float64) for v in _read(frequencies, sums, np.float32(wiener)))
 
 
 def _sums_of_copies(frequencies, copies, y, weights) -> Any:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
+from noisy_jax.draws import normal
 from noisy_jax.simulated.streams import one_copy_adversaries
 from noisy_jax.validation import check_key, positive, whole
 
@@ -52,7 +53,7 @@ def structured_starts(
     x_norm, y_size = positive("x_norm", x_norm), positive("y_size", y_size)
     x_key, y_key, copy_key = jax.random.split(key, 3)
     rounds = jnp.arange(horizon)
-    directions = jax.random.normal(x_key, (horizon, dim))
+    directions = normal(x_key, (horizon, dim))
     directions /= jnp.linalg.norm(directions, axis=1, keepdims=True)
     first = jnp.zeros((horizon, dim)).at[:, 0].set(1.0)
     one_copy = one_copy_adversaries(copy_key, horizon).noiseless.stream.x / 3

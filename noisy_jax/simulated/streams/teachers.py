@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
+from noisy_jax.draws import normal
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation import check_finite, check_key, non_negative, positive, whole
 
@@ -46,7 +47,7 @@ def linear(
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _linear(key, radius, label_noise, horizon: int, dim: int) -> Stream:
     w_key, x_key, m_key = jax.random.split(key, 3)
-    direction = jax.random.normal(w_key, (dim,))
+    direction = normal(w_key, (dim,))
     weights = radius * direction / jnp.linalg.norm(direction)
     x = _ball(x_key, horizon, dim)
     targets = jnp.matmul(x, weights, precision="highest")
@@ -63,7 +64,7 @@ def _ball(key, count: int, dim: int) -> jax.Array:
     ℓ_p^n ball (2005).
     """
     n_key, e_key = jax.random.split(key)
-    n = jax.random.normal(n_key, (count, dim))
+    n = normal(n_key, (count, dim))
     extra = 2 * jax.random.exponential(e_key, (count, 1))
     return n * jax.lax.rsqrt(jnp.sum(n**2, axis=1, keepdims=True) + extra)
 
@@ -111,7 +112,7 @@ def teacher(
     label_noise = non_negative("label_noise", label_noise)
     c_key, a_key, x_key, m_key = jax.random.split(key, 4)
     c = spread * _ball(c_key, centers, dim)
-    a = jax.random.normal(a_key, (centers,))
+    a = normal(a_key, (centers,))
     a = radius * a / jnp.sqrt(a @ kernel(c, c) @ a)
     x = spread * _ball(x_key, horizon, dim)
     values = kernel(x, c) @ a
