@@ -1,5 +1,6 @@
 """A random number of copies of any noise: no bias, for any smooth function."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -104,6 +105,11 @@ def multilevel(
     def points_of(copies, key):
         if key is None:
             raise ValueError("multilevel draws the number of copies: pass a key, g(..., key=key)")
+        check_key(key)
+        return drawn(copies, key)
+
+    @functools.partial(jax.jit, inline=True)  # one program also outside jit
+    def drawn(copies, key):
         level = _level(key, probabilities)
         first = mean(copies[:base])
         half, most = base * 2**level // 2, base * 2**levels
