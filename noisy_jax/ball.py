@@ -46,18 +46,23 @@ def in_ball(
         radius: B > 0.
     """
 
-    def outside(carry):
-        (w, _), _, steps = carry
+    def judged(solution, mu, steps):
+        """The carry, with whether it is outside: `vmap` would compute a condition twice.
+
+        With two roundings of ‖w‖ the loop would go on for a solution that its body leaves alone.
+        """
+        w = solution[0]
         largest = radius * (1 + _NORM_ROUNDINGS * precision(w))
-        return (norm(w) > largest) & (steps < _NEWTON_STEPS)
+        return solution, mu, steps, (norm(w) > largest) & (steps < _NEWTON_STEPS)
 
     def newton(carry):
-        (w, half), mu, steps = carry
+        (w, half), mu, steps, _ = carry
         unit = w / largest_size(w)  # the squares of w may underflow
         mu = mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half))
-        return at(mu, *parameters), mu, steps + 1
+        return judged(at(mu, *parameters), mu, steps + 1)
 
-    (w, _), mu, _ = jax.lax.while_loop(outside, newton, (at(start, *parameters), start, 0))
+    first = judged(at(start, *parameters), start, 0)
+    (w, _), mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
     return w, mu
 
 

@@ -74,6 +74,20 @@ def test_goes_through_jit_and_vmap(rng):
     np.testing.assert_allclose(swept, [linear_ball(stream, r).loss for r in radii], rtol=1e-5)
 
 
+def test_the_condition_of_the_loop_is_computed_in_its_body(rng, monkeypatch):
+    """`vmap` computes a condition for all lanes and for each: with two roundings it may not end."""
+    conditions, loop = [], jax.lax.while_loop
+
+    def recorded(condition, body, start):
+        conditions.append(jax.make_jaxpr(condition)(start))
+        return loop(condition, body, start)
+
+    monkeypatch.setattr(jax.lax, "while_loop", recorded)
+    linear_ball(nj.Stream(rng.normal(size=(11, 7)), rng.normal(size=11)), 0.1)
+    assert conditions
+    assert not any(condition.eqns for condition in conditions)
+
+
 def test_a_bad_radius_raises():
     with pytest.raises(ValueError, match=r"radius must be positive and finite, got 0\.0"):
         linear_ball(nj.streams.from_arrays([[1.0]], [1.0]), 0.0)
