@@ -1,5 +1,6 @@
 """NORMA against plain loops, and against itself in other units."""
 
+import functools
 import warnings
 
 import jax
@@ -183,11 +184,13 @@ def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffe
 @pytest.mark.slow
 def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization():
     """Mistakes on classes that drift, at λ over two decades; the best rate differs 100-fold."""
-    stream = nj.streams.drifting(key(0), horizon=1000)
+    keys = jax.random.split(key(0), 4)
+    streams = jax.vmap(lambda key: nj.streams.drifting(key, horizon=1000))(keys)
     kernel, found = nj.kernels.gaussian(length_scale=0.5), {}
 
     @jax.jit
-    def wrong(rate, lam):
+    @functools.partial(jax.vmap, in_axes=(None, None, 0))
+    def wrong(rate, lam, stream):
         learner = norma(
             kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
         )
@@ -197,7 +200,7 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
     for lam in (0.003, 0.03, 0.3):
         for rate in (None, 0.1, 1.0, 3.0, 10.0, 30.0):
             if rate is None or rate * lam < 1:
-                found[lam, rate] = float(wrong(rate, lam))
+                found[lam, rate] = float(jnp.mean(wrong(rate, lam, streams)))
     best = min(found.values())
     for lam in (0.003, 0.03, 0.3):
         assert found[lam, None] < 1.5 * best
