@@ -351,4 +351,4 @@ def test_coverage_with_weights_clusters_and_exposure(model):
 
     coverage, _ = covered((fitted() for _ in range(400)), truth)
     print(model, coverage)
-    assert np.all((coverage > 0.92) & (coverage < 0.98))
+    assert np.abs(coverage - 0.95).max() < 0.038  # 3.5 standard errors of 400 tables

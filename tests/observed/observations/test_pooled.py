@@ -167,4 +167,4 @@ def test_coverage_with_weights():
         for frame in simulated(rng, 1000, 400)
     )
     coverage, _ = covered(fits, TRUE)
-    assert np.all((coverage > 0.92) & (coverage < 0.98))
+    assert np.abs(coverage - 0.95).max() < 0.038  # 3.5 standard errors of 400 tables
