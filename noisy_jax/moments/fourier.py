@@ -136,15 +136,14 @@ def gaussian_frequencies(
     pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
-    omega = _orthogonal(key, pairs, dim) / length_scale
-    if callable(characteristic):
-        noise, phi = None, _values(characteristic, omega)
-    else:
-        noise = characteristic
+    noise: Any = characteristic
+    known = isinstance(noise, Noise) or not callable(noise)
+    if known:
         check_characteristic(noise, dim)
-        phi = characteristics(noise, omega)
-    single, difference, total = phi
-    return Frequencies(omega, jnp.asarray(1 / np.sqrt(pairs)), single, difference, total, noise)
+    omega = _orthogonal(key, pairs, dim) / length_scale
+    single, difference, total = (characteristics if known else _values)(noise, omega)
+    amplitude = jnp.asarray(1 / np.sqrt(pairs))
+    return Frequencies(omega, amplitude, single, difference, total, noise if known else None)
 
 
 @compiled

@@ -5,6 +5,7 @@ known mean, which `observe` subtracts, because the learners assume noise of mean
 """
 
 import dataclasses
+import functools
 from typing import Any, TypeVar, dataclass_transform
 
 import chex
@@ -65,7 +66,8 @@ class Noise:
     - a method `centred(self, key, x)` that returns x + n.
 
     Two members are optional: `worlds.fourier_gaussian` and Fourier features need the method
-    `log_characteristic`, and the bounds of linear learners with one copy need `excess_kurtosis`.
+    `log_characteristic`, which is compiled: write it in JAX's functions. Bounds of linear learners
+    with one copy need `excess_kurtosis`.
     Worlds divide by the characteristic function: set `characteristic_vanishes` if it has zeros.
 
     Attributes:
@@ -251,7 +253,7 @@ def characteristic_problem(noise: Noise, dim: int) -> str:
     """Why one cannot divide by the noise's characteristic function; "" if one can."""
     if noise.characteristic_vanishes:
         return "whose characteristic function has zeros"
-    if jax.eval_shape(noise.log_characteristic, jnp.zeros(dim)) is None:
+    if _log_characteristic(noise, jnp.zeros(dim)) is None:
         return "whose characteristic function is not known"
     if _changes_sign(noise, dim):
         return "whose characteristic function has zeros: set characteristic_vanishes = True"
@@ -266,15 +268,16 @@ def _changes_sign(noise: Noise, dim: int) -> bool:
         cov = np.asarray(noise.cov)
         spread = np.sqrt(np.diagonal(cov) if cov.ndim == 2 else np.broadcast_to(cov, dim))
         axes = np.eye(dim) / np.where(spread > 0, spread, 1)
-        omega = np.linspace(0, 12, 241)[:, None, None] * axes[None]
+        omega = jnp.asarray(np.linspace(0, 12, 241)[:, None, None] * axes[None], float)
         phi = np.exp(np.asarray(_log_characteristic(noise, omega), complex))
     return bool(np.abs(np.imag(phi)).max() < 1e-4 and np.real(phi).min() < -1e-4)
 
 
 def compiled(function):
-    """`jax.jit` of `function(noise, …)`; noise that is no pytree is computed as it is."""
+    """`jax.jit` of `function(noise, …)`, which is called as it is for noise that is no pytree."""
     program = jax.jit(function)
 
+    @functools.wraps(function)
     def call(noise, *args):
         return (function if jax.tree_util.all_leaves([noise]) else program)(noise, *args)
 

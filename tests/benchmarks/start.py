@@ -65,7 +65,7 @@ sys.exit(status)
 COMPILED = {
     "README's study": (STUDY, 5, 9.0),
     "fit": ("nj.fit(table)", 0, 0.2),
-    "kernel fit": ("nj.fit(table, method)", 18, 8.0),
+    "kernel fit": ("nj.fit(table, method)", 18, 15.0),
     "learn": ("nj.learn(learner, table, key)", 4, 3.0),
     "select": ("nj.select({'leader': learner}, table, key)", 10, 4.0),
     "unbiased": ("nj.unbiased.gaussian(lambda x: x @ x, 0.09)(noisy[:1], key=key)", 20, 1.0),

@@ -203,11 +203,11 @@ def frequencies_of(
     laws, omega, rows = RowLaws.of(observations, scale), jnp.asarray(omega, float), observations.y
     known, copies = None if laws else _known(observations), observations.x.shape[1]
     weights = np.ones(len(rows)) if weights is None else weights
-    phi = characteristics(known or _EXACT, omega, scale, copies)
+    phi = characteristics(_EXACT if known is None else known, omega, scale, copies)
     made = Frequencies(omega, jnp.asarray(amplitude), *phi)
     if laws is not None:
         return laws.effective(made, weights), None
-    if known:
+    if known is not None:
         return made, None
     groups = np.zeros(len(rows), int) if groups is None else groups
     each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
