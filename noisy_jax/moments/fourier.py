@@ -136,7 +136,7 @@ def gaussian_frequencies(
     pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
-    noise: Any = characteristic
+    noise = cast(Any, characteristic)
     known = isinstance(noise, Noise) or not callable(noise)
     if known:
         check_characteristic(noise, dim)
