@@ -137,7 +137,7 @@ def gaussian_frequencies(
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
     noise = cast(Any, characteristic)
-    known = isinstance(noise, Noise) or not callable(noise)
+    known = isinstance(characteristic, Noise) or not callable(characteristic)
     if known:
         check_characteristic(noise, dim)
     omega = _orthogonal(key, pairs, dim) / length_scale
