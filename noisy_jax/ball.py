@@ -47,9 +47,10 @@ def in_ball(
     """
 
     def judged(solution, mu, steps):
-        """The carry, with whether it is outside: `vmap` would compute a condition twice.
+        """The carry, with whether the loop goes on.
 
-        With two roundings of ‖w‖ the loop would go on for a solution that its body leaves alone.
+        `vmap` computes a loop's condition twice, to stop the loop and to choose the lanes that it
+        changes. If these computed ‖w‖ with two roundings, the loop might never end.
         """
         w = solution[0]
         largest = radius * (1 + _NORM_ROUNDINGS * precision(w))

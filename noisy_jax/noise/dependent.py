@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import normal
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import non_negative
 
@@ -93,7 +94,7 @@ class Multiplicative(Dependent):
         self._parse("variance", non_negative, stacked)
 
     def _copies(self, key, x):
-        draws = jax.random.normal(key, (x.size,), x.dtype).reshape(x.shape)
+        draws = normal(key, x.shape, x.dtype)
         return x * (1 + jnp.sqrt(jnp.broadcast_to(self.variance, x.shape)) * draws)
 
     def estimated_cov(self, copy: Any) -> Any:

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.moments.fourier import Frequencies
+from noisy_jax.moments.fourier import Frequencies, characteristics
 from noisy_jax.moments.online import Sums
 from noisy_jax.noise import PerRound
 from noisy_jax.noise.base import check_characteristic
@@ -117,13 +117,8 @@ def laws_follow_values(observations: Observations) -> list[Doubt]:
 
 def _phi(omega, laws, scale, copies):
     """φ of rows at ω, at differences and at sums of two, `[n, P]` and twice `[n, P, P]`."""
-
-    def of(omega):
-        ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
-        log = jax.vmap(lambda law: law.log_characteristic(omega * ratio))(laws)
-        return jnp.exp(copies * log)
-
-    return of(omega), of(omega[:, None] - omega[None]), of(omega[:, None] + omega[None])
+    each = jax.vmap(characteristics, in_axes=(0, None, None, None))
+    return each(laws, omega, scale, copies)
 
 
 @jax.jit
