@@ -9,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.moments.fourier import characteristics
 
 
 @pytest.mark.slow
@@ -36,3 +37,23 @@ def test_all_differences_of_replicates_give_the_characteristic_function_of_their
     np.testing.assert_allclose(found.total, phi(omega[:, None] + omega), atol=1e-12)
     floored = nj.moments.estimated_characteristic(frequencies, sums, copies=copies, floor=0.999)
     assert float(jnp.abs(floored.difference).min()) >= 0.999**copies - 1e-12
+
+
+class NoPytree(nj.noise.Noise):
+    """A user's distribution without the decorator."""
+
+    cov = np.array([0.3, 0.5])
+
+    def log_characteristic(self, omega):
+        return -jnp.sum(jnp.broadcast_to(self.cov, omega.shape) * omega**2, axis=-1) / 2
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("noise", [nj.noise.Gaussian([0.3, 0.5]), NoPytree()], ids=["pytree", "no"])
+def test_known_noise_gives_the_characteristic_function_of_the_mean_of_copies(noise, rng):
+    omega, scale = rng.normal(size=(3, 2)), np.array([0.5, 2.0])
+    found = characteristics(noise, jnp.asarray(omega), scale, 4)
+    apart, together = omega[:, None] - omega, omega[:, None] + omega
+    for phi, at in zip(found, (omega, apart, together), strict=True):
+        expected = np.exp(-np.sum([0.3, 0.5] * (at / scale) ** 2, axis=-1) / 2 / 4)
+        np.testing.assert_allclose(phi, expected, rtol=1e-12)
