@@ -73,8 +73,8 @@ def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
     state, predictions = by_hand(learner, stream, jax.random.key(5))
     chex.assert_trees_all_equal_shapes_and_dtypes(learner.init(DIM), state)
     first = jax.tree.map(lambda a: a[0], runs)
-    chex.assert_trees_all_close(first.state, state, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_close(first.predictions, predictions, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(first.state, state, rtol=1e-5, atol=1e-5)
+    chex.assert_trees_all_close(first.predictions, predictions, rtol=1e-5, atol=1e-5)
     assert np.all(runs.diverged_at == -1)
     assert not np.allclose(runs.predictions[0], runs.predictions[1])
 
@@ -110,7 +110,7 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(case, make, stream):
     traces, swept = [], jax.jit(jax.vmap(run))
     good = swept(jnp.array([0.7, 0.5, 1.0]), jnp.array([0.1, 0.2, 0.1]), jnp.array([0.2, 0.3, 0.2]))
     concrete = played(make)[1].predictions[0]
-    chex.assert_trees_all_close(good.predictions[0], concrete, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(good.predictions[0], concrete, rtol=1e-5, atol=1e-5)
     assert not np.allclose(good.predictions[0], good.predictions[1])
     # Squares of estimates with large weights overflow from 1e16 or 1e18 on, under some keys.
     huge = 1e15 if case.adaptive else 1e18
@@ -137,7 +137,7 @@ def test_resumes_from_state_round_and_key(make, stream):
     rest = run(nj.Stream(stream.x[20:], stream.y[20:]), first.state, 20)
     joined = jnp.concatenate([first.predictions, rest.predictions])
     whole = jax.tree.map(lambda a: a[0], (runs.state, runs.predictions))
-    chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow
