@@ -11,7 +11,7 @@ import noisy_jax as nj
 
 OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
 NOISE = nj.noise.Gaussian(0.2)
-T, DIM = 40, 4
+T, DIM = 48, 4  # three blocks: what is left over would be compiled, too
 
 
 def averaged(**options):

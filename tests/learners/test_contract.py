@@ -21,8 +21,7 @@ from tests.rounds import observations
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
 def case(request):
-    yield LEARNERS[request.param]
-    jax.clear_caches()
+    return LEARNERS[request.param]
 
 
 @pytest.fixture(scope="module")
@@ -175,8 +174,8 @@ def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
 
 @pytest.mark.slow
 def test_reverse_mode_is_forward_mode(x64, make, stream):
-    """By the stream, the radius, the learning rate and the noise, through 20 rounds."""
-    start = (nj.Stream(stream.x[:20], stream.y[:20]), 0.7, 0.1, 0.2)
+    """By the stream, the radius, the learning rate and the noise, through 32 rounds."""
+    start = (nj.Stream(stream.x[:32], stream.y[:32]), 0.7, 0.1, 0.2)
     given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), start)
 
     def loss(stream, radius, rate, variance):
