@@ -6,7 +6,10 @@ A room is imported when one of its names is first used (PEP 562), so `import noi
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from noisy_jax.jaxlib_errors import avoid_wrong_sums
 from noisy_jax.version import __version__ as __version__
+
+avoid_wrong_sums()
 
 if TYPE_CHECKING:  # the same names for type checkers and editors
     from noisy_jax import (

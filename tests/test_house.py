@@ -7,7 +7,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
-    ("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
+    (
+        "validation",
+        "intervals",
+        "running",
+        "sums",
+        "draws",
+        "csv_blocks",
+        "version",
+        "jaxlib_errors",
+    ),
     ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
     ("losses", "worlds", "privacy"),

@@ -154,6 +154,10 @@ def expansion(
             return rounds
         return rounds._replace(atom=jax.tree.map(lambda a: a[:, None], rounds.atom))
 
+    # One program also where the functions of the learner are called outside jit.
+    program = functools.partial(jax.jit, inline=True)
+
+    @program
     def advance(state: ExpansionState, block_inputs):
         """One block of rounds: the state after it, and predictions before each round, `[B]`."""
         samples, x, keys = block_inputs
@@ -199,6 +203,7 @@ def expansion(
         samples, x = one_round(sample)
         return unroll(state, samples, x, key[None])[0]
 
+    @program
     @jax.default_matmul_precision("highest")
     def read(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
         samples, x = one_round(sample)
@@ -208,6 +213,7 @@ def expansion(
         estimates: Any = readings
         return estimates(rule.output(state.rule, values), target)
 
+    @program
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
         check(x)

@@ -1,6 +1,7 @@
 """What a kernel is: a Gram closure, its diagonal, and its power series where it has one."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -78,6 +79,11 @@ def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
     buffer that are still zero.
     """
     _check_points(x, z)
+    return _near_origin(x, z)
+
+
+@functools.partial(jax.jit, inline=True)
+def _near_origin(x, z):
     z = jnp.asarray(z, jnp.result_type(z, float))
     known = ~jnp.isnan(z)  # a row of NaN must not spread to the others
     low = jnp.min(z, axis=0, initial=jnp.inf, where=known)
@@ -87,6 +93,7 @@ def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(x) - point, z - point
 
 
+@functools.partial(jax.jit, inline=True)
 def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")

@@ -140,6 +140,7 @@ def model(
         found = estimated(sample.cov)(params, sample.x[:copies], sample.y, key=key)
         return found[0], found[1:]
 
+    @functools.partial(jax.jit, inline=True)  # one program where `step` is called outside jit
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
