@@ -1,6 +1,8 @@
 """jaxlib computes what the library relies on, or the library avoids what it does not."""
 
 import os
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -35,15 +37,28 @@ def test_the_flag_is_set_for_the_wrong_version_only(monkeypatch, flags):
     monkeypatch.setattr("jaxlib.version.__version__", "0.10.2")
     for _ in range(2):  # once is enough
         avoid_wrong_sums()
-        assert os.environ["XLA_FLAGS"] == f"{flags} {FLAG}=-reduce".strip()
+        assert os.environ["XLA_FLAGS"] == f"{FLAG}=-reduce {flags}".strip()
 
 
-def test_what_comes_too_late_is_said_unless_the_user_has_chosen(monkeypatch):
-    jax.devices()
+def test_an_import_sets_it():
+    code = """
+import jaxlib.version, os
+jaxlib.version.__version__ = "0.10.2"
+import noisy_jax
+print(os.environ["XLA_FLAGS"])
+"""
+    environment = os.environ | {"XLA_FLAGS": ""}
+    printed = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    assert printed == f"{FLAG}=-reduce\n"
+
+
+@pytest.mark.parametrize(
+    ("started", "flags"), [(True, ""), (False, "flags.txt"), (False, f"{FLAG}=-dot")]
+)
+def test_where_the_flag_has_no_effect_there_is_a_warning(monkeypatch, started, flags):
+    monkeypatch.setattr("jax._src.xla_bridge.backends_are_initialized", lambda: started)
     monkeypatch.setattr("jaxlib.version.__version__", "0.10.2")
-    monkeypatch.setenv("XLA_FLAGS", "")
-    with pytest.warns(UserWarning, match="import noisy_jax before JAX makes its first array"):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    with pytest.warns(UserWarning, match=f"before JAX starts, or add {FLAG}=-reduce to XLA_FLAGS"):
         avoid_wrong_sums()
-    assert os.environ["XLA_FLAGS"] == ""
-    monkeypatch.setenv("XLA_FLAGS", f"{FLAG}=-dot")
-    avoid_wrong_sums()
+    assert os.environ["XLA_FLAGS"] == flags

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from noisy_jax.validation import check_dimension, instance, whole
 
@@ -184,15 +185,21 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
     too. They evaluate kernels again, as it is faster than keeping what they were. Numbers that
     `term` closes over, such as parameters of a kernel, become arguments, which the rule can see.
     """
-    term, captured = jax.closure_convert(term, chunks, *args)
+    closed, shape = jax.make_jaxpr(term, return_shape=True)(chunks, *args)
+    structure, captured = jax.tree.structure(shape), closed.consts
+
+    def summand(*given):
+        own, captured = given[: 1 + len(args)], given[1 + len(args) :]
+        results = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, captured))(*jax.tree.leaves(own))
+        return jax.tree.unflatten(structure, results)
 
     def zeros(*args):
-        return jax.tree.map(jnp.zeros_like, jax.eval_shape(term, *args))
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(summand, *args))
 
     @jax.custom_jvp
     def total(chunks, *args):
         def add(c, sums):
-            return jax.tree.map(jnp.add, sums, term(jnp.asarray(c, chunks.dtype), *args))
+            return jax.tree.map(jnp.add, sums, summand(jnp.asarray(c, chunks.dtype), *args))
 
         return jax.lax.fori_loop(0, chunks, add, zeros(chunks, *args))
 
@@ -202,7 +209,7 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
 
         def skipping(*args):
             def add(sums, c):
-                added = jax.checkpoint(lambda sums: jax.tree.map(jnp.add, sums, term(c, *args)))
+                added = jax.checkpoint(lambda sums: jax.tree.map(jnp.add, sums, summand(c, *args)))
                 return jax.lax.cond(c < chunks, added, lambda sums: sums, sums), None
 
             each = jnp.arange(most, dtype=chunks.dtype)

@@ -118,6 +118,8 @@ def model(
         targets = "independent" if takes_noisy_targets(loss) else "exact"
         of_loss = {"labels": loss.kind == "margin", "targets": targets}
 
+    # One program also where the functions of the learner are called outside jit.
+    program = functools.partial(jax.jit, inline=True)
     reads_cov = needs_covariance(estimate)
 
     def estimated(cov: chex.Numeric | None) -> Transformed:
@@ -140,7 +142,7 @@ def model(
         found = estimated(sample.cov)(params, sample.x[:copies], sample.y, key=key)
         return found[0], found[1:]
 
-    @functools.partial(jax.jit, inline=True)  # one program where `step` is called outside jit
+    @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
@@ -149,6 +151,10 @@ def model(
             apart = projected(jax.tree.map(jnp.subtract, after, start), radius)
             after = jax.tree.map(jnp.add, start, apart)
         return ModelState(after, optimizer_state), readings
+
+    @program
+    def read(state: ModelState, sample: Sample, key: chex.PRNGKey):
+        return estimates(state.params, sample, key)[1]
 
     def init(dim: int) -> ModelState:
         x = jnp.zeros(whole("dim", dim, 1, "number of features"))
@@ -173,5 +179,5 @@ def model(
         predict,
         Needs(copies, noise=built_for, **of_loss),
         unroll,
-        read=lambda state, sample, key: estimates(state.params, sample, key)[1],
+        read=read,
     )

@@ -29,6 +29,23 @@ RATE, DECAY, MARGIN = 0.3, 0.05, 0.4
 KEY = jax.random.key(0)
 
 
+def world_learner(length_scale):
+    world = nj.worlds.gaussian(dim=2, length_scale=length_scale, noise=nj.noise.Gaussian(0.1))
+    return nj.learners.parallel_worlds(world, radius=1.0, horizon=9)
+
+
+def kernel_learner(length_scale):
+    kernel = nj.kernels.gaussian(length_scale=length_scale)
+    return nj.learners.uncorrected_kernel(kernel, radius=1.0, horizon=9)
+
+
+def model_learner(length_scale):
+    def apply(w, x):
+        return jnp.sin(w @ x / length_scale)
+
+    return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0, copies=2)
+
+
 def soft_margin_rule():
     """Decay, an offset and a margin: the parts of NORMA."""
 
@@ -223,6 +240,35 @@ def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, samples, x, keys)[0])
     run(run(learner.init(DIM)))
     assert len(traces) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [world_learner, kernel_learner])
+def test_a_mapped_parameter_of_the_kernel_has_derivatives_by_something_else(make):
+    sample = Sample(jnp.full((2, 2), 0.4), jnp.array(1.0), jnp.array(0.1))
+
+    def slope(length_scale):
+        learner = make(length_scale)
+        state = learner.step(learner.init(2), sample, jax.random.key(0))
+        return jax.grad(lambda x: learner.predict(state, x))(jnp.array([0.3, 0.2]))
+
+    scales, one = jnp.array([0.7, 1.2]), jax.jit(slope)
+    one_by_one = np.stack([one(scale) for scale in scales])
+    np.testing.assert_allclose(jax.vmap(slope)(scales), one_by_one, rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [world_learner, kernel_learner, model_learner])
+def test_functions_of_a_learner_are_traced_once_outside_jit(make):
+    learner, x, key = make(1.0), jnp.array([0.3, 0.2]), jax.random.key(0)
+    sample = Sample(jnp.full((2, 2), 0.4), jnp.array(1.0), jnp.array(0.1))
+
+    def one_round(state):
+        read = None if learner.read is None else learner.read(state, sample, key)
+        return learner.step(state, sample, key), learner.predict(state, x), read
+
+    state = one_round(one_round(learner.init(2))[0])[0]
+    with jax.no_tracing():
+        one_round(state)
 
 
 @pytest.mark.slow

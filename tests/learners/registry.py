@@ -11,7 +11,7 @@ import noisy_jax as nj
 
 OPTIONS = {"radius": 0.7, "learning_rate": 0.1}
 NOISE = nj.noise.Gaussian(0.2)
-T, DIM = 48, 4  # three blocks: what is left over would be compiled, too
+T, DIM = 48, 4  # three blocks of 16: a remainder would compile a second program
 
 
 def averaged(**options):
