@@ -203,5 +203,5 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
                 found[lam, rate] = float(jnp.mean(wrong(rate, lam, streams)))
     best = min(found.values())
     for lam in (0.003, 0.03, 0.3):
-        assert found[lam, None] < 1.5 * best
+        assert found[lam, None] < 1.75 * best
     assert max(found.values()) > 2 * best
