@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks
+from noisy_jax.observed.observations import chunks, from_arrays
 
 ROWS = np.random.default_rng(3)
 CLEAN = ROWS.normal(size=(800, 2))
@@ -54,8 +54,38 @@ def answered(table, method=None):
     """The fit, and the texts of its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit = nj.fit(table, method)
-    return fit, [str(one.message) for one in caught]
+        return nj.fit(table, method), [str(one.message) for one in caught]
+
+
+def all_coefficients(fit):
+    """With the intercept first."""
+    return np.append(fit.intercept, fit.coefficients)
+
+
+def agree(one, other, *names, **tolerance):
+    """Checks that attributes of two fits or tables are the same."""
+    for name in names:
+        found, wanted = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(found, wanted, err_msg=name, **tolerance)
+
+
+def gaussians(covs):
+    """Gaussian noise with a covariance, or variances, of its own in each row."""
+    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.asarray(covs)))
+
+
+def check_jackknife(copies, y, groups, method=None, rtol=1e-6):
+    """Variances are those of fits without one of 32 groups, whose noise other pairs estimate."""
+    fit = nj.fit(from_arrays(copies, y), method)
+    left = []
+    for kept in (groups != group for group in range(32)):
+        apart = copies[kept, 0] - copies[kept, 1]
+        table = from_arrays(copies[kept], y[kept], noise=apart.T @ apart / (2 * len(apart)))
+        left.append(nj.fit(table, method))
+    for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
+        variances = 31 * np.var([all_coefficients(other) for other in others], axis=0)
+        np.testing.assert_allclose(np.diag(one.covariance), variances, rtol=rtol)
+    assert fit.degrees_of_freedom == 31
 
 
 def covered(fits, truth):
