@@ -18,18 +18,18 @@ from tests.keys import SHIFT, key
 from tests.observed.rows import CLEAN, LEARNER, NOISE, X, Y, run
 
 
-def measured(copies=1, noise=1.0):
+def measured(copies=1):
     rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(6000, 2))
     y = 5 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=6000)
     noisy = 100 + 10 * (x[:, None] + rng.normal(size=(6000, copies, 2)))
-    return x, y, nj.observations.from_arrays(noisy, y, noise=None if noise is None else 100.0)
+    return x, y, from_arrays(noisy, y, noise=100.0 if copies == 1 else None)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("copies", [1, 2])
 def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
-    x, y, observed = measured(copies, 1.0 if copies == 1 else None)
+    x, y, observed = measured(copies)
     moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
     learned = nj.learn(nj.learners.corrected_ftrl(moments), observed, key(0))
     error = np.mean((learned.predict(100 + 10 * x) - y) ** 2)
@@ -150,8 +150,7 @@ CURVED = nj.learners.norma(CURVED, nj.losses.huber(), regularization=0.1, buffer
 
 @pytest.mark.parametrize("learner", [nj.wrappers.averaged(LEARNER), CURVED])
 def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, learner):
-    rows = from_arrays(X[:200], Y[:200], noise=NOISE)
-    learned = nj.learn(learner, rows, jax.random.key(0))
+    learned = nj.learn(learner, from_arrays(X[:200], Y[:200], noise=NOISE), jax.random.key(0))
     path = tmp_path / "learned.json"
     learned.save(path)
     again = nj.load_learned(path, learner)
@@ -160,11 +159,9 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
     assert repr(again) == repr(learned)
     assert again.names == learned.names
     assert (learned.coefficients is None) == (learner is CURVED)
-    others = {
-        "shapes": nj.learners.corrected_ftrl(nj.moments.known_covariance()),
-        "predictions": CURVED._replace(predict=lambda state, x: 1.1 * CURVED.predict(state, x)),
-    }
-    for other in others.values():
+    shapes = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    predictions = CURVED._replace(predict=lambda state, x: 1.1 * CURVED.predict(state, x))
+    for other in (shapes, predictions):
         raises(r"learned.json has the state of another learner: bui", nj.load_learned, path, other)
     raises("does not hold a fit: ", nj.load_fit, path)
     path.write_text("{}")
@@ -299,6 +296,4 @@ def with_room(horizon):
     ],
 )
 def test_wrong_chunks_give_one_clear_line(table, change, learner, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        nj.learn(learner, change(list(table)), jax.random.key(0))
-    assert "\n" not in str(caught.value)
+    raises(message, nj.learn, learner, change(list(table)), jax.random.key(0))

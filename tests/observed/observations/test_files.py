@@ -1,6 +1,5 @@
 """Chunks of CSV and NumPy files: the rows of the whole table, also a million of them."""
 
-import csv
 import time
 from pathlib import Path
 
@@ -62,14 +61,12 @@ def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
     np.testing.assert_array_equal(first.cov, np.diag([0, 0, 0.5]))
 
 
-def test_replicates(path, tmp_path):
+def test_replicates(path, arrays):
     whole = nj.observations.csv(path, target="y", replicates={"x2": "x3"})
+    np.save(arrays[0], whole.x)
     table = chunks(path, target="y", replicates={"x2": "x3"}, rows=10)
-    np.testing.assert_array_equal(joined(table)[0], whole.x)
-    np.save(tmp_path / "x.npy", whole.x)
-    np.save(tmp_path / "y.npy", Y)
-    table = chunks(tmp_path / "x.npy", tmp_path / "y.npy", rows=10)
-    np.testing.assert_array_equal(joined(table)[0], whole.x)
+    for one in (table, chunks(*arrays, rows=10)):
+        np.testing.assert_array_equal(joined(one)[0], whole.x)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -85,9 +82,8 @@ def test_numpy_files_of_other_types(tmp_path, order, kind):
 
 def test_missing_values_may_be_in_any_chunk(tmp_path):
     x = np.where(ROWS.uniform(size=X.shape) < 0.3, np.nan, X)
-    with open(tmp_path / "table.csv", "w", newline="") as file:
-        rows = np.column_stack([x, Y]).tolist()
-        csv.writer(file).writerows([["a", "b", "c", "y"], *rows])
+    options = {"delimiter": ",", "comments": "", "header": "a,b,c,y"}
+    np.savetxt(tmp_path / "table.csv", np.column_stack([x, Y]), **options)
     table = chunks(tmp_path / "table.csv", target="y", noise=nj.noise.Missing(0.7), rows=12)
     for part, raw in zip(table, (x[:12], x[12:]), strict=True):
         assert part.cov.shape == (len(raw), 3, 3)
@@ -95,8 +91,7 @@ def test_missing_values_may_be_in_any_chunk(tmp_path):
 
 
 def test_a_text_cell_in_a_later_chunk_is_named_by_file_and_line(path):
-    text = path.read_text("utf-8").replace(str(X[17, 1]), "tall")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(path.read_text("utf-8").replace(str(X[17, 1]), "tall"), encoding="utf-8")
     table = iter(chunks(path, target="y", noise=0.1, rows=10))
     next(table)
     # The name has two lines, and there are two blank ones.
