@@ -11,7 +11,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.observed.rows import check_coverage, regression
+from tests.errors import raises
+from tests.observed.fits.test_added_noise import least_squares as with_errors
+from tests.observed.rows import agree, all_coefficients, check_coverage, regression
 
 SIMEX = nj.methods.SIMEX
 VARIANCES = np.array([0.25, 0.0])
@@ -24,13 +26,11 @@ def drawn(rng, n=400, model="linear", variances=VARIANCES):
 
 
 def least_squares(x, y):
-    return np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y)[0]
+    return with_errors(x, y)[0]
 
 
 def with_covariance(x, y):
-    design = np.column_stack([np.ones(len(y)), x])
-    theta, squares = np.linalg.lstsq(design, y)[:2]
-    cov = squares[0] / (len(y) - 3) * np.linalg.inv(design.T @ design)
+    theta, cov = with_errors(x, y)
     return dict(zip(("a", "b1", "b2"), theta, strict=True)), cov
 
 
@@ -72,16 +72,14 @@ def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
         nj.fit(table, SIMEX(one, **options))
         for one in (least_squares, with_covariance, LinearRegression(), LinearRegression())
     )
-    expected = [ours.intercept, *ours.coefficients]
+    expected = all_coefficients(ours)
     np.testing.assert_allclose(plain.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.std_error, ours._errors(), rtol=1e-7)
-    np.testing.assert_allclose(of_sklearn.coefficients, ours.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(of_sklearn.intercept, ours.intercept, rtol=1e-8)
+    agree(of_sklearn, ours, "coefficients", "intercept", rtol=1e-8)
     np.testing.assert_array_equal(left_out.coefficients, of_sklearn.coefficients)
     names = [one.names for one in (ours, plain, named, of_sklearn)]
-    columns = ("x1", "x2")
-    assert names == [columns, ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), columns]
+    assert names == [("x1", "x2"), ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), ("x1", "x2")]
     errors = [one.errors for one in (ours, plain, named)]
     assert errors == ["extrapolated", "jackknife", "extrapolated"]
     # The jackknife too.
@@ -106,8 +104,7 @@ def test_jackknife_is_simex_without_groups_of_rows(rng):
             moved = [x + [1, 0] * np.sqrt(level * cov[:, :1, 0]) * one for one in normal]
             means.append(np.mean([least_squares(one[kept], y[kept]) for one in moved], axis=0))
         found.append(WEIGHTS @ means)
-    expected = 31 / 32 * np.sum((found - np.mean(found, axis=0)) ** 2, axis=0)
-    np.testing.assert_allclose(fit.std_error, np.sqrt(expected), rtol=1e-8)
+    np.testing.assert_allclose(fit.std_error, np.sqrt(31 * np.var(found, axis=0)), rtol=1e-8)
     assert fit.degrees_of_freedom == 31
 
 
@@ -116,8 +113,7 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
     table = from_arrays(x, y, noise=VARIANCES)
 
     def of_statsmodels(x, y):
-        values, cov = with_covariance(x, y)
-        values = np.array([*values.values()])
+        values, cov = with_errors(x, y)
         model = types.SimpleNamespace(exog_names=["const", "x1", "x2"])
         return types.SimpleNamespace(params=values, cov_params=lambda: cov, model=model)
 
@@ -129,8 +125,7 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
     assert list(fit.to_frame().index) == ["const", "x1", "x2"]
     low, high = fit.interval()
     assert np.all((low < fit.coefficients) & (fit.coefficients < high))
-    with pytest.raises(ValueError, match="predict is for SIMEX"):
-        fit.predict(x)
+    raises("predict is for SIMEX", fit.predict, x)
 
     def of_pandas(x, y):
         return pd.Series(least_squares(x, y)[1:], index=["slope 1", "slope 2"])
@@ -162,20 +157,18 @@ def test_replicates_are_pooled(rng, model, kind):
     frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
     if kind == "unequal":
         frame["a2"] = np.where(rng.random(640) < 0.5, np.nan, copies[:, 2])
-    names = ["a0", "a1", "a2"]
-    table = nj.table(frame, target="y", replicates={"a": names}, features=["a", "b"])
+    options = {"replicates": {"a": ["a0", "a1", "a2"]}, "features": ["a", "b"]}
+    table = nj.table(frame, target="y", **options)
     method = SIMEX(model, draws=20, levels=[1, 2])
     fit = nj.fit(table, method)
     assert fit.errors == "jackknife"
     mean, cov = table.averaged()
     known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), method)
-    if model == "linear":  # other draws of sums
-        np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=0.02)
-    else:
-        np.testing.assert_allclose(fit.coefficients, known.coefficients, rtol=1e-8)
+    tolerance = {"atol": 0.02} if model == "linear" else {"rtol": 1e-8}  # other draws of sums
+    agree(fit, known, "coefficients", **tolerance)
     assert known.errors == "extrapolated"
-    with pytest.raises(ValueError, match="estimated from the rows: use errors='jackknife'"):
-        nj.fit(table, SIMEX(model, errors="extrapolated"))
+    method = SIMEX(model, errors="extrapolated")
+    raises("estimated from the rows: use errors='jackknife'", nj.fit, table, method)
 
 
 @pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
@@ -217,29 +210,28 @@ def test_what_cannot_be_fitted_raises(rng):
     x, y = drawn(rng)
     table = from_arrays(x, y, noise=VARIANCES)
 
-    def raises(match, method=None, table=table, **options):
-        with pytest.raises(ValueError, match=match):
-            nj.fit(table, method or SIMEX(**options))
+    def wrong(match, method=None, table=table, **options):
+        raises(match, lambda: nj.fit(table, method or SIMEX(**options)))
 
-    raises("estimator must be 'linear', 'logistic' or 'poisson'", estimator="probit")
-    raises("or a function of x", estimator=3)
-    raises("or a function of x", estimator=LinearRegression)
-    raises("two or more different numbers, got 1.0", levels=[1.0, 1.0])
-    raises("levels must be positive", levels=[0.0, 1.0])
-    raises("draws must be a whole number of at least 2", draws=1)
-    raises("extrapolation must be", extrapolation="cubic")
-    raises("errors must be", errors="bootstrap")
-    raises("affine in x", estimator=make_pipeline(PolynomialFeatures(), LinearRegression()))
-    raises("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
-    raises("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
-    raises("must return a vector", SIMEX(lambda x, y: x, draws=2))
-    raises(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
-    raises("SIMEX takes one table", table=[table])
-    raises("0 or 1 for model='logistic'", estimator="logistic")
-    raises("not identified", table=from_arrays(x, y, noise=9.0))
-    raises("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
+    wrong("estimator must be 'linear', 'logistic' or 'poisson'", estimator="probit")
+    wrong("or a function of x", estimator=3)
+    wrong("or a function of x", estimator=LinearRegression)
+    wrong("two or more different numbers, got 1.0", levels=[1.0, 1.0])
+    wrong("levels must be positive", levels=[0.0, 1.0])
+    wrong("draws must be a whole number of at least 2", draws=1)
+    wrong("extrapolation must be", extrapolation="cubic")
+    wrong("errors must be", errors="bootstrap")
+    wrong("affine in x", estimator=make_pipeline(PolynomialFeatures(), LinearRegression()))
+    wrong("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
+    wrong("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
+    wrong("must return a vector", SIMEX(lambda x, y: x, draws=2))
+    wrong(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
+    wrong("SIMEX takes one table", table=[table])
+    wrong("0 or 1 for model='logistic'", estimator="logistic")
+    wrong("not identified", table=from_arrays(x, y, noise=9.0))
+    wrong("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
     correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
-    raises("errors in y that are independent", table=correlated)
+    wrong("errors in y that are independent", table=correlated)
 
 
 @pytest.mark.long
@@ -253,9 +245,8 @@ def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, ext
     variances, bias = np.array([0.176, 0.0]), {"quadratic": 0.02, "rational": 0.01}
     method = SIMEX(errors=errors, extrapolation=extrapolation)
     count = 1500 if errors == "extrapolated" else 600
-    tables = (
-        from_arrays(*drawn(rng, 200, variances=variances), noise=variances) for _ in range(count)
-    )
+    rows = (drawn(rng, 200, variances=variances) for _ in range(count))
+    tables = (from_arrays(*one, noise=variances) for one in rows)
     check_coverage(tables, BETA, method, bias=bias[extrapolation])
 
 

@@ -2,13 +2,13 @@
 
 import warnings
 
-import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks, csv
+from noisy_jax.observed.observations import chunks, csv, from_arrays
 from tests.errors import raises
+from tests.observed.rows import agree
 
 ROWS = np.random.default_rng(0)
 X = ROWS.normal(size=(40, 2))
@@ -140,8 +140,7 @@ def test_a_code_of_missing_values_does_not_pass_for_a_number_in_silence(path, co
 
 def test_standard_deviations_by_row(path):
     written(path, {"x1": X[:, 0], "sd": SD, "x2": X[:, 1], "y": Y})
-    distribution = jax.vmap(nj.noise.Gaussian)(np.stack([SD**2, 0 * SD], axis=1))
-    wanted = nj.observations.from_arrays(X, Y, noise=nj.noise.PerRound(distribution))
+    wanted = from_arrays(X, Y, noise=nj.sd(np.stack([SD, 0 * SD], axis=1)))
     table = csv(path, target="y", std_error={"x1": "sd"})
     assert table.names == ("x1", "x2")
     np.testing.assert_allclose(table.cov, wanted.cov, rtol=1e-6)
@@ -217,8 +216,7 @@ def test_a_csv_file_of_incomplete_replicates(path):
     table = csv(path, **options)
     wanted = nj.table(frame, **options)
     assert table.names == wanted.names == ("a", "x2")
-    for name in ("x", "y", "cov"):
-        np.testing.assert_array_equal(getattr(table, name), getattr(wanted, name))
+    agree(table, wanted, "x", "y", "cov", rtol=0)
     chosen = csv(path, features=["x2", "a"], **options)
     assert chosen.names == ("x2", "a")
     np.testing.assert_array_equal(chosen.x[:, 0], table.x[:, 0, ::-1])
@@ -230,8 +228,7 @@ def test_a_csv_file_of_incomplete_replicates(path):
     raises(r"column 'x2' must be finite, but column 'x2'\[5\] is nan", csv, path, **options)
     with pytest.warns(UserWarning, match="2 of 40 rows are left out"):
         table = csv(path, missing=["-999"], **options)
-    kept = np.delete(np.arange(40), [5, 9])
-    np.testing.assert_array_equal(table.x[:, 0, 1], X[kept, 1])
+    np.testing.assert_array_equal(table.x[:, 0, 1], np.delete(X[:, 1], [5, 9]))
     np.testing.assert_allclose(table.x[6, 0, 0], copies[7, 1:].mean())
 
 
@@ -247,11 +244,9 @@ def test_a_csv_file_of_subjects(path):
     who = np.array([f"P{k // 2:03d}" for k in range(40)])
     columns = {"who": who, **PLAIN, "y": Y[np.arange(40) // 2 * 2]}
     options = {"target": "y", "replicates": ["x1", "x2"], "subject": "who"}
-    wanted = nj.observations.from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
+    wanted = from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
     for labels in (who, np.arange(40) // 2 + 0.5):
-        table = csv(written(path, columns | {"who": labels}), **options)
-        np.testing.assert_array_equal(table.x, wanted.x)
-        np.testing.assert_array_equal(table.y, wanted.y)
+        agree(csv(written(path, columns | {"who": labels}), **options), wanted, "x", "y", rtol=0)
     written(path, columns | {"who": [*who[:39], ""]})
     raises("row 39 of 'who' names no subject", csv, path, **options)
     with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
