@@ -109,6 +109,5 @@ def check_coverage(tables, truth, method=None, *, bias=0.01):
     error = np.std(slopes, axis=0) / len(slopes) ** 0.5
     np.testing.assert_array_less(np.abs(mean - truth), 5 * error + bias)
     assert 0.93 < coverage.mean() < 0.97
-    chance = 4 * (0.95 * 0.05 / len(slopes)) ** 0.5
-    assert np.all(np.abs(coverage - 0.95) < max(0.03, chance))
+    assert np.all(np.abs(coverage - 0.95) < max(0.03, 4 * (0.95 * 0.05 / len(slopes)) ** 0.5))
     return plain

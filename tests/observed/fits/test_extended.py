@@ -27,14 +27,13 @@ def test_a_loss_that_is_quadratic_in_the_variance_is_unbiased():
     nodes, weights = np.polynomial.hermite_e.hermegauss(6)
     weights, many = weights / weights.sum(), 5000
     x = np.repeat(CLEAN + VARIANCE**0.5 * nodes, many)[:, None]
-    each, slopes = [], []
-    for seed in range(8):
-        found = extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
-        each.append(found.errors.reshape(6, many).mean(axis=1) @ weights)
-    for seed in range(8):  # of one seen x̃ the mean over the added noise alone is a polynomial
-        x = np.full((many, 1), CLEAN)
-        found = extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
-        slopes.append(found.slope[0, 0] / many)
+
+    def found(x, seed):
+        return extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
+
+    each = [found(x, seed).errors.reshape(6, many).mean(axis=1) @ weights for seed in range(8)]
+    # Of one seen x̃ the mean over the added noise alone is a polynomial.
+    slopes = [found(np.full((many, 1), CLEAN), seed).slope[0, 0] / many for seed in range(8)]
     slope = 6 * VARIANCE - (6 * CLEAN**2 - 2 * Y)
     for values, expected in ((each, (CLEAN**2 - Y) ** 2), (slopes, slope)):
         error = np.std(values, ddof=1) / 8**0.5
@@ -65,8 +64,7 @@ def test_risks_of_a_forest_and_of_neighbours_are_near_the_true_ones(kind):
     rng = np.random.default_rng((5, SHIFT))
     x = rng.normal(size=(1200, 2))
     y = np.sin(2 * x[:, 0]) + x[:, 1]
-    copies = 1 if kind == "known" else 2
-    noisy = x[:, None] + 0.5 * rng.normal(size=(1200, copies, 2))
+    noisy = x[:, None] + 0.5 * rng.normal(size=(1200, 1 if kind == "known" else 2, 2))
     seen = y + 0.3 * rng.normal(size=1200)
     rows = from_arrays(noisy, seen, noise=nj.noise.Gaussian(0.25) if kind == "known" else None)
     candidates = {
@@ -106,8 +104,7 @@ def test_a_logistic_fit_is_judged_by_its_probabilities():
     for error in (0.0, 0.1):
         noise = nj.noise.CovarianceEstimate(jnp.array([[0.16]]), jnp.array([[error]]))
         found = nj.select(fits, from_arrays(noisy, y, noise=noise), jax.random.key(0))
-        fit = found.refit()
-        clean = np.mean((fit.predict(x) - y) ** 2)
+        clean = np.mean((found.refit().predict(x) - y) ** 2)
         assert abs(found.risk[0] - clean) < 2 * found.std_error[0] + found.bias[0]
         widths.append(found.std_error[0])
     assert 1.02 < widths[1] / widths[0] < 2

@@ -13,9 +13,7 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 Y = X[:, 0] - X[:, 1] ** 2
 NOISE, NAMES = nj.noise.Gaussian(0.1), ["dose", "âge"]
 SPREAD = np.linspace(0.1, 0.5, 300)
-SEEN = X + np.random.default_rng(1).normal(size=300)[:, None] * np.column_stack(
-    [SPREAD, 0 * SPREAD]
-)
+SEEN = X + np.random.default_rng(1).normal(size=(300, 1)) * np.stack([SPREAD, 0 * SPREAD], axis=1)
 LEARNER = nj.learners.known_covariance(radius=2.0)
 
 
