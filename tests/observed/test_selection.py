@@ -69,8 +69,7 @@ def test_what_cannot_be_told_apart_is_said():
 def waves():
     rng = np.random.default_rng(3 + 1000 * SHIFT)
     x = rng.uniform(-2, 2, size=(1280, 1))
-    noisy = x[:, None] + 0.1**0.5 * rng.normal(size=(1280, 2, 1))
-    return x, np.sin(2 * x[:, 0]), noisy
+    return x, np.sin(2 * x[:, 0]), x[:, None] + 0.1**0.5 * rng.normal(size=(1280, 2, 1))
 
 
 @pytest.mark.statistical
@@ -150,11 +149,7 @@ def test_the_bias_of_an_approximate_risk_is_how_far_the_last_order_moves_it(rng)
 
 def test_a_candidate_that_diverged_is_last_and_not_tied():
     _, _, rows = table(noise=0.5)
-
-    def step(weights, sample):
-        return jnp.full_like(weights, jnp.nan)
-
-    broken = nj.learners.gradient_descent(step, copies=1, radius=1.0)
+    broken = nj.learners.gradient_descent(lambda w, sample: w * jnp.nan, copies=1, radius=1.0)
     found = nj.select({"broken": broken, "fit": nj.fit}, rows, jax.random.key(0))
     assert np.isnan(found.risk[0])
     assert found.tied == ("fit",)

@@ -60,10 +60,8 @@ def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
     with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
         nj.learn(in_raw_units, observed, key(0))
-    for learner, standardize in (
-        (in_raw_units, False),
-        (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
-    ):
+    scaled = fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale))
+    for learner, standardize in ((in_raw_units, False), (scaled, True)):
         learned = nj.learn(learner, observed, key(0), standardize=standardize)
         assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
     other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance

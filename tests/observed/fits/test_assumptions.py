@@ -62,16 +62,14 @@ def exponential(x):
     return np.exp(x)[..., None]
 
 
-def computed(*functions, digits=12):
-    """The first of two measurements is noisy, and columns computed from both are "exact"."""
+def computed(function, digits=12):
+    """The first of two measurements is noisy, and a column computed from both is "exact"."""
 
     def make(rng, n):
         a, b = rng.normal(size=(2, n)) + 2
         noisy = a + 0.3 * rng.normal(size=n)
-        columns = [np.round(one(noisy, b), digits) for one in functions]
-        y = a + b - a * b + 0.5 * rng.normal(size=n)
-        x = np.column_stack([noisy, b, *columns])
-        return from_arrays(x, y, noise=[0.09, 0, *len(columns) * [0]])
+        x = np.column_stack([noisy, b, np.round(function(noisy, b), digits)])
+        return from_arrays(x, a + b - a * b + 0.5 * rng.normal(size=n), noise=[0.09, 0, 0])
 
     return make
 

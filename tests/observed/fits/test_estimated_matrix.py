@@ -7,7 +7,7 @@ import pytest
 import noisy_jax as nj
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import agree, all_coefficients
+from tests.observed.rows import agree, numbers
 
 COLUMNS = {"smoker": ["s1", "s2", "s3"]}
 UNKNOWN = {"smoker": nj.noise.Misclassified()}
@@ -34,9 +34,9 @@ def test_it_is_the_fit_with_the_matrix_of_the_rows_and_the_jackknife_of_such_fit
         some = {name: column[kept] for name, column in columns.items()}
         records = np.column_stack([some[name] for name in COLUMNS["smoker"]])
         matrix = nj.noise.estimate_misclassification(records)
-        return all_coefficients(nj.fit(table(some, {"smoker": nj.noise.Misclassified(matrix)})))
+        return numbers(nj.fit(table(some, {"smoker": nj.noise.Misclassified(matrix)})))
 
-    np.testing.assert_allclose(all_coefficients(fit), known(slice(None)), rtol=1e-8)
+    np.testing.assert_allclose(numbers(fit), known(slice(None)), rtol=1e-8)
     without = np.array([known(np.arange(640) // 20 != g) for g in range(32)])
     np.testing.assert_allclose(fit.covariance, 31 * np.cov(without.T, bias=True), rtol=1e-6)
     assert fit.degrees_of_freedom == 31

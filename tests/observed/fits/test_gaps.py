@@ -8,10 +8,10 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.noise import Missing
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
-from noisy_jax.observed.observations import chunks, from_arrays
+from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import covered
+from tests.observed.rows import covered, written
 
 TRUTH = np.array([1.0, -0.5, 0.3])
 FACTOR = np.linalg.cholesky(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]))
@@ -60,10 +60,8 @@ def available_cases(x, y, seen, cov=0.0):
 
 def by_jackknife(x, y, seen, cov=0.0):
     """The variance of `available_cases`, by leaving out one row at a time."""
-    left_out = [
-        available_cases(*(np.delete(part, row, axis=0) for part in (x, y, seen)), cov)
-        for row in range(len(y))
-    ]
+    rows = ([np.delete(part, row, axis=0) for part in (x, y, seen)] for row in range(len(y)))
+    left_out = [available_cases(*one, cov) for one in rows]
     return np.cov(np.array(left_out).T, bias=True) * len(y)
 
 
@@ -182,10 +180,8 @@ def test_columns_that_are_never_seen_together_are_named(rng, tmp_path):
     seen = np.column_stack([first, ~first, first | True])
     raises("'x1' and 'x2' never have values in the same row", table, x, y, seen)
     # In a chunk of eight rows that is chance.
-    np.save(tmp_path / "x.npy", np.where(seen, x, np.nan)[:8])
-    np.save(tmp_path / "y.npy", y[:8])
     noise = Missing(seen[:8].mean(axis=0))
-    (chunk,) = chunks(tmp_path / "x.npy", tmp_path / "y.npy", noise=noise)
+    (chunk,) = written(tmp_path, np.where(seen, x, np.nan)[:8], y[:8], noise=noise)
     assert np.isfinite(chunk.averaged()[1]).all()
 
 

@@ -16,14 +16,7 @@ from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
 from tests.keys import key
-from tests.observed.rows import (
-    agree,
-    all_coefficients,
-    check_jackknife,
-    covered,
-    gaussians,
-    outcome,
-)
+from tests.observed.rows import agree, check_jackknife, covered, gaussians, numbers, outcome
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.4, 0.1], [0.1, 0.2]])
@@ -122,7 +115,7 @@ def test_agrees_with_scipy(rng, model, by_row):
         x, known = noisy(rng, x), COV
     fit = nj.fit(from_arrays(x, y, noise=known), model=model)
     expected = by_hand(model, x, y, cov)
-    np.testing.assert_allclose(all_coefficients(fit), expected, atol=1e-7)
+    np.testing.assert_allclose(numbers(fit), expected, atol=1e-7)
     plain = by_hand(model, x, y, 0 * cov)
     np.testing.assert_allclose(fit.uncorrected.coefficients, plain[1:], atol=1e-7)
     assert np.abs(expected - plain).max() > 0.1
@@ -203,8 +196,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
     x, y = drawn(rng, "poisson")
     rows, model = Rows(noisy(rng, x), y, COV), MODELS["poisson"]
-    fit = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson")
-    right = all_coefficients(fit)
+    right = numbers(nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson"))
     np.testing.assert_allclose(root_near(model, 0.9 * right, rows), right, rtol=1e-6)
     starts = rng.normal(size=(30, 3)) * [1, 4, 4]
     found = [root(lambda t: model.equations(t, rows).score / 1500, s, tol=1e-12) for s in starts]
@@ -219,16 +211,12 @@ def test_a_root_of_another_branch_is_not_taken(rng):
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
     """With 300 tables a coverage of 0.85 is seen with probability 0.96."""
     rng = np.random.default_rng(int(jax.random.bits(key(51))))
-    runs, corrected, uncorrected = 300, np.zeros(3), np.zeros(3)
-    for _ in range(runs):
-        x, y = drawn(rng, model, 1600)
-        fit = nj.fit(from_arrays(noisy(rng, x), y, noise=COV), model=model)
-        for one, counts in ((fit, corrected), (fit.uncorrected, uncorrected)):
-            ends = zip(one.intercept_interval(), one.interval(), strict=True)
-            low, high = (np.append(*end) for end in ends)
-            counts += (low < THETA) & (high > THETA)
-    assert np.all(np.abs(corrected / runs - 0.95) < 5 * (0.95 * 0.05 / runs) ** 0.5)
-    assert uncorrected[1] / runs < 0.1
+    rows = (drawn(rng, model, 1600) for _ in range(300))
+    tables = (from_arrays(noisy(rng, x), y, noise=COV) for x, y in rows)
+    fits = (nj.fit(table, model=model) for table in tables)
+    coverage, plain = covered(fits, THETA, intercept=True)
+    assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 300) ** 0.5)
+    assert plain[1] < 0.1
 
 
 @pytest.mark.parametrize("model", METHODS)
@@ -288,7 +276,7 @@ def test_exposure_is_a_factor_of_the_mean(rng):
     table = from_arrays(seen, y, noise=COV)
     fit = nj.fit(table, nj.methods.Poisson(exposure=exposure))
     wanted = by_hand("poisson", seen, y, COV, exposure)
-    np.testing.assert_allclose(all_coefficients(fit), wanted, rtol=1e-6)
+    np.testing.assert_allclose(numbers(fit), wanted, rtol=1e-6)
     some = np.arange(1500) % 3 > 0
     one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=1.0 * some))
     other = nj.fit(table.rows(some), nj.methods.Poisson(exposure=exposure[some]))

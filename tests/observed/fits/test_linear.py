@@ -142,10 +142,8 @@ def test_estimated_errors_on_clean_data_are_right():
     x = rng.normal(size=(20_000, 2))
     y = x @ [1.0, 1.0] + rng.normal(size=20_000)
     fit = nj.fit(from_arrays(x + rng.normal(size=x.shape), y, noise=1.0))
-    for made, value, error in (
-        (fit, fit.risk.corrected, fit.risk.corrected_std_error),
-        (fit.uncorrected, fit.risk.uncorrected, fit.risk.uncorrected_std_error),
-    ):
+    for made, name in ((fit, "corrected"), (fit.uncorrected, "uncorrected")):
+        value, error = (getattr(fit.risk, name + end) for end in ("", "_std_error"))
         assert abs(np.mean((made.predict(x) - y) ** 2) - value) < 5 * error
     assert fit.risk.verdict() == "the correction helps"
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
-from tests.observed.rows import all_coefficients, gaussians
+from tests.observed.rows import gaussians, numbers
 
 # Fuller, Measurement Error Models (1987), Table 1.2.1: corn yield on soil nitrogen, of which the
 # measurement error has variance 57. Sec. 1.2.2 reports the estimates and standard errors.
@@ -122,4 +122,4 @@ def test_orthogonal_distance_regression_is_a_fit_whose_noise_is_estimated(ratio)
     factor = odr.sum_square / (len(y) - 1)
     assert 0.65 < factor < 1.5  # near 1: the variances that the weights state are right
     fit = nj.fit(from_arrays(x, y, noise=factor * spread**2))
-    np.testing.assert_allclose(all_coefficients(fit), odr.beta, rtol=1e-6)
+    np.testing.assert_allclose(numbers(fit), odr.beta, rtol=1e-6)

@@ -18,7 +18,7 @@ from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
 from tests.keys import SHIFT
 from tests.observed.fits.curves import START, drawn, growth
-from tests.observed.rows import agree, all_coefficients, answered, gaussians
+from tests.observed.rows import agree, answered, gaussians, numbers
 
 COV = np.array([[0.25, 0.05], [0.05, 0.1]])
 MANY = functools.partial(nj.unbiased.gaussian, draws=200)
@@ -99,10 +99,7 @@ def test_equations_with_copies_agree_with_numpy(rng, estimate):
 
 
 def by_hand(copies, y, noise):
-    """The root β of Σ (x̃x̃ᵀ − C)β = Σ x̃y, with an intercept, and this matrix.
-
-    Here x̃ is the mean of the copies of a row, and C that of uuᵀ over its noise `[n, c, d]`.
-    """
+    """β with Σ (x̃x̃ᵀ − uuᵀ)β = Σ x̃y for means x̃ of copies and u of `noise[n, c, d]`; this sum."""
     design = np.column_stack([np.ones(len(y)), copies.mean(axis=1)])
     gram = design.T @ design
     gram[1:, 1:] -= np.einsum("nci,ncj->ij", noise, noise) / noise.shape[1]
@@ -121,7 +118,7 @@ def test_a_line_is_the_linear_fit(rng, known):
     noise = draws_of(n, COV, 200) if known else x - x.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(fit.coefficients, by_hand(x, y, noise)[0], rtol=1e-8)
     linear = nj.fit(table)
-    expected = all_coefficients(linear)
+    expected = numbers(linear)
     np.testing.assert_allclose(fit.coefficients, expected, atol=0.05 if known else 0.03)
     np.testing.assert_allclose(fit.std_error[1:], linear.std_error, rtol=0.1)
     assert np.abs(linear.uncorrected.coefficients - expected[1:]).max() > 0.1
@@ -228,7 +225,7 @@ def test_losses(rng):
     options = {"loss": nj.losses.poisson(), "estimate": MANY, "errors": "sandwich"}
     method = nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], [0.0, 0.5], **options)
     fit, poisson = nj.fit(table, method), nj.fit(table, nj.methods.Poisson())
-    np.testing.assert_allclose(fit.coefficients, all_coefficients(poisson), atol=0.005)
+    np.testing.assert_allclose(fit.coefficients, numbers(poisson), atol=0.005)
     assert poisson.coefficients[0] - fit.uncorrected.coefficients[1] > 0.05
 
 
@@ -384,11 +381,9 @@ def test_incomplete_replicates_are_corrected_without_bias(law, estimate):
         return sum(p * x[0] ** k for k, p in enumerate(params))
 
     options = {"weights": every[:, 4], "errors": "sandwich"}
-    method = nj.methods.Model(curve, start, estimate=estimate, **options)
-    fit, messages = answered(table, method)
+    fit, messages = answered(table, nj.methods.Model(curve, start, estimate=estimate, **options))
     kept = counts > 1
-    design = np.vander(clean, len(start), increasing=True)
-    expected = np.linalg.lstsq(design[kept], y[kept])[0]
+    expected = np.linalg.lstsq(np.vander(clean, len(start), increasing=True)[kept], y[kept])[0]
     np.testing.assert_allclose(fit.coefficients, expected, rtol=1e-6)
     assert np.abs(fit.uncorrected.coefficients / expected - 1).max() > 0.02
     few = f"{3 * len(nodes)} of {len(every)} rows have too few"

@@ -7,7 +7,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 from tests.observed.fits.test_methods import table
-from tests.observed.rows import all_coefficients, gaussians
+from tests.observed.rows import gaussians, numbers
 
 
 @pytest.mark.slow
@@ -25,12 +25,10 @@ def test_it_is_the_jackknife_that_leaves_out_one_row(weights):
 
     everyone = np.arange(60)
     left = [fitted(np.delete(everyone, row)) for row in everyone]
+    fits = [fitted(everyone), fitted(everyone, clusters=everyone), *left]
     for corrected, rtol in ((True, 0.01), (False, 1e-6)):
-        all_rows, alone, *others = (
-            fit if corrected else fit.uncorrected
-            for fit in (fitted(everyone), fitted(everyone, clusters=everyone), *left)
-        )
-        apart = np.array([all_coefficients(fit) for fit in others]) - all_coefficients(all_rows)
+        all_rows, alone, *others = (fit if corrected else fit.uncorrected for fit in fits)
+        apart = np.array([numbers(fit) for fit in others]) - numbers(all_rows)
         expected = (apart**2).sum(axis=0)
         np.testing.assert_allclose(np.diag(all_rows.covariance), expected, rtol=2 * rtol)
         assert (np.diag(alone.covariance) < 0.81 * expected).any()  # without leverage: too small

@@ -13,7 +13,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.fits.test_added_noise import least_squares as with_errors
-from tests.observed.rows import agree, all_coefficients, check_coverage, regression
+from tests.observed.rows import agree, check_coverage, numbers, regression
 
 SIMEX = nj.methods.SIMEX
 VARIANCES = np.array([0.25, 0.0])
@@ -52,40 +52,34 @@ def test_the_rational_curve_is_exact_for_one_noisy_column(rng):
     exact = nj.fit(table)
     kinds = "quadratic", "rational"
     quadratic, rational = (nj.fit(table, SIMEX(draws=2000, extrapolation=one)) for one in kinds)
-    np.testing.assert_allclose(rational.coefficients, exact.coefficients, atol=4e-3)
-    np.testing.assert_allclose(rational.intercept, exact.intercept, atol=4e-3)
+    agree(rational, exact, "coefficients", "intercept", atol=4e-3)
     far = np.abs(quadratic.coefficients - exact.coefficients)[0]
-    naive = np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
-    assert 0.01 < far < 0.25 * naive
-    plain = rational.uncorrected.coefficients
-    np.testing.assert_allclose(plain, exact.uncorrected.coefficients, rtol=1e-10)
+    assert 0.01 < far < 0.25 * np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
+    agree(rational.uncorrected, exact.uncorrected, "coefficients", rtol=1e-10)
 
 
 def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     """Covariances of rows, so that "linear" draws noise for each row, as the others do."""
     x, y = drawn(rng)
-    errors = rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]
-    table = from_arrays(x, y, noise=nj.sd(errors))
+    table = from_arrays(x, y, noise=nj.sd(rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]))
     options = {"draws": 3, "seed": 4, "levels": [1, 2]}
     ours = nj.fit(table, SIMEX(**options))
-    plain, named, of_sklearn, left_out = (
-        nj.fit(table, SIMEX(one, **options))
-        for one in (least_squares, with_covariance, LinearRegression(), LinearRegression())
-    )
-    expected = all_coefficients(ours)
+    estimators = least_squares, with_covariance, LinearRegression(), LinearRegression()
+    plain, named, learned, left_out = (nj.fit(table, SIMEX(one, **options)) for one in estimators)
+    expected = numbers(ours)
     np.testing.assert_allclose(plain.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.std_error, ours._errors(), rtol=1e-7)
-    agree(of_sklearn, ours, "coefficients", "intercept", rtol=1e-8)
-    np.testing.assert_array_equal(left_out.coefficients, of_sklearn.coefficients)
-    names = [one.names for one in (ours, plain, named, of_sklearn)]
+    agree(learned, ours, "coefficients", "intercept", rtol=1e-8)
+    np.testing.assert_array_equal(left_out.coefficients, learned.coefficients)
+    names = [one.names for one in (ours, plain, named, learned)]
     assert names == [("x1", "x2"), ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), ("x1", "x2")]
-    errors = [one.errors for one in (ours, plain, named)]
-    assert errors == ["extrapolated", "jackknife", "extrapolated"]
+    kinds = [one.errors for one in (ours, plain, named)]
+    assert kinds == ["extrapolated", "jackknife", "extrapolated"]
     # The jackknife too.
     ours = nj.fit(table, SIMEX(**options, errors="jackknife"))
     np.testing.assert_allclose(plain.std_error, ours._errors(), rtol=1e-7)
-    np.testing.assert_allclose(of_sklearn.std_error, ours.std_error, rtol=1e-7)
+    np.testing.assert_allclose(learned.std_error, ours.std_error, rtol=1e-7)
     other = nj.fit(table, SIMEX(**options | {"seed": 5}))
     assert np.abs(other.coefficients - ours.coefficients).max() > 1e-4
 
@@ -237,26 +231,18 @@ def test_what_cannot_be_fitted_raises(rng):
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("errors", "extrapolation"),
-    [("extrapolated", "quadratic"), ("extrapolated", "rational"), ("jackknife", "rational")],
+    ("model", "n", "count", "options", "bias"),
+    [
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "quadratic"}, 0.02),
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "rational"}, 0.01),
+        ("linear", 200, 600, {"errors": "jackknife", "extrapolation": "rational"}, 0.01),
+        ("logistic", 480, 1000, {"draws": 50, "extrapolation": "quadratic"}, 0.02),
+        ("poisson", 480, 1000, {"draws": 50, "extrapolation": "rational"}, 0.02),
+    ],
 )
-def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, extrapolation):
-    """At a reliability of 0.85; the bias without a correction is 0.18, and grows with the noise."""
-    variances, bias = np.array([0.176, 0.0]), {"quadratic": 0.02, "rational": 0.01}
-    method = SIMEX(errors=errors, extrapolation=extrapolation)
-    count = 1500 if errors == "extrapolated" else 600
-    rows = (drawn(rng, 200, variances=variances) for _ in range(count))
+def test_intervals_cover_the_truth_and_the_bias_is_small(rng, model, n, count, options, bias):
+    """At a reliability of 0.85; a line's bias without a correction is 0.18."""
+    variances, method = np.array([0.176, 0.0]), SIMEX(model, **options)
+    rows = (drawn(rng, n, model, variances) for _ in range(count))
     tables = (from_arrays(*one, noise=variances) for one in rows)
-    check_coverage(tables, BETA, method, bias=bias[extrapolation])
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("model", "extrapolation"), [("logistic", "quadratic"), ("poisson", "rational")]
-)
-def test_likelihood_intervals_cover_the_truth(rng, model, extrapolation):
-    variances = np.array([0.176, 0.0])
-    method = SIMEX(model, draws=50, extrapolation=extrapolation)
-    tables = (from_arrays(*drawn(rng, 480, model, variances), noise=variances) for _ in range(1000))
-    check_coverage(tables, BETA / (2 if model == "poisson" else 1), method, bias=0.02)
+    check_coverage(tables, BETA / (2 if model == "poisson" else 1), method, bias=bias)

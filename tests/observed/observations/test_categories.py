@@ -23,16 +23,17 @@ THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
 STAGES = ("early", "late", "middle")
 
 
-def every_recording(truth, z, y, noise=0.04):
-    """A table with all recorded pairs of categories of each row, and their probabilities.
+def every_recording(truth, z, y, noise, flips=None):
+    """A table with all that may be recorded of each row, and the probabilities.
 
     `truth` `[n, 2]` are true categories of a binary column and of one with three categories.
     """
     rows, chances = [], []
     for (a, b), exact, target in zip(truth, z, y, strict=True):
-        for j, k in itertools.product(range(2), range(3)):
-            rows.append((j, STAGES[k], exact, target))
-            chances.append(TWO[a, j] * THREE[b, k])
+        labels = {target: 1.0} if flips is None else dict(enumerate(flips[target]))
+        for j, k, label in itertools.product(range(2), range(3), labels):
+            rows.append((j, STAGES[k], exact, label))
+            chances.append(TWO[a, j] * THREE[b, k] * labels[label])
     columns = dict(zip(("a", "b", "z", "y"), zip(*rows, strict=True), strict=True))
     known = {"a": Misclassified(TWO), "b": Misclassified(THREE), "z": noise}
     return nj.table(columns, target="y", noise=known), np.array(chances)
@@ -44,7 +45,7 @@ def test_moments_are_those_of_the_true_categories(rng):
     n = 12
     truth = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
     z, y = rng.normal(size=(2, n))
-    table, chances = every_recording(truth, z, y)
+    table, chances = every_recording(truth, z, y, 0.04)
     assert table.names == ("a", "b[late]", "b[middle]", "z")
     found = linear_moments(*Rows.of(table, chances))
     clean = np.column_stack([truth[:, 0], truth[:, 1] == 1, truth[:, 1] == 2, z])
@@ -67,9 +68,8 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
         np.testing.assert_allclose(found.x, clean, atol=1e-12)
         np.testing.assert_allclose(found.xx - found.cov, np.diag(clean), atol=1e-12)
         assert table.x.shape == (27, 1, 2)
-        recorded = table.categories[0].recorded(table.x[:, 0])
         shares = (copies[:, :, None] == np.arange(3)).mean(axis=1)
-        np.testing.assert_allclose(recorded, shares, atol=1e-12)
+        np.testing.assert_allclose(table.categories[0].recorded(table.x[:, 0]), shares, atol=1e-12)
 
 
 def test_rows_of_subjects_are_copies(rng):
@@ -124,11 +124,10 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
         "exposed[2]": [numbers + 1, (numbers + 1).astype(int)],
     }
     for name, columns in kinds.items():
-        for column in columns:
-            for kind in (dict, pd.DataFrame):
-                other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
-                assert other.names == (name, "z")
-                agree(other, table, "x", "cov", rtol=0)
+        for column, kind in itertools.product(columns, (dict, pd.DataFrame)):
+            other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
+            assert other.names == (name, "z")
+            agree(other, table, "x", "cov", rtol=0)
     x, names = np.column_stack([numbers, frame["z"]]), ["exposed", "z"]
     arrays = from_arrays(x, frame["y"], noise=known, names=names)
     np.testing.assert_array_equal(arrays.cov, table.cov)
@@ -163,8 +162,7 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
     whole, by_parts = nj.fit(table, errors="jackknife"), nj.fit(parts)
     np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
     other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
-    same = dataclasses.replace(other, names=parts[0].names)
-    raises("same categories", nj.fit, [parts[0], same])
+    raises("same categories", nj.fit, [parts[0], dataclasses.replace(other, names=parts[0].names)])
 
 
 def test_beside_replicates_of_another_column(rng):
@@ -191,8 +189,7 @@ def test_what_is_wrong_raises(rng):
     def wrong(match, noise=two, name="exposed", **columns):
         raises(match, nj.table, frame | columns, target="y", noise={name: noise})
 
-    gaps = frame["exposed"].copy()
-    gaps[3] = np.nan
+    gaps = np.where(np.arange(60) == 3, np.nan, frame["exposed"])
     wrong("row 3 of 'exposed' has no category", exposed=gaps)
     wrong("but the column has 3", exposed=np.arange(60) % 3)
     wrong("but the column has 1", exposed=np.ones(60))

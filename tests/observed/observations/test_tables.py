@@ -22,12 +22,14 @@ def test_it_prints_its_shape_and_what_is_known_of_the_noise():
     assert "noise: Laplace" in str(from_arrays(X, Y, noise=nj.noise.Laplace(0.3)))
 
 
-def test_a_data_frame_keeps_its_names():
+def test_a_data_frame_keeps_its_names_which_must_be_different():
     frame = pd.DataFrame(X, columns=["size", "age", "rooms"])
     table = from_arrays(frame, pd.Series(Y, name="price"), noise=0.1)
     assert (table.names, table.target) == (("size", "age", "rooms"), "price")
     with pytest.raises(ValueError, match="row 0 of column 'age' must be a number, got 'old'"):
         from_arrays(frame.assign(age="old"), Y, noise=0.1)
+    message, names = "names must be 3 different names, got 'a', 'a', 'b'", ["a", "a", "b"]
+    raises(message, from_arrays, X, Y, noise=0.1, names=names)
 
 
 def test_units_are_kept_in_float64():
@@ -76,11 +78,6 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
 )
 def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
     raises(message, from_arrays, x, y, noise=noise)
-
-
-def test_names_must_be_different():
-    message, names = "names must be 3 different names, got 'a', 'a', 'b'", ["a", "a", "b"]
-    raises(message, from_arrays, X, Y, noise=0.1, names=names)
 
 
 @pytest.mark.parametrize(
