@@ -250,11 +250,6 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
     beside = nj.table(labels, target="y", replicates=COPIES, noise={"b": nj.noise.Gaussian(0.1)})
     for table in (beside, estimated):
         raises(f"a kernel fit {need}", nj.fit, table, nj.fourier(length_scale=1.0))
-    rng = np.random.default_rng(0)
-    big = {"a": rng.normal(size=500), "e": rng.uniform(0.1, 0.3, size=500)}
-    big["y"] = (big["a"] + rng.logistic(size=500) > 0) * 1.0
-    known = nj.table(big, target="y", noise={"a": nj.sd(column="e")})
-    assert nj.fit(known, model="logistic").coefficients[0] > 0.5
 
 
 def test_labels_of_rows_are_kept():
