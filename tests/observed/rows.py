@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks
+from noisy_jax.observed.observations import chunks, from_arrays
 
 ROWS = np.random.default_rng(3)
 CLEAN = ROWS.normal(size=(800, 2))
@@ -54,24 +54,54 @@ def answered(table, method=None):
     """The fit, and the texts of its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit = nj.fit(table, method)
-    return fit, [str(one.message) for one in caught]
+        return nj.fit(table, method), [str(one.message) for one in caught]
 
 
-def covered(fits, truth):
+def numbers(fit):
+    """Coefficients, with the intercept first."""
+    return np.append(fit.intercept, fit.coefficients)
+
+
+def agree(one, other, *names, **tolerance):
+    """Checks that attributes of two fits or tables are the same."""
+    for name in names:
+        found, wanted = getattr(one, name), getattr(other, name)
+        np.testing.assert_allclose(found, wanted, err_msg=name, **tolerance)
+
+
+def gaussians(covs):
+    """Gaussian noise with a covariance, or variances, of its own in each row."""
+    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.asarray(covs)))
+
+
+def check_jackknife(copies, y, groups, method=None, rtol=1e-6):
+    """Variances are those of fits without one of 32 groups, whose noise other pairs estimate."""
+    fit = nj.fit(from_arrays(copies, y), method)
+    left = []
+    for kept in (groups != group for group in range(32)):
+        apart = copies[kept, 0] - copies[kept, 1]
+        table = from_arrays(copies[kept], y[kept], noise=apart.T @ apart / (2 * len(apart)))
+        left.append(nj.fit(table, method))
+    for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
+        variances = 31 * np.var([numbers(other) for other in others], axis=0)
+        np.testing.assert_allclose(np.diag(one.covariance), variances, rtol=rtol)
+    assert fit.degrees_of_freedom == 31
+
+
+def covered(fits, truth, *, intercept=False):
     """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits."""
     inside = []
     for fit in fits:
         ends = [one.interval() for one in (fit, fit.uncorrected)]
+        if intercept:
+            first = fit.intercept_interval(), fit.uncorrected.intercept_interval()
+            ends = [np.column_stack(both) for both in zip(first, ends, strict=True)]
         inside.append([(low <= truth) & (truth <= high) for low, high in ends])
     return np.mean(inside, axis=0)
 
 
 def check_coverage(tables, truth, method=None, *, bias=0.01):
-    """Of intervals of 95%: 93% to 97% over all coefficients, and no more bias beyond chance.
-
-    Returns the coverage of the uncorrected intervals, `[d]`.
-    """
+    """93% to 97% of intervals, no more bias beyond chance; returns the uncorrected coverage."""
     fits = [nj.fit(table, method) for table in tables]
     (coverage, plain), slopes = covered(fits, truth), [fit.coefficients for fit in fits]
     mean = np.mean(slopes, axis=0)
@@ -79,6 +109,5 @@ def check_coverage(tables, truth, method=None, *, bias=0.01):
     error = np.std(slopes, axis=0) / len(slopes) ** 0.5
     np.testing.assert_array_less(np.abs(mean - truth), 5 * error + bias)
     assert 0.93 < coverage.mean() < 0.97
-    chance = 4 * (0.95 * 0.05 / len(slopes)) ** 0.5
-    assert np.all(np.abs(coverage - 0.95) < max(0.03, chance))
+    assert np.all(np.abs(coverage - 0.95) < max(0.03, 4 * (0.95 * 0.05 / len(slopes)) ** 0.5))
     return plain

@@ -24,8 +24,7 @@ def test_no_two_rows_have_the_same_key_and_the_program_is_kept():
         init=lambda dim: (jnp.zeros((20, 2), jnp.uint32), 0), step=step,
         predict=lambda state, x: x[..., 0], unroll=None, read=None,
     )  # fmt: skip
-    rows = from_arrays(X, Y, noise=NOISE)
-    chunks = [rows.rows(np.arange(10) + start) for start in (0, 10)]
+    chunks = [from_arrays(X, Y, noise=NOISE).rows(np.arange(10) + start) for start in (0, 10)]
     keys, count = nj.learn(learner, chunks, jax.random.key(0)).state
     assert count == 20
     assert len(np.unique(keys, axis=0)) == 20
@@ -38,7 +37,6 @@ def test_no_two_rows_have_the_same_key_and_the_program_is_kept():
 @pytest.mark.statistical
 def test_rows_after_the_last_block_are_used():
     """127 rows in blocks of 128: the learner would predict the mean."""
-    observed = from_arrays(CLEAN[:127], Y[:127], noise=0.0)
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=128)
-    learned = nj.learn(learner, observed, key(0))
+    learned = nj.learn(learner, from_arrays(CLEAN[:127], Y[:127], noise=0.0), key(0))
     assert np.mean((learned.predict(CLEAN) - Y) ** 2) < 0.02

@@ -10,11 +10,11 @@ from scipy.stats import t as student
 import noisy_jax as nj
 from noisy_jax.observed.cross_fitting import learner_judge
 from noisy_jax.observed.fits.errors import affine_of
+from tests.errors import raises
 from tests.keys import SHIFT, key
+from tests.observed.rows import gaussians
 
 KNOWN = nj.moments.known_covariance()
-
-
 FITS = {"corrected": nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
 
 
@@ -45,21 +45,16 @@ def check_row(found, name, errors):
     k = found.names.index(name)
     mean, error, half = statistics(errors)
     np.testing.assert_allclose([found.risk[k], found.std_error[k]], [mean, error], rtol=2e-4)
-    low, high = found.interval()
-    np.testing.assert_allclose([low[k], high[k]], [mean - half, mean + half], rtol=2e-3)
+    ends = np.array(found.interval())[:, k]
+    np.testing.assert_allclose(ends, [mean - half, mean + half], rtol=2e-3)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["one variance", "one covariance a row", "replicates"])
 def test_risks_of_a_fit_are_those_of_numpy(kind):
     covs = np.linspace(0.2, 0.8, 560)
-    noise = {
-        "one variance": 0.5,
-        "one covariance a row": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs)),
-        "replicates": None,
-    }[kind]
-    copies = 3 if kind == "replicates" else 1
-    _, _, rows = table(copies=copies, noise=noise)
+    noise = {"one variance": 0.5, "one covariance a row": gaussians(covs), "replicates": None}[kind]
+    _, _, rows = table(copies=3 if kind == "replicates" else 1, noise=noise)
     found = nj.select(FITS, rows, key(0))
     errors, naive = {name: np.empty(560) for name in FITS}, dict.fromkeys(FITS, 0.0)
     for name, fit in FITS.items():
@@ -67,8 +62,7 @@ def test_risks_of_a_fit_are_those_of_numpy(kind):
             made = fit(rows.rows(~held_out))
             residuals = rows.x @ made.coefficients + made.intercept - rows.y[:, None]
             if kind == "replicates":  # the mean over pairs of different copies
-                pairs = residuals.sum(axis=1) ** 2 - (residuals**2).sum(axis=1)
-                own = pairs / 6
+                own = (residuals.sum(axis=1) ** 2 - (residuals**2).sum(axis=1)) / 6
             else:
                 square = made.coefficients @ made.coefficients
                 own = residuals[:, 0] ** 2 - (0.5 if kind == "one variance" else covs) * square
@@ -138,9 +132,8 @@ def test_large_tables_have_blocks_of_64_rows():
 @pytest.mark.slow
 def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     """By quadrature over Gaussian noise, for fixed weights, at two rows."""
-    predictor = nj.fits.FourierPredictor(
-        np.array([[1.0], [2.0]]), np.array([0.5]), np.array([0.3, -0.7, 0.9, 0.2]), 1.5, ("x1",)
-    )
+    omega, weights = np.array([[1.0], [2.0]]), np.array([0.3, -0.7, 0.9, 0.2])
+    predictor = nj.fits.FourierPredictor(omega, np.array([0.5]), weights, 1.5, ("x1",))
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     x = np.array([0.7, -0.4])[:, None] + 0.2**0.5 * nodes
     noise = nj.noise.Gaussian(0.2)
@@ -148,8 +141,7 @@ def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     many = nj.observations.from_arrays(np.zeros((10**7, 1)), np.zeros(10**7), noise=noise)
     errors, _ = nj.fits.errors.fourier_errors(predictor, rows, many)
     expected = (predictor.predict([[0.7], [-0.4]]) - 0.8) ** 2
-    found = errors.reshape(2, 60) @ weights / weights.sum()
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    np.testing.assert_allclose(errors.reshape(2, 60) @ weights / weights.sum(), expected, rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -160,19 +152,16 @@ def test_an_uncertain_covariance_widens_all_risks_alike():
     leader = nj.learners.corrected_ftrl(KNOWN, regularization=1e-6)
     candidates = {"fit": nj.fit, "leader": leader, "uncorrected": FITS["uncorrected"]}
     sure = nj.select(candidates, rows, key(0))
-    error = np.array([[0.1, 0.0], [0.0, 0.0]])
-    estimate = nj.noise.CovarianceEstimate(0.5 * np.eye(2), error)
+    estimate = nj.noise.CovarianceEstimate(0.5 * np.eye(2), np.diag([0.1, 0.0]))
     unsure = nj.observations.from_arrays(rows.x, rows.y, noise=estimate)
     found = nj.select(candidates, unsure, key(0))
     added = np.sqrt(found.std_error**2 - sure.std_error**2)
-    coefficients = nj.fit(rows).coefficients
-    plain = nj.fit(rows).uncorrected.coefficients
-    expected = 0.1 * np.array([coefficients[0] ** 2 / 2, coefficients[0] ** 2, plain[0] ** 2 / 2])
+    fit = nj.fit(rows)
+    first, plain = (one.coefficients[0] for one in (fit, fit.uncorrected))
+    expected = 0.1 * np.array([first**2 / 2, first**2, plain**2 / 2])
     np.testing.assert_allclose(added, expected, rtol=0.1)
-    two = nj.learners.two_copies(radius=1.0)
-    hides = nj.wrappers.cloned(two, nj.noise.Gaussian(estimate.cov))
-    with pytest.raises(ValueError, match="hides how uncertain it is"):
-        nj.select({"cloned": hides}, unsure, key(0), standardize=False)
+    hides = nj.wrappers.cloned(nj.learners.two_copies(radius=1.0), nj.noise.Gaussian(estimate.cov))
+    raises("hides how uncertain it is", nj.select, {"a": hides}, unsure, key(0), standardize=False)
 
 
 def test_clusters_stay_together():
@@ -195,5 +184,4 @@ def test_a_function_with_a_large_mean_is_not_taken_for_affine(rng):
         assert affine_of(lambda z, far=far: far + np.sin(2 * z[:, 0]), x) is None
         line = affine_of(lambda z, far=far: far + 2 * z[:, 0], x)
         np.testing.assert_allclose(line, [far, 2.0], rtol=1e-8)
-    with pytest.raises(ValueError, match="one number a row"):
-        affine_of(lambda z: np.ones((len(z), 2)), x)
+    raises("one number a row", affine_of, lambda z: np.ones((len(z), 2)), x)

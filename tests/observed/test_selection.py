@@ -69,9 +69,7 @@ def test_what_cannot_be_told_apart_is_said():
 def waves():
     rng = np.random.default_rng(3 + 1000 * SHIFT)
     x = rng.uniform(-2, 2, size=(1280, 1))
-    y = np.sin(2 * x[:, 0])
-    noisy = x[:, None] + 0.1**0.5 * rng.normal(size=(1280, 2, 1))
-    return x, y, noisy
+    return x, np.sin(2 * x[:, 0]), x[:, None] + 0.1**0.5 * rng.normal(size=(1280, 2, 1))
 
 
 @pytest.mark.statistical
@@ -80,14 +78,13 @@ def test_a_length_scale_that_does_not_fit_loses(waves):
     """In worlds, from two copies: on much too large a scale functions cannot bend."""
     _, y, noisy = waves
     noise = nj.noise.Gaussian(0.1)
-    rows = nj.observations.from_arrays(noisy, y, noise=noise)
+    rows = from_arrays(noisy, y, noise=noise)
 
     def learner(length_scale):
         world = nj.worlds.gaussian(dim=1, length_scale=length_scale, noise=noise)
         return nj.learners.parallel_worlds(world, horizon=1280, radius=5.0)
 
-    candidates = {"1": learner(1.0), "20": learner(20.0)}
-    found = nj.select(candidates, rows, key(0), standardize=False)
+    found = nj.select({"1": learner(1.0), "20": learner(20.0)}, rows, key(0), standardize=False)
     assert found.tied == ("1",)
     assert found.risk[0] < 0.6 * found.risk[1]
 
@@ -96,16 +93,13 @@ def test_a_length_scale_that_does_not_fit_loses(waves):
 @pytest.mark.slow
 def test_fourier_fits_are_judged_with_their_noise(waves):
     x, y, noisy = waves
-    for rows in (
-        nj.observations.from_arrays(noisy[:, 0], y, noise=nj.noise.Gaussian(0.1)),
-        nj.observations.from_arrays(noisy, y),
-    ):
-        features = nj.fourier(length_scale=0.7, num_features=32)
-        candidates = {
-            "waves": lambda some: nj.fit(some, features),  # noqa: B023
-            "uncorrected": lambda some: nj.fit(some, features).uncorrected,  # noqa: B023
-            "line": nj.fit,
-        }
+    features = nj.fourier(length_scale=0.7, num_features=32)
+    candidates = {
+        "waves": lambda some: nj.fit(some, features),
+        "uncorrected": lambda some: nj.fit(some, features).uncorrected,
+        "line": nj.fit,
+    }
+    for rows in (from_arrays(noisy[:, 0], y, noise=nj.noise.Gaussian(0.1)), from_arrays(noisy, y)):
         found = nj.select(candidates, rows, key(0))
         assert "waves" in (found.best, *found.tied)
         assert "line" not in (found.best, *found.tied)
@@ -121,7 +115,7 @@ def test_a_lower_risk_that_is_uncertain_is_not_the_best():
     1 ± 1.8 + .81 − 1 in each block, .76 on average with a standard error of .31.
     """
     x = np.where(np.arange(560) // 16 % 2, 0.9, -0.9)[:, None]
-    rows = nj.observations.from_arrays(x, np.ones(560), noise=1.0)
+    rows = from_arrays(x, np.ones(560), noise=1.0)
 
     def fixed(slope):
         return nj.fits.Coefficients(0.0, np.array([slope]), np.eye(2), 100, ("x1",))
@@ -155,11 +149,7 @@ def test_the_bias_of_an_approximate_risk_is_how_far_the_last_order_moves_it(rng)
 
 def test_a_candidate_that_diverged_is_last_and_not_tied():
     _, _, rows = table(noise=0.5)
-
-    def step(weights, sample):
-        return jnp.full_like(weights, jnp.nan)
-
-    broken = nj.learners.gradient_descent(step, copies=1, radius=1.0)
+    broken = nj.learners.gradient_descent(lambda w, sample: w * jnp.nan, copies=1, radius=1.0)
     found = nj.select({"broken": broken, "fit": nj.fit}, rows, jax.random.key(0))
     assert np.isnan(found.risk[0])
     assert found.tied == ("fit",)

@@ -9,14 +9,13 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT, key
-from tests.observed.rows import CLEAN, NOISE, X, Y
+from tests.observed.rows import CLEAN, NOISE, X, Y, gaussians
 
 
 def test_too_few_replicates_are_an_error():
-    observed = from_arrays(X, Y, noise=NOISE)
     learner = nj.learners.two_copies(radius=2.0, learning_rate=0.01)
-    message = "needs 2 noisy copies of each row, but there are 1"
-    raises(message, nj.learn, learner, observed, jax.random.key(0))
+    rows = from_arrays(X, Y, noise=NOISE)
+    raises("needs 2 noisy copies of each row, but there are 1", nj.learn, learner, rows, key(0))
 
 
 def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
@@ -25,8 +24,7 @@ def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
     x, y = rng.normal(size=(2000, 2)), rng.normal(size=2000)
 
     def learned(variances, names=("dose", "age")):
-        observed = nj.observations.from_arrays(x, y, noise=variances, names=names)
-        return nj.learn(learner, observed, jax.random.key(0))
+        return nj.learn(learner, from_arrays(x, y, noise=variances, names=names), jax.random.key(0))
 
     assert np.isfinite(learned([1.02, 1.0]).risk)
     raises(r"'age' is not identified: its noise variance, 1.5,", learned, [0.5, 1.5])
@@ -45,15 +43,6 @@ def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
     raises(r"cross_cov of 'x1' is .* times what is possible", learned, 1.2)
 
 
-def wide_rows(laplace=3.0):
-    rng = np.random.default_rng(1 + 1000 * SHIFT)
-    clean = rng.uniform(-20, 20, size=(6000, 1))
-    y = np.sin(0.2 * clean[:, 0])
-    noise = nj.noise.Laplace(laplace)
-    noisy = clean + rng.laplace(size=clean.shape) * laplace
-    return clean, y, nj.observations.from_arrays(noisy, y, noise=noise)
-
-
 def fourier_leader(length_scale, noise):
     law = {"length_scale": length_scale, "characteristic": noise}
     frequencies = nj.moments.gaussian_frequencies(key(2), 32, dim=1, **law)
@@ -63,15 +52,16 @@ def fourier_leader(length_scale, noise):
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
-    clean, y, observed = wide_rows()
+    rng = np.random.default_rng(1 + 1000 * SHIFT)
+    clean = rng.uniform(-20, 20, size=(6000, 1))
+    y, noisy = np.sin(0.2 * clean[:, 0]), clean + rng.laplace(size=clean.shape) * 3
+    observed = from_arrays(noisy, y, noise=nj.noise.Laplace(3.0))
     scale = observed.x[:1500].std()
     in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
     with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
         nj.learn(in_raw_units, observed, key(0))
-    for learner, standardize in (
-        (in_raw_units, False),
-        (fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale)), True),
-    ):
+    scaled = fourier_leader(6.0 / scale, nj.noise.Laplace(3.0 / scale))
+    for learner, standardize in ((in_raw_units, False), (scaled, True)):
         learned = nj.learn(learner, observed, key(0), standardize=standardize)
         assert np.mean((learned.predict(clean) - y) ** 2) < 0.02 < 0.1 * y.var()
     other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
@@ -99,16 +89,13 @@ def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
 
 @pytest.mark.slow
 def test_fourier_features_take_no_covariance_of_each_row():
-    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.1, 0.3, len(Y))))
-    observed = from_arrays(X[:, :1], Y, noise=noise)
+    rows = from_arrays(X[:, :1], Y, noise=gaussians(np.linspace(0.1, 0.3, len(Y))))
     learner = fourier_leader(1.0, nj.noise.Gaussian(0.2))
-    with pytest.raises(ValueError, match="covariance of its own in each row"):
-        nj.learn(learner, observed, jax.random.key(0), standardize=False)
+    raises("covariance of its own in each row", nj.learn, learner, rows, key(0), standardize=False)
 
 
 def test_replicates_of_unknown_noise_do_not_serve_a_learner_that_reads_the_covariance():
-    copies = CLEAN[:, None] + 0.5 * np.random.default_rng(0).normal(size=(800, 2, 2))
-    observed = from_arrays(copies, Y)
+    rows = from_arrays(CLEAN[:, None] + 0.5 * np.random.default_rng(0).normal(size=(800, 2, 2)), Y)
     leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     for learner in (leader, nj.learners.known_covariance(radius=2.0, learning_rate=0.01)):
-        raises("use two_copies", nj.learn, learner, observed, jax.random.key(0))
+        raises("use two_copies", nj.learn, learner, rows, jax.random.key(0))

@@ -8,6 +8,7 @@ from scipy.special import expit
 from noisy_jax.observed.fits.added_noise import LinearRegression, Refitted, likelihood_refit
 from noisy_jax.observed.fits.approximate import NoisyTable, plain_fit
 from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.observed.rows import outcome
 
 LEVELS = np.array([0.0, 0.5, 1.0, 2.0])
@@ -37,8 +38,7 @@ def symmetric_root(cov):
 def least_squares(x, y):
     design = np.column_stack([np.ones(len(y)), x])
     theta, squares = np.linalg.lstsq(design, y)[:2]
-    variance = squares[0] / (len(y) - design.shape[1])
-    return theta, variance * np.linalg.inv(design.T @ design)
+    return theta, squares[0] / (len(y) - design.shape[1]) * np.linalg.inv(design.T @ design)
 
 
 def maximum_likelihood(model):
@@ -65,14 +65,11 @@ def by_loop(fit, x, y, cov, draws, noisy):
         found = []
         for normal in draws:
             moved = x.copy()
-            for i in range(len(y)):
-                own = scale if scale.ndim == 2 else scale[i]
-                moved[i, noisy] += level**0.5 * own @ normal[i]
+            moved[:, noisy] += level**0.5 * (scale @ normal[:, :, None])[:, :, 0]
             found.append(fit(moved, y))
         theta = np.array([one for one, _ in found])
         estimates.append(theta.mean(axis=0))
-        spread = np.mean([one for _, one in found], axis=0)
-        spreads.append(spread - np.cov(theta, rowvar=False))
+        spreads.append(np.mean([one for _, one in found], axis=0) - np.cov(theta, rowvar=False))
     return np.array(estimates), np.array(spreads)
 
 
@@ -124,8 +121,7 @@ def test_likelihood(rng, model, by_row, monkeypatch):
     table, observations = rows(rng, model, by_row)
     start = plain_fit(model, table.rows, None, observations)[None]
     counted = []
-    refit = likelihood_refit(model)
-    added = Refitted(table, DRAWS, 5, GROUPS, refit, start, counted.append)
+    added = Refitted(table, DRAWS, 5, GROUPS, likelihood_refit(model), start, counted.append)
     draws = np.array([added.normal(b) for b in range(DRAWS)])
     kept = np.delete(np.arange(N), GROUPS[1])
     x, y, cov = table.rows.some(kept)[:3]
@@ -162,5 +158,4 @@ def test_sums_have_the_moments_of_normal_rows(rng, size):
 def test_a_model_without_a_finite_solution_raises(rng):
     x = np.repeat(rng.normal(size=(1, 40, 1)), 2, axis=0)
     y = (x[0, :, 0] > 0) * 1.0
-    with pytest.raises(ValueError, match="no finite solution"):
-        likelihood_refit("logistic")(x, y, np.zeros((2, 2)))
+    raises("no finite solution", likelihood_refit("logistic"), x, y, np.zeros((2, 2)))

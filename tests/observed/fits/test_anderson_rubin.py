@@ -24,25 +24,21 @@ def accepted(x, y, slopes, fit):
     x, y = x - x.mean(axis=0), y - y.mean()
     group = np.arange(n) % 32
     both = x[:, :, None] * x[:, None] - NOISE * (1 - 1 / n) * np.eye(k)
-    constant, linear = (
-        np.array([rows[group == g].sum(axis=0) for g in range(32)])
-        for rows in (x * y[:, None], both)
-    )
+    parts = [[rows[group == g].sum(axis=0) for g in range(32)] for rows in (x * y[:, None], both)]
+    constant, linear = map(np.array, parts)
     scores = constant - np.einsum("gij,...j->...gi", linear, slopes)
     total = scores.sum(axis=-2, keepdims=True)
     apart = scores - np.bincount(group)[:, None] / n * total
     cov = np.einsum("...gi,...gj->...ij", apart, apart) * 32 / 31
     squared = total @ np.linalg.solve(cov, np.swapaxes(total, -1, -2))
-    freedom = min(31, fit.degrees_of_freedom.min())
-    ratio = stats.t(freedom).ppf(0.975) / stats.t(31).ppf(0.975)
+    ratio = stats.t(min(31, fit.degrees_of_freedom.min())).ppf(0.975) / stats.t(31).ppf(0.975)
     quantile = stats.f(k, 32 - k).ppf(0.95) * k * 31 / (32 - k)
     return squared[..., 0, 0] <= quantile * ratio**2
 
 
 @pytest.mark.parametrize(("n", "scale"), [(400, 1.0), (60, 1.2)])
 def test_the_set_of_one_slope_is_that_of_a_scan(n, scale):
-    rng = np.random.default_rng(0)
-    x, y = rows(n, 1, rng, scale)
+    x, y = rows(n, 1, np.random.default_rng(0), scale)
     fit = nj.fit(from_arrays(100 + 5 * x, 3 * y, noise=25 * NOISE))
     low, high = (end[0] * 5 / 3 for end in fit.interval(method="anderson-rubin"))
     grid = np.linspace(-20, 20, 8001)
@@ -51,8 +47,7 @@ def test_the_set_of_one_slope_is_that_of_a_scan(n, scale):
 
 
 def test_the_sets_of_two_slopes_are_projections_of_a_scan():
-    rng = np.random.default_rng(1)
-    x, y = rows(300, 2, rng)
+    x, y = rows(300, 2, np.random.default_rng(1))
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     low, high = fit.interval(method="anderson-rubin")
     first, second = np.linspace(-1, 4, 126), np.linspace(-3, 2, 126)
@@ -74,8 +69,7 @@ def test_sets_are_unbounded_where_nothing_is_identified():
 
 
 def test_strongly_identified_they_are_near_the_intervals_of_the_fit():
-    rng = np.random.default_rng(3)
-    x, y = rows(20_000, 1, rng)
+    x, y = rows(20_000, 1, np.random.default_rng(3))
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     wald, sets = (fit.interval(method=method) for method in ("wald", "anderson-rubin"))
     np.testing.assert_allclose((sets[1] - sets[0]) / (wald[1] - wald[0]), 1, atol=0.4)
@@ -86,26 +80,19 @@ def test_strongly_identified_they_are_near_the_intervals_of_the_fit():
 
 
 def test_an_uncertain_covariance_of_the_noise_makes_them_wider():
-    rng = np.random.default_rng(4)
-    x, y = rows(5000, 1, rng)
-    widths = []
-    estimates = [
-        nj.noise.CovarianceEstimate([[NOISE]], [[error]], deviations)
-        for error, deviations in ((0.0, None), (0.1, None), (0.1, [[[0.06]], [[0.08]]]))
-    ]
-    for estimate in estimates:
-        low, high = nj.fit(from_arrays(x, y, noise=estimate)).interval(method="anderson-rubin")
-        widths.append((high - low)[0])
+    x, y = rows(5000, 1, np.random.default_rng(4))
+    errors = (0.0, None), (0.1, None), (0.1, [[[0.06]], [[0.08]]])
+    estimates = [nj.noise.CovarianceEstimate([[NOISE]], [[one]], moves) for one, moves in errors]
+    fits = (nj.fit(from_arrays(x, y, noise=estimate)) for estimate in estimates)
+    widths = [np.diff(fit.interval(method="anderson-rubin"), axis=0)[0, 0] for fit in fits]
     assert widths[1] > 1.5 * widths[0]
     np.testing.assert_allclose(widths[1], widths[2], rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_fits_of_chunks_have_them():
-    rng = np.random.default_rng(5)
-    x, y = rows(600, 2, rng)
-    estimate = nj.noise.CovarianceEstimate(np.eye(2), 0.05 * np.eye(2))
-    for known in (NOISE, estimate):
+    x, y = rows(600, 2, np.random.default_rng(5))
+    for known in (NOISE, nj.noise.CovarianceEstimate(np.eye(2), 0.05 * np.eye(2))):
         chunks = [from_arrays(x[p], y[p], noise=known) for p in (slice(250), slice(250, 600))]
         fit = nj.fit(chunks)
         low, high = fit.interval(method="anderson-rubin")
@@ -116,8 +103,7 @@ def test_fits_of_chunks_have_them():
 
 
 def test_messages():
-    rng = np.random.default_rng(6)
-    x, y = rows(200, 31, rng, scale=10.0)
+    x, y = rows(200, 31, np.random.default_rng(6), scale=10.0)
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     raises(r"more groups of rows than d \+ 1 = 32", fit.interval, method="anderson-rubin")
     raises("method must be 'wald' or 'anderson-rubin', got 'ar'", fit.interval, method="ar")

@@ -62,16 +62,14 @@ def exponential(x):
     return np.exp(x)[..., None]
 
 
-def computed(*functions, digits=12):
-    """The first of two measurements is noisy, and columns computed from both are "exact"."""
+def computed(function, digits=12):
+    """The first of two measurements is noisy, and a column computed from both is "exact"."""
 
     def make(rng, n):
         a, b = rng.normal(size=(2, n)) + 2
         noisy = a + 0.3 * rng.normal(size=n)
-        columns = [np.round(one(noisy, b), digits) for one in functions]
-        y = a + b - a * b + 0.5 * rng.normal(size=n)
-        x = np.column_stack([noisy, b, *columns])
-        return from_arrays(x, y, noise=[0.09, 0, *len(columns) * [0]])
+        x = np.column_stack([noisy, b, np.round(function(noisy, b), digits)])
+        return from_arrays(x, a + b - a * b + 0.5 * rng.normal(size=n), noise=[0.09, 0, 0])
 
     return make
 
@@ -130,9 +128,8 @@ WRONG = {
 def test_what_cannot_be_classical_error_is_said(name):
     """And nothing else is, but by chance in at most 1% of tables."""
     make, message = WRONG[name]
-    observed = make(np.random.default_rng(1000 * SHIFT), 1500)
     with pytest.warns(AssumptionWarning, match=message) as caught:
-        fit = nj.fit(observed)
+        fit = nj.fit(make(np.random.default_rng(1000 * SHIFT), 1500))
     assert [one.filename for one in caught] == [__file__]  # one, at the user's line
     (remark,) = fit.remarks
     assert "\n" not in remark
@@ -148,17 +145,14 @@ def test_it_is_said_of_nearly_all_small_tables(name):
     assert sum(bool(doubts(WRONG[name][0](rng, 200))) for _ in range(40)) >= 34
 
 
-def draws(kind, rng, shape):
-    """Noise of variance 1."""
-    if kind == "laplace":
-        return rng.laplace(size=shape) / 2**0.5
-    if kind == "uniform":
-        return rng.uniform(-(3**0.5), 3**0.5, size=shape)
-    if kind == "student":
-        return rng.standard_t(3, size=shape) / 3**0.5
-    if kind == "skewed":
-        return rng.exponential(size=shape) - 1
-    return rng.normal(size=shape)
+DRAWS = {
+    "gaussian": lambda rng, shape: rng.normal(size=shape),
+    "laplace": lambda rng, shape: rng.laplace(size=shape) / 2**0.5,
+    "uniform": lambda rng, shape: rng.uniform(-(3**0.5), 3**0.5, size=shape),
+    "student": lambda rng, shape: rng.standard_t(3, size=shape) / 3**0.5,
+    "skewed": lambda rng, shape: rng.exponential(size=shape) - 1,
+}
+"""Noise of variance 1."""
 
 
 def features(kind, rng, n):
@@ -175,8 +169,8 @@ def replicates(noise, columns, copies):
 
     def make(rng, n):
         x = features(columns, rng, n)
-        y = x.sum(axis=1) + (1 + np.abs(x[:, 0])) * draws(noise, rng, n)
-        error = draws(noise, rng, (n, copies, 4)) * [1, 1, 1, 0]
+        y = x.sum(axis=1) + (1 + np.abs(x[:, 0])) * DRAWS[noise](rng, n)
+        error = DRAWS[noise](rng, (n, copies, 4)) * [1, 1, 1, 0]
         error[:, :, 1] += error[:, :, 0]
         return from_arrays(x[:, None] + 0.6 * x.std(axis=0) * error, y)
 
@@ -189,7 +183,7 @@ def with_exact(noise, columns, size):
     def make(rng, n):
         x = features(columns, rng, n)
         exact = [x[:, 0] * x[:, 1], np.exp(x[:, 2] / np.abs(x[:, 2]).max()), x[:, 0], x[:, 3] > 0]
-        error = size * x.std(axis=0) * draws(noise, rng, x.shape)
+        error = size * x.std(axis=0) * DRAWS[noise](rng, x.shape)
         known = np.append((size * x.std(axis=0)) ** 2, np.zeros(4))
         return from_arrays(np.column_stack([x + error, *exact]), x.sum(axis=1), noise=known)
 
@@ -226,8 +220,7 @@ def test_noise_of_discrete_values_and_rounded_numbers_are_not_doubted(rng):
     assert doubts(from_arrays(np.round(z + rng.normal(size=400))[:, None], z, noise=1.0)) == []
     exact = from_arrays(np.column_stack([x, z + rng.normal(size=400)]), z, noise=[0.0, 1.0])
     assert doubts(exact) == []
-    counts = rng.poisson(1.0 + x[:, None])
-    assert doubts(from_arrays(counts, x, noise=nj.noise.Poisson())) == []
+    assert doubts(from_arrays(rng.poisson(1.0 + x[:, None]), x, noise=nj.noise.Poisson())) == []
 
 
 def test_one_row_of_each_cluster_is_checked(rng):

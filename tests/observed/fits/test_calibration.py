@@ -9,7 +9,7 @@ from noisy_jax.observed.fits.calibration import calibrated
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.observed.rows import check_coverage, regression
+from tests.observed.rows import agree, check_coverage, check_jackknife, regression
 
 CALIBRATION = nj.methods.RegressionCalibration
 SLOW, MODELS = pytest.mark.slow, ["linear", "logistic", "poisson"]
@@ -41,32 +41,17 @@ def test_linear_coefficients_are_the_exact_ones(rng):
     for noise in (np.diag(VARIANCES), np.array([[0.3, 0.05], [0.05, 0.1]])):
         table = from_arrays(10 + 5 * x, y, noise=25 * noise)
         fit, exact = nj.fit(table, CALIBRATION()), nj.fit(table)
-        np.testing.assert_allclose(fit.coefficients, exact.coefficients, rtol=1e-9)
-        np.testing.assert_allclose(fit.intercept, exact.intercept, rtol=1e-9)
+        agree(fit, exact, "coefficients", "intercept", "reliability", rtol=1e-9)
         plain = exact.uncorrected.coefficients
         np.testing.assert_allclose(fit.uncorrected.coefficients, plain, rtol=1e-9)
-        np.testing.assert_allclose(fit.reliability, exact.reliability, rtol=1e-9)
         assert np.abs(fit.coefficients - plain).max() > 0.02
 
 
 @pytest.mark.parametrize("model", ["linear", *(pytest.param(m, marks=SLOW) for m in MODELS[1:])])
 def test_intervals_leave_out_groups_and_calibrate_anew(rng, model):
-    """With replicates, their covariance is estimated from the rows that are left."""
     clean, y = drawn(rng, 640, model, variances=np.zeros(2))
     copies = np.stack([clean + [0.5, 0.3] * rng.normal(size=clean.shape) for _ in range(2)], 1)
-    fit = nj.fit(from_arrays(copies, y), CALIBRATION(model))
-    found, plain = [], []
-    for group in range(32):
-        kept = np.arange(640) // 20 != group
-        apart = copies[kept, 0] - copies[kept, 1]
-        cov = apart.T @ apart / (2 * len(apart))
-        left = nj.fit(from_arrays(copies[kept], y[kept], noise=cov), CALIBRATION(model))
-        found.append(left.coefficients)
-        plain.append(left.uncorrected.coefficients)
-    for one, each in ((fit, found), (fit.uncorrected, plain)):
-        expected = np.sqrt(31 * np.var(each, axis=0))
-        np.testing.assert_allclose(one.std_error, expected, rtol=2e-3)
-    assert fit.degrees_of_freedom == 31
+    check_jackknife(copies, y, np.arange(640) // 20, CALIBRATION(model), 4e-3)
 
 
 @pytest.mark.parametrize("model", ["logistic", "poisson"])
@@ -85,16 +70,15 @@ def test_unequal_replicates_predict_and_print(rng):
     copies = clean[:, :1] + 0.6 * rng.normal(size=(640, 3))
     copies[rng.random(640) < 0.5, 2] = np.nan
     frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
-    replicates = {"a": ["a0", "a1", "a2"]}
-    table = nj.table(frame, target="y", replicates=replicates, features=["a", "b"])
+    options = {"replicates": {"a": ["a0", "a1", "a2"]}, "features": ["a", "b"]}
+    table = nj.table(frame, target="y", **options)
     fit = nj.fit(table, CALIBRATION("logistic"))
     mean, cov = table.averaged()
     known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), CALIBRATION("logistic"))
     np.testing.assert_allclose(fit.coefficients, known.coefficients, rtol=1e-10)
-    eta = fit.intercept + clean @ fit.coefficients
-    np.testing.assert_allclose(fit.predict(clean), expit(eta))
-    words = "Logistic regression on calibrated", "methods.Logistic()"
-    assert all(word in str(fit) for word in words)
+    np.testing.assert_allclose(fit.predict(clean), expit(fit.intercept + clean @ fit.coefficients))
+    assert "Logistic regression on calibrated" in str(fit)
+    assert "methods.Logistic()" in str(fit)
 
 
 def test_what_cannot_be_fitted_raises(rng):

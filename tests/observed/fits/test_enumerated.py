@@ -1,7 +1,5 @@
 """Equations summed over true categories and labels: exact means, limits, coverage."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -13,10 +11,9 @@ from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.units import Rows, Units
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import check_coverage
+from tests.observed.observations.test_categories import TWO, every_recording
+from tests.observed.rows import agree, check_coverage
 
-TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
-THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
 LABELS = np.array([[0.85, 0.15], [0.1, 0.9]])
 
 
@@ -28,27 +25,17 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     a, b, y = rng.integers(0, 2, n), rng.integers(0, 3, n), rng.integers(0, 2, n)
     z = rng.normal(size=n)
     flips = LABELS if model == "logistic" else None
-    rows, chances, number = [], [], []
-    for i in range(n):
-        for j, k, label in itertools.product(range(2), range(3), range(2)):
-            chance = np.eye(2)[y[i], label] if flips is None else LABELS[y[i], label]
-            rows.append((j, k, z[i], label))
-            chances.append(TWO[a[i], j] * THREE[b[i], k] * chance)
-            number.append(i)
-    frame = dict(zip("abzy", np.array(rows, float).T, strict=True))
-    table = nj.table(
-        frame, target="y", noise={"a": Misclassified(TWO), "b": Misclassified(THREE), "z": 0.3}
-    )
+    table, chances = every_recording(np.column_stack([a, b]), z, y, 0.3, flips)
+    number = np.repeat(np.arange(n), len(chances) // n)
     original = Rows.of(table)
     units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)
     made = enumerated(units.standardized(original), units, table, flips)
     found = summed(MODELS[model].equations)(theta, made)
     scores = np.zeros((n, 5))
-    np.add.at(scores, number, np.array(chances)[:, None] * found.scores)
+    np.add.at(scores, number, chances[:, None] * found.scores)
 
     clean = np.column_stack([a == 1, b == 1, b == 2, z])
-    cov = np.diag([0, 0, 0, 0.3])
-    true = Rows((clean - units.center) / units.scale, y, cov / units.products)
+    true = Rows((clean - units.center) / units.scale, y, np.diag([0, 0, 0, 0.3]) / units.products)
     wanted = MODELS[model].equations(theta, true)
     np.testing.assert_allclose(scores, wanted.scores, atol=1e-12)
     weighted = tuple(one._replace(weights=one.weights * chances) for one in made.rows)
@@ -57,7 +44,7 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     found, expected = (one.in_covariance(theta[1:]) for one in (moved, wanted))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     blind = summed(MODELS[model].equations)(theta, made.with_share(0.0))
-    np.add.at(scores, number, -np.array(chances)[:, None] * blind.scores)
+    np.add.at(scores, number, -chances[:, None] * blind.scores)
     assert np.abs(scores).max() > 0.1
 
 
@@ -70,8 +57,7 @@ def drawn(rng, n, *, flips=(0.0, 0.0), noise=0.0, count=False):
     if not count:
         y = np.where(rng.random(n) < np.where(y == 1, *flips), 1 - y, y)
     recorded = exposed != (rng.random(n) < np.where(exposed, 0.2, 0.1))
-    shown = z + noise**0.5 * rng.normal(size=n)
-    frame = {"exposed": recorded * 1, "z": shown, "y": y}
+    frame = {"exposed": recorded * 1, "z": z + noise**0.5 * rng.normal(size=n), "y": y}
     return nj.table(frame, target="y", noise={"exposed": Misclassified(TWO), "z": noise})
 
 
@@ -85,8 +71,7 @@ def test_exact_labels_and_categories_give_the_plain_fit(rng):
         exact = nj.fit(nj.table(frame, target="y", noise={"z": 0.1}), kind)
         known = {"z": 0.1, "a": Misclassified(np.eye(2))}
         found = nj.fit(nj.table(frame, target="y", noise=known), kind)
-        for name in ("coefficients", "covariance", "intercept"):
-            np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-9)
+        agree(found, exact, "coefficients", "covariance", "intercept", atol=1e-9)
 
 
 @pytest.mark.statistical
@@ -115,12 +100,10 @@ def test_flips_with_replicates_and_the_loss_of_flipped_labels(rng):
     loss = nj.losses.flipped(nj.losses.logistic(), rates)
     p, label = fit.intercept + x @ fit.coefficients, 2.0 * y - 1
     with_labels = np.asarray(loss.gradient(p, label), np.float64)
-    design = np.column_stack([np.ones(n), x])
-    np.testing.assert_allclose(with_labels @ design / n, 0, atol=1e-6)
+    np.testing.assert_allclose(with_labels @ np.column_stack([np.ones(n), x]) / n, 0, atol=1e-6)
 
     copies = x[:, None] + 0.5 * rng.normal(size=(n, 2, 2))
-    table = nj.observations.from_arrays(copies, y)
-    fit = nj.fit(table, nj.methods.Logistic(flips=rates))
+    fit = nj.fit(nj.observations.from_arrays(copies, y), nj.methods.Logistic(flips=rates))
     assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error)
 
 

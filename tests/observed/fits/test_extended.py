@@ -12,6 +12,7 @@ from noisy_jax.observed.cross_fitting import blocks_of
 from noisy_jax.observed.fits.extended import extended_errors
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT, key
+from tests.quadrature import gauss_hermite
 
 CLEAN, Y, VARIANCE = 0.7, 0.2, 0.3
 
@@ -24,17 +25,15 @@ def square(z):
 @pytest.mark.statistical
 def test_a_loss_that_is_quadratic_in_the_variance_is_unbiased():
     """By quadrature over the noise of a row, and by many draws of the added noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(6)
-    weights, many = weights / weights.sum(), 5000
-    x = np.repeat(CLEAN + VARIANCE**0.5 * nodes, many)[:, None]
-    each, slopes = [], []
-    for seed in range(8):
-        found = extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
-        each.append(found.errors.reshape(6, many).mean(axis=1) @ weights)
-    for seed in range(8):  # of one seen x̃ the mean over the added noise alone is a polynomial
-        x = np.full((many, 1), CLEAN)
-        found = extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
-        slopes.append(found.slope[0, 0] / many)
+    many, (errors, chances) = 5000, gauss_hermite(6, np.array([[VARIANCE]]))
+    x = np.repeat(CLEAN + errors, many, axis=0)
+
+    def found(x, seed):
+        return extended_errors(square, from_arrays(x, Y + 0 * x[:, 0], noise=VARIANCE), seed)
+
+    each = [found(x, seed).errors.reshape(6, many).mean(axis=1) @ chances for seed in range(8)]
+    # Of one seen x̃ the mean over the added noise alone is a polynomial.
+    slopes = [found(np.full((many, 1), CLEAN), seed).slope[0, 0] / many for seed in range(8)]
     slope = 6 * VARIANCE - (6 * CLEAN**2 - 2 * Y)
     for values, expected in ((each, (CLEAN**2 - Y) ** 2), (slopes, slope)):
         error = np.std(values, ddof=1) / 8**0.5
@@ -44,14 +43,10 @@ def test_a_loss_that_is_quadratic_in_the_variance_is_unbiased():
 @pytest.mark.parametrize("copies", [2, 3, 4])
 def test_copies_need_no_variance(copies):
     """Exactly, by quadrature over the noise of all copies."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(4)
-    places, chances = (
-        np.stack(np.meshgrid(*copies * [one], indexing="ij"), axis=-1).reshape(-1, copies)
-        for one in (nodes, weights / weights.sum())
-    )
-    x = CLEAN + VARIANCE**0.5 * places[:, :, None]
+    errors, chances = gauss_hermite(4, VARIANCE * np.eye(copies))
+    x = CLEAN + errors[:, :, None]
     found = extended_errors(square, from_arrays(x, np.full(len(x), Y)), 0)
-    mean = np.prod(chances, axis=1) @ np.stack([found.errors, found.last], axis=1)
+    mean = chances @ np.stack([found.errors, found.last], axis=1)
     # One order less has 3v² Σ_j w_j/m_j² too much, for means of m copies: −3v² over both m.
     last = 3 * VARIANCE**2 / (copies * (copies // 2))
     np.testing.assert_allclose(mean, [(CLEAN**2 - Y) ** 2, last], rtol=1e-3)
@@ -65,8 +60,7 @@ def test_risks_of_a_forest_and_of_neighbours_are_near_the_true_ones(kind):
     rng = np.random.default_rng((5, SHIFT))
     x = rng.normal(size=(1200, 2))
     y = np.sin(2 * x[:, 0]) + x[:, 1]
-    copies = 1 if kind == "known" else 2
-    noisy = x[:, None] + 0.5 * rng.normal(size=(1200, copies, 2))
+    noisy = x[:, None] + 0.5 * rng.normal(size=(1200, 1 if kind == "known" else 2, 2))
     seen = y + 0.3 * rng.normal(size=1200)
     rows = from_arrays(noisy, seen, noise=nj.noise.Gaussian(0.25) if kind == "known" else None)
     candidates = {
@@ -106,8 +100,7 @@ def test_a_logistic_fit_is_judged_by_its_probabilities():
     for error in (0.0, 0.1):
         noise = nj.noise.CovarianceEstimate(jnp.array([[0.16]]), jnp.array([[error]]))
         found = nj.select(fits, from_arrays(noisy, y, noise=noise), jax.random.key(0))
-        fit = found.refit()
-        clean = np.mean((fit.predict(x) - y) ** 2)
+        clean = np.mean((found.refit().predict(x) - y) ** 2)
         assert abs(found.risk[0] - clean) < 2 * found.std_error[0] + found.bias[0]
         widths.append(found.std_error[0])
     assert 1.02 < widths[1] / widths[0] < 2

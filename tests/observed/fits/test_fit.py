@@ -34,8 +34,7 @@ def test_keywords_are_methods(rng):
     rows, weights, clusters = table(rng), rng.uniform(1, 2, size=200), np.arange(200) % 40
     plain = same(METHODS.Linear(), rows)
     for options in ({"weights": weights}, {"clusters": clusters}, {"errors": "jackknife"}):
-        other = same(METHODS.Linear(**options), rows, **options)
-        assert str(other) != str(plain)
+        assert str(same(METHODS.Linear(**options), rows, **options)) != str(plain)
     for model, method in (("logistic", METHODS.Logistic()), ("poisson", METHODS.Poisson())):
         same(method, table(rng, model), model=model, errors="jackknife")
     one = nj.fourier(length_scale=1.0, num_features=8)
@@ -48,8 +47,7 @@ def test_keywords_are_methods(rng):
 def test_chunks_and_their_checkpoint_are_options_of_a_linear_fit(rng, tmp_path):
     rows = table(rng)
     chunks = [rows.rows(np.arange(100)), rows.rows(np.arange(100, 200))]
-    method = METHODS.Linear(checkpoint=tmp_path / "a")
-    same(method, chunks, checkpoint=tmp_path / "b")
+    same(METHODS.Linear(checkpoint=tmp_path / "a"), chunks, checkpoint=tmp_path / "b")
     raises(r"nj.methods.Fourier takes one table", nj.fit, chunks, nj.fourier(length_scale=1.0))
 
 
@@ -119,8 +117,8 @@ def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
         for predict in (jax.jit(fit.predict), jax.vmap(fit.predict)):
             np.testing.assert_allclose(predict(jnp.asarray(x)), expected, atol=2e-5 * scale)
         slope = jax.grad(fit.predict)(jnp.asarray(x[0]))
-        step = 1e-3 * np.eye(2)
-        change = [(fit.predict(x[0] + e) - fit.predict(x[0] - e)) / 2e-3 for e in step]
+        steps = 1e-3 * np.eye(2)
+        change = [(fit.predict(x[0] + e) - fit.predict(x[0] - e)) / 2e-3 for e in steps]
         np.testing.assert_allclose(slope, change, rtol=1e-2, atol=1e-3 * scale)
         raises(r"x must be|could not be broadcast", jax.jit(fit.predict), jnp.zeros((4, 3)))
 
@@ -135,10 +133,6 @@ def test_features_without_a_table_get_the_right_call(rng):
 def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
     x, y = data(rng)
     table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
-
-    def inside(x):
-        return nj.fit(from_arrays(x, y, noise=0.1)).coefficients
-
-    raises("outside jit", jax.jit(inside), x)
+    raises("outside jit", jax.jit(lambda x: nj.fit(from_arrays(x, y, noise=0.1)).coefficients), x)
     features = nj.fourier(length_scale=1.0, num_features=8)
     raises("outside jit", jax.jit(lambda: nj.fit(table, features).weights))

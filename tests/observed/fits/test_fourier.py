@@ -14,7 +14,6 @@ from tests.errors import raises
 from tests.keys import SHIFT
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
-
 ONE: Any = nj.fourier(length_scale=1.0)
 
 
@@ -87,8 +86,8 @@ def test_the_uncorrected_fit_does_not_depend_on_the_noise_that_is_assumed():
 @pytest.mark.statistical
 def test_replicates_of_unknown_noise_take_its_place():
     rng = generator(2)
-    tables = [table(*sine(n, rng, copies=2), None) for n in (3000, 60_000)]
-    errors = [error_of(nj.fit(one, features(0.7))) for one in tables]
+    fits = [nj.fit(table(*sine(n, rng, copies=2), None), features(0.7)) for n in (3000, 60_000)]
+    errors = [error_of(fit) for fit in fits]
     assert errors[0] < 0.2**2
     assert errors[1] < 0.035**2  # .05 where φ came from 2,048 rows only
 
@@ -112,8 +111,8 @@ def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
     assert [c.length_scale for c in fit.candidates] == [0.7, 0.1]
     assert np.isfinite([c.risk for c in fit.candidates]).all()
     assert error_of(fit) < error_of(fit.uncorrected)
-    with pytest.raises(ValueError, match="no finite kernel fit for the length scales 1e-42"):
-        nj.fit(observations, features(1e-42))
+    message = "no finite kernel fit for the length scales 1e-42"
+    raises(message, nj.fit, observations, features(1e-42))
 
 
 @pytest.mark.slow
@@ -122,8 +121,7 @@ def test_narrow_features_in_three_dimensions_stay_finite():
     rng = generator(4)
     x = rng.normal(size=(2000, 3))
     noisy = x + 0.2**0.5 * rng.normal(size=x.shape)
-    fit = nj.fit(table(noisy, x[:, 0], nj.noise.Gaussian(0.2)), features(0.2))
-    risk = fit.risk
+    risk = nj.fit(table(noisy, x[:, 0], nj.noise.Gaussian(0.2)), features(0.2)).risk
     assert np.isfinite([risk.corrected, risk.uncorrected, risk.difference_std_error]).all()
     assert 0 < risk.corrected + 5 * risk.corrected_std_error < 100 * risk.variance
 
@@ -145,8 +143,7 @@ def test_the_risk_after_a_choice_among_candidates_is_not_optimistic():
     rng, claims, gaps = generator(7), [], []
     for _ in range(24):
         fit = nj.fit(table(*sine(2000, rng), LAPLACE), features(0.4, 0.7, 1.2))
-        truth = error_of(fit) + 0.01
-        claims.append(fit.risk.corrected - truth)
+        claims.append(fit.risk.corrected - error_of(fit) - 0.01)
         gaps.append(claims[-1] / fit.risk.corrected_std_error)
     assert np.mean(claims) > -5 * np.std(claims) / 24**0.5
     assert np.mean(np.abs(gaps) < 2.13) > 0.95 - 5 * (0.05 * 0.95 / 24) ** 0.5
@@ -156,24 +153,20 @@ def test_wrong_input_is_one_clear_line():
     rng = np.random.default_rng(8)
     x, y = rng.normal(size=(200, 2)), rng.normal(size=200)
 
-    def error(x=x, y=y, noise=LAPLACE, features=ONE):
-        with pytest.raises(ValueError, match=r"^.*$") as caught:  # one line
-            nj.fit(table(x, y, noise), features)
-        return str(caught.value)
+    def wrong(message, x=x, y=y, noise=LAPLACE, features=ONE):
+        raises(message, lambda: nj.fit(table(x, y, noise), features))
 
-    assert "column 'x1' is not identified" in error(noise=nj.noise.Laplace(3.0))
-    constant = np.column_stack([x[:, 0], np.full(200, 0.1)])
-    assert "column 'x2' is constant" in error(x=constant)
-    assert "'y' takes one value only" in error(y=np.full(200, 0.1))
-    assert "needs the distribution of the noise" in error(noise=0.1)
-    assert "at least 8 rows" in error(x=x[:7], y=y[:7])
-    assert "without zeros" in error(noise=nj.noise.Uniform(0.1))
-    wrongs: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)
-    for wrong in wrongs:
-        assert "nj.fourier(length_scale=…), " in error(features=wrong)
-    for wrong, message in ((3, "even"), (0, "at least 2")):
-        raises(message, nj.fourier, length_scale=1.0, num_features=wrong)
-    raises("length_scale", nj.fourier, length_scale=0.0)
+    wrong("column 'x1' is not identified", noise=nj.noise.Laplace(3.0))
+    wrong("column 'x2' is constant", x=np.column_stack([x[:, 0], np.full(200, 0.1)]))
+    wrong("'y' takes one value only", y=np.full(200, 0.1))
+    wrong("needs the distribution of the noise", noise=0.1)
+    wrong("at least 8 rows", x=x[:7], y=y[:7])
+    wrong("without zeros", noise=nj.noise.Uniform(0.1))
+    features: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)
+    for one in features:
+        wrong(r"nj.fourier\(length_scale=…\), ", features=one)
+    for number, message in ((3, "even"), (0, "at least 2")):
+        raises(message, nj.fourier, length_scale=1.0, num_features=number)
 
 
 def table_of_copies(kind, rng, n=4000, copies=4):
@@ -191,13 +184,11 @@ def table_of_copies(kind, rng, n=4000, copies=4):
 @pytest.mark.parametrize("kind", ["by value", "mixed", "skewed"])
 def test_only_noise_that_depends_on_the_row_is_corrected_row_by_row(kind, copies):
     """Rows of different variances, or of skewed noise, are corrected by φ of all rows."""
-    found = []
-    for number in range(4):
-        _, noisy, y = table_of_copies(kind, generator(number + 20), copies=copies)
-        found.append(by_each_row(table(noisy, y, None)))
+    drawn = [table_of_copies(kind, generator(20 + k), copies=copies)[1:] for k in range(4)]
+    found = [by_each_row(table(*rows, None)) for rows in drawn]
+    noisy, y = drawn[-1]
     assert all(found) if kind == "by value" else sum(found) <= 1
-    known = nj.noise.Gaussian(0.1)
-    assert not by_each_row(table(noisy, y, known))
+    assert not by_each_row(table(noisy, y, nj.noise.Gaussian(0.1)))
     assert not by_each_row(table(noisy[:, 0], y, 0.1))
 
 
@@ -213,8 +204,7 @@ def test_noise_that_depends_on_the_row_is_corrected_by_its_own_copies():
         both = fit, fit.uncorrected
         clean.append([np.mean((one.predict(x[:, None]) - np.sin(2 * x)) ** 2) for one in both])
         assert fit.risk.hidden_share == 0
-        apart = fit.risk.corrected - clean[-1][0] - 0.01
-        assert abs(apart) < 5 * fit.risk.corrected_std_error
+        assert abs(fit.risk.corrected - clean[-1][0] - 0.01) < 5 * fit.risk.corrected_std_error
     corrected, uncorrected = np.mean(clean, axis=0)
     assert corrected < 0.75 * uncorrected
 
@@ -223,9 +213,8 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
     """Of two copies 2(f(x̄) − y)² − ½(f(x̃_1) − y)² − ½(f(x̃_2) − y)²."""
     _, noisy, y = table_of_copies("by value", generator(31), copies=2)
     rows = table(noisy, y, None)
-    weights = generator(32).normal(size=4)
     omega, center = np.array([[1.0], [2.0]]), np.array([0.5])
-    predictor = nj.fits.FourierPredictor(omega, center, weights, 1.5, ("x1",))
+    predictor = nj.fits.FourierPredictor(omega, center, generator(32).normal(size=4), 1.5, ("x1",))
     errors, left_out = fourier_errors(predictor, rows, rows)
     points = noisy[:, 0], noisy[:, 1], noisy.mean(axis=1)
     first, second, mean = ((predictor.predict(x) - y) ** 2 for x in points)
@@ -243,26 +232,22 @@ def incomplete(copies, y, missing=()):
 
 def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
     noisy, y = sine(400, np.random.default_rng(40), copies=2, gaussian=0.1)
-    few, missing = features(1.0, num_features=8), np.arange(400) % 8 == 3
-    whole = fitted(table(noisy[~missing], y[~missing], None), few)
-    with pytest.warns(nj.fits.AssumptionWarning, match="50 of 400 rows have too few copies"):
-        fit = fitted(incomplete(noisy, y, missing), few)
-    assert "are left out" in " ".join(fit.remarks)
-    assert fit.num_rows == 350
+    missing = np.arange(400) % 8 == 3
+    rows, complete = incomplete(noisy, y, missing), table(noisy[~missing], y[~missing], None)
+    few = {"length_scale": 1.0, "num_features": 8}
+    weights, labels = 1.0 + np.arange(400) % 3, np.arange(400) // 4 % 20
+    for options in ({}, {"weights": weights, "clusters": labels}):
+        with pytest.warns(nj.fits.AssumptionWarning, match="50 of 400 rows have too few copies"):
+            fit = fitted(rows, nj.methods.Fourier(**few, **options))
+        assert "are left out" in " ".join(fit.remarks)
+        assert fit.num_rows == 350
+        kept = {name: values[~missing] for name, values in options.items()}
+        whole = fitted(complete, nj.methods.Fourier(**few, **kept))
+        np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
     raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
-    np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
-    rows = incomplete(noisy, y, missing)
     message = "estimated error of a kernel fit needs the covariance of the error in each row"
     raises(message, fourier_errors, fit, rows, rows)
-    # Weights and clusters go with their rows.
-    own = {"length_scale": 1.0, "num_features": 8}
-    weights, labels = 1.0 + np.arange(400) % 3, np.arange(400) // 4 % 20
-    with pytest.warns(nj.fits.AssumptionWarning, match="too few copies"):
-        fit = fitted(rows, nj.methods.Fourier(**own, weights=weights, clusters=labels))
-    kept = {"weights": weights[~missing], "clusters": labels[~missing]}
-    whole = fitted(table(noisy[~missing], y[~missing], None), nj.methods.Fourier(**own, **kept))
-    np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
 
 
 def test_moments_of_incomplete_replicates_are_sums_over_rows_of_each_number_of_copies(rng):
@@ -309,15 +294,13 @@ def test_standard_deviations_of_each_row_need_a_distribution_or_replicates():
     noisy, y = sine(400, generator(33), copies=2, gaussian=0.2)
     spread = nj.sd(np.linspace(0.1, 0.3, 400)[:, None] ** 0.5)
     raises(r"nj.sd\(…, gaussian=True\) or", nj.fit, table(noisy[:, 0], y, spread), ONE)
-    few = features(1.0, num_features=8)
-    assert np.isfinite(nj.fit(table(noisy, y, spread), few).risk.corrected)
+    fit = nj.fit(table(noisy, y, spread), features(1.0, num_features=8))
+    assert np.isfinite(fit.risk.corrected)
 
 
 def test_judges_have_no_negative_eigenvalue(rng):
-    grams = rng.normal(size=(3, 4, 4))
-    parts = [(a + a.T, np.ones(4)) for a in grams]
-    count = np.array([5, 3, 2])
-    judge = without_negative(parts, count)
+    parts = [(a + a.T, np.ones(4)) for a in rng.normal(size=(3, 4, 4))]
+    judge = without_negative(parts, np.array([5, 3, 2]))
     total, plain = sum(a for a, _ in judge), sum(a for a, _ in parts)
     values = np.linalg.eigvalsh(plain)
     assert values[0] < -0.1

@@ -8,9 +8,10 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.noise import Missing
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
-from noisy_jax.observed.observations import chunks, from_arrays
+from noisy_jax.observed.observations import from_arrays
+from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import covered
+from tests.observed.rows import covered, written
 
 TRUTH = np.array([1.0, -0.5, 0.3])
 FACTOR = np.linalg.cholesky(np.array([[1, 0.5, 0.2], [0.5, 1, 0.3], [0.2, 0.3, 1]]))
@@ -59,10 +60,8 @@ def available_cases(x, y, seen, cov=0.0):
 
 def by_jackknife(x, y, seen, cov=0.0):
     """The variance of `available_cases`, by leaving out one row at a time."""
-    left_out = [
-        available_cases(*(np.delete(part, row, axis=0) for part in (x, y, seen)), cov)
-        for row in range(len(y))
-    ]
+    rows = ([np.delete(part, row, axis=0) for part in (x, y, seen)] for row in range(len(y)))
+    left_out = [available_cases(*one, cov) for one in rows]
     return np.cov(np.array(left_out).T, bias=True) * len(y)
 
 
@@ -171,28 +170,24 @@ def test_copies_with_gaps_of_their_own_are_averaged(rng):
     low, high = fit.interval(0.9999)
     assert np.all((low < TRUTH) & (high > TRUTH))
     left_out = [fitted(np.delete(everyone, row)).coefficients for row in everyone]
-    variance = np.cov(np.array(left_out).T, bias=True) * n
-    np.testing.assert_allclose(np.diag(fit.covariance)[1:], np.diag(variance), rtol=0.1)
+    variances = n * np.var(left_out, axis=0)
+    np.testing.assert_allclose(np.diag(fit.covariance)[1:], variances, rtol=0.1)
 
 
 def test_columns_that_are_never_seen_together_are_named(rng, tmp_path):
     x, y, _ = drawn("independent", rng, 300)
     first = rng.random(300) < 0.5
     seen = np.column_stack([first, ~first, first | True])
-    with pytest.raises(ValueError, match="'x1' and 'x2' never have values in the same row"):
-        table(x, y, seen)
+    raises("'x1' and 'x2' never have values in the same row", table, x, y, seen)
     # In a chunk of eight rows that is chance.
-    np.save(tmp_path / "x.npy", np.where(seen, x, np.nan)[:8])
-    np.save(tmp_path / "y.npy", y[:8])
-    keep = seen[:8].mean(axis=0)
-    (chunk,) = chunks(tmp_path / "x.npy", tmp_path / "y.npy", noise=Missing(keep))
+    noise = Missing(seen[:8].mean(axis=0))
+    (chunk,) = written(tmp_path, np.where(seen, x, np.nan)[:8], y[:8], noise=noise)
     assert np.isfinite(chunk.averaged()[1]).all()
 
 
 def test_gaps_that_come_together_are_said_and_spoil_nothing(rng):
-    observed = table(*drawn("together", rng, 1000))
     with pytest.warns(AssumptionWarning, match=r"gaps depend on each other in 'x1' and 'x2'"):
-        fit = nj.fit(observed)
+        fit = nj.fit(table(*drawn("together", rng, 1000)))
     assert fit.risk.verdict() == "the correction helps"
     assert "own shares" in fit.remarks[0]
 
@@ -222,27 +217,22 @@ def test_gaps_by_chance_are_not_doubted(values, n):
         if values == "rare":  # few rows have a 1, and few a gap
             x[:, 0], x[:, 1] = rng.random((2, n)) < 0.03
         keep = [0.97, 0.98, 0.9, 0.6] if values == "rare" else [0.5, 0.7, 0.9, 0.6]
-        seen = rng.random(x.shape) < keep
-        found += bool(doubts(table(x, x.sum(axis=1), seen)))
+        found += bool(doubts(table(x, x.sum(axis=1), rng.random(x.shape) < keep)))
     assert found < 9
 
 
 def test_fewer_rows_without_gaps_may_say_more(rng):
     """With little noise in y, rows without gaps say more, and with much noise all rows do."""
     x, _, seen = drawn("independent", rng, 2000)
-    noise = rng.normal(size=2000)
-    fit = nj.fit(table(x, x @ TRUTH + 0.1 * noise, seen))
-    assert "least squares on the" in fit.remarks[0]
-    rows = seen.all(axis=1)
-    whole = nj.fit(from_arrays(x[rows], (x @ TRUTH + 0.1 * noise)[rows], noise=0.0))
-    ratio = np.exp(np.log(whole.std_error / fit.std_error).mean())
-    assert f"{rows.sum():,} rows without gaps" in fit.remarks[0]
-    assert f"{ratio:.0%}" in fit.remarks[0]
-    assert nj.fit(table(x, x @ TRUTH + 10 * noise, seen)).remarks == ()
-    x, y = measured(x, rng), x @ TRUTH + 0.1 * noise
-    fit = nj.fit(table_beside_errors(x, y, seen))
-    whole = nj.fit(from_arrays(x[rows], y[rows], noise=ERRORS))
-    ratio = np.exp(np.log(whole.std_error / fit.std_error).mean())
-    assert "corrected least squares on the" in fit.remarks[0]
-    assert f"{ratio:.0%}" in fit.remarks[0]
-    assert nj.fit(table_beside_errors(x, y + 10 * noise, seen)).remarks == ()
+    noise, rows = rng.normal(size=2000), seen.all(axis=1)
+    y = x @ TRUTH + 0.1 * noise
+    for seen_x, make, known, words in (
+        (x, table, 0.0, "least squares on the"),
+        (measured(x, rng), table_beside_errors, ERRORS, "corrected least squares on the"),
+    ):
+        fit = nj.fit(make(seen_x, y, seen))
+        whole = nj.fit(from_arrays(seen_x[rows], y[rows], noise=known))
+        ratio = np.exp(np.log(whole.std_error / fit.std_error).mean())
+        for text in (words, f"{rows.sum():,} rows without gaps", f"{ratio:.0%}"):
+            assert text in fit.remarks[0]
+        assert nj.fit(make(seen_x, y + 10 * noise, seen)).remarks == ()

@@ -14,14 +14,15 @@ from noisy_jax.observed.fits.roots import root as root_near
 from noisy_jax.observed.fits.scores import MODELS, conditional_score, corrected_score
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import one_line_error
+from tests.errors import one_line_error, raises
 from tests.keys import key
-from tests.observed.rows import covered, outcome
+from tests.observed.rows import agree, check_jackknife, covered, gaussians, numbers, outcome
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.4, 0.1], [0.1, 0.2]])
 THETA = np.array([-0.5, 1.2, -0.8])
 POINTS = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, -1.5]])
+METHODS = {"logistic": nj.methods.Logistic, "poisson": nj.methods.Poisson}
 
 
 def drawn(rng, model, n=1500, x=None):
@@ -79,22 +80,24 @@ def test_derivatives(rng, model, by_row):
     np.testing.assert_allclose((ahead - behind) / 2, expected, atol=1e-9)
 
 
-def by_hand(model, x, y, cov):
-    """The roots of the equations as the papers print them, in original units, by SciPy."""
+def scores(model, theta, x, y, cov, exposure=1.0):
+    """As the papers print them, in original units, `[n, 1 + d]`."""
+    moved, eta = cov @ theta[1:], theta[0] + x @ theta[1:]
+    half = moved @ theta[1:] / 2
+    if model == "logistic":
+        residual = y - expit(eta + (2 * y - 1) * half)
+        return np.column_stack([residual, residual[:, None] * (x + (y[:, None] - 0.5) * moved)])
+    mean = exposure * np.exp(eta - half)
+    return np.column_stack([y - mean, y[:, None] * x - mean[:, None] * (x - moved)])
 
-    def logistic(theta):
-        w = theta[1:]
-        sufficient = x + y[:, None] * (cov @ w)
-        residual = y - 1 / (1 + np.exp(-(theta[0] + sufficient @ w - w @ (cov @ w).T / 2)))
-        c = x + (y[:, None] - 0.5) * (cov @ w)
-        return np.append(residual.sum(), residual @ c) / len(y)
 
-    def poisson(theta):
-        w = theta[1:]
-        mean = np.exp(theta[0] + x @ w - w @ (cov @ w).T / 2)
-        return np.append((y - mean).sum(), y @ x - mean @ (x - cov @ w)) / len(y)
+def mean_scores(theta, model, *rows):
+    return scores(model, theta, *rows).mean(axis=0)
 
-    found = root({"logistic": logistic, "poisson": poisson}[model], THETA, tol=1e-12)
+
+def by_hand(model, *rows):
+    """The root of the scores, by SciPy."""
+    found = root(mean_scores, THETA, (model, *rows), tol=1e-12)
     assert found.success
     return found.x
 
@@ -107,13 +110,12 @@ def test_agrees_with_scipy(rng, model, by_row):
     if by_row:
         cov = rng.uniform(0.2, 1, (len(y), 1, 1)) * COV
         x = x + np.einsum("nij,nj->ni", np.linalg.cholesky(cov), rng.normal(size=x.shape))
-        known = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.asarray(cov, np.float32)))
-        cov = np.asarray(cov, np.float32).astype(float)
+        known, cov = gaussians(cov), cov.astype(np.float32).astype(float)
     else:
         x, known = noisy(rng, x), COV
     fit = nj.fit(from_arrays(x, y, noise=known), model=model)
     expected = by_hand(model, x, y, cov)
-    np.testing.assert_allclose([fit.intercept, *fit.coefficients], expected, atol=1e-7)
+    np.testing.assert_allclose(numbers(fit), expected, atol=1e-7)
     plain = by_hand(model, x, y, 0 * cov)
     np.testing.assert_allclose(fit.uncorrected.coefficients, plain[1:], atol=1e-7)
     assert np.abs(expected - plain).max() > 0.1
@@ -149,23 +151,9 @@ def test_agrees_with_the_r_package_hdme():
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_intervals_leave_out_groups_of_blocks(rng, model):
-    """With replicates, their covariance is estimated from the rows that are left."""
     x, y = drawn(rng, model, 1000)
     copies = np.stack([noisy(rng, x) for _ in range(2)], axis=1)
-    fit = nj.fit(from_arrays(copies, y), model=model)
-    groups = np.arange(1000) // 31 % 32
-    estimates, plain = [], []
-    for g in range(32):
-        kept = groups != g
-        apart = copies[kept, 0] - copies[kept, 1]
-        cov = apart.T @ apart / (2 * len(apart))
-        left = nj.fit(from_arrays(copies[kept], y[kept], noise=cov), model=model)
-        estimates.append([left.intercept, *left.coefficients])
-        plain.append([left.uncorrected.intercept, *left.uncorrected.coefficients])
-    for one, found in ((fit, estimates), (fit.uncorrected, plain)):
-        expected = np.sqrt(31 * np.var(found, axis=0))
-        np.testing.assert_allclose(np.diag(one.covariance), expected**2, rtol=2e-4)
-    assert fit.degrees_of_freedom == 31
+    check_jackknife(copies, y, np.arange(1000) // 31 % 32, METHODS[model](), 2e-4)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -173,53 +161,46 @@ def test_predicts_and_prints(rng, model):
     x, y = drawn(rng, model)
     frame = pd.DataFrame(noisy(rng, x), columns=["age", "dose"])
     fit = nj.fit(from_arrays(frame, y, noise=COV, target="cases"), model=model)
-    eta = fit.intercept + x @ fit.coefficients
-    expected = expit(eta) if model == "logistic" else np.exp(eta)
-    np.testing.assert_allclose(fit.predict(x), expected)
-    text = str(fit)
+    mean = expit if model == "logistic" else np.exp
+    np.testing.assert_allclose(fit.predict(x), mean(fit.intercept + x @ fit.coefficients))
     words = ("cases on 2 features, 1,500 noisy rows", "dose", "as stated", "uncorrected")
-    assert all(word in text for word in words)
+    assert all(word in str(fit) for word in words)
 
 
 def test_what_cannot_be_fitted_raises(rng):
     x, y = drawn(rng, "logistic", 400)
     x = noisy(rng, x)
 
-    def raises(match, y=y, noise=COV, x=x, model="logistic", **others):
-        with pytest.raises(ValueError, match=match):
-            nj.fit(from_arrays(x, y, noise=noise), model=model, **others)
+    def wrong(match, y=y, noise=COV, x=x, model="logistic", **others):
+        raises(match, lambda: nj.fit(from_arrays(x, y, noise=noise), model=model, **others))
 
-    raises("0 or 1 for model='logistic', but is -1 in row", 2 * y - 1)
-    raises("one value only", 0 * y)
-    raises("counts of at least 0 for model='poisson', but is -1 in row", y - 1, model="poisson")
-    raises("column 'x1' predicts which rows have y = 0 perfectly", (x[:, 0] > 0.3) * 1.0)
-    raises("a combination of the columns predicts", (x.sum(axis=1) > 0.3) * 1.0)
+    wrong("0 or 1 for model='logistic', but is -1 in row", 2 * y - 1)
+    wrong("one value only", 0 * y)
+    wrong("counts of at least 0 for model='poisson', but is -1 in row", y - 1, model="poisson")
+    wrong("column 'x1' predicts which rows have y = 0 perfectly", (x[:, 0] > 0.3) * 1.0)
+    wrong("a combination of the columns predicts", (x.sum(axis=1) > 0.3) * 1.0)
     labels, clear = (x[:, 0] > 0) * 1.0, x + rng.normal(size=x.shape) / 10
-    raises("nor with half of it: the noisy columns predict y as well as if", labels, x=clear)
-    raises("column 'x1' is not identified", noise=5 * COV)
-    raises("at least 8 rows", y[:7], x=x[:7])
-    raises("Gaussian noise, got Laplace", noise=nj.noise.Laplace(0.1))
+    wrong("nor with half of it: the noisy columns predict y as well as if", labels, x=clear)
+    wrong("column 'x1' is not identified", noise=5 * COV)
+    wrong("at least 8 rows", y[:7], x=x[:7])
+    wrong("Gaussian noise, got Laplace", noise=nj.noise.Laplace(0.1))
     each = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.full(400, 0.1, np.float32)))
-    raises("Gaussian noise, got Laplace", noise=each)
-    raises("model must be 'linear', 'logistic' or 'poisson'", model="probit")
+    wrong("Gaussian noise, got Laplace", noise=each)
+    wrong("model must be 'linear', 'logistic' or 'poisson'", model="probit")
     for others in ({"errors": "sandwich"}, {"checkpoint": "folder"}):
-        raises("with Logistic: a method owns its options", **others)
-    with pytest.raises(ValueError, match="takes one table"):
-        nj.fit([from_arrays(x, y, noise=COV)], model="logistic")
+        wrong("with Logistic: a method owns its options", **others)
+    raises("takes one table", nj.fit, [from_arrays(x, y, noise=COV)], model="logistic")
 
 
 def test_a_root_of_another_branch_is_not_taken(rng):
     """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
     x, y = drawn(rng, "poisson")
     rows, model = Rows(noisy(rng, x), y, COV), MODELS["poisson"]
-    fit = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson")
-    right = np.append(fit.intercept, fit.coefficients)
+    right = numbers(nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson"))
     np.testing.assert_allclose(root_near(model, 0.9 * right, rows), right, rtol=1e-6)
-    ends = []
-    for start in rng.normal(size=(30, 3)) * [1, 4, 4]:
-        found = root(lambda theta: model.equations(theta, rows).score / 1500, start, tol=1e-12)
-        if found.success and np.linalg.norm(found.x - right) > 0.1:
-            ends.append(found.x)
+    starts = rng.normal(size=(30, 3)) * [1, 4, 4]
+    found = [root(lambda t: model.equations(t, rows).score / 1500, s, tol=1e-12) for s in starts]
+    ends = [one.x for one in found if one.success and np.linalg.norm(one.x - right) > 0.1]
     assert ends
     assert all(root_near(model, end, rows) is None for end in ends)
 
@@ -230,19 +211,12 @@ def test_a_root_of_another_branch_is_not_taken(rng):
 def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
     """With 300 tables a coverage of 0.85 is seen with probability 0.96."""
     rng = np.random.default_rng(int(jax.random.bits(key(51))))
-    runs, corrected, uncorrected = 300, np.zeros(3), np.zeros(3)
-    for _ in range(runs):
-        x, y = drawn(rng, model, 1600)
-        fit = nj.fit(from_arrays(noisy(rng, x), y, noise=COV), model=model)
-        for one, counts in ((fit, corrected), (fit.uncorrected, uncorrected)):
-            ends = zip(one.intercept_interval(), one.interval(), strict=True)
-            low, high = (np.append(*end) for end in ends)
-            counts += (low < THETA) & (high > THETA)
-    assert np.all(np.abs(corrected / runs - 0.95) < 5 * (0.95 * 0.05 / runs) ** 0.5)
-    assert uncorrected[1] / runs < 0.1
-
-
-METHODS = {"logistic": nj.methods.Logistic, "poisson": nj.methods.Poisson}
+    rows = (drawn(rng, model, 1600) for _ in range(300))
+    tables = (from_arrays(noisy(rng, x), y, noise=COV) for x, y in rows)
+    fits = (nj.fit(table, model=model) for table in tables)
+    coverage, plain = covered(fits, THETA, intercept=True)
+    assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 300) ** 0.5)
+    assert plain[1] < 0.1
 
 
 @pytest.mark.parametrize("model", METHODS)
@@ -255,16 +229,13 @@ def test_a_weight_of_three_is_a_row_three_times(rng, model):
     copies = np.stack([noisy(rng, x, cov), noisy(rng, x, cov)], axis=1)
     for seen, noise in ((copies[:, 0], cov), (copies, None)):
         table = from_arrays(seen, y, noise=noise)
-        times = from_arrays(seen[own], y[own], noise=noise)
         fit = nj.fit(table, METHODS[model](weights=count))
-        wanted = nj.fit(times, METHODS[model](clusters=own))
-        np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-5)
-        np.testing.assert_allclose(fit.intercept, wanted.intercept, rtol=1e-5)
+        wanted = nj.fit(from_arrays(seen[own], y[own], noise=noise), METHODS[model](clusters=own))
+        agree(fit, wanted, "coefficients", "intercept", rtol=1e-5)
         assert fit.num_rows == np.sum(count > 0)
         alone = nj.fit(table, model=model, weights=count, clusters=np.arange(600))
         np.testing.assert_allclose(alone.std_error, wanted.std_error, rtol=1e-3)
-        plain = nj.fit(table, model=model)
-        assert np.abs(plain.coefficients - fit.coefficients).max() > 1e-3
+        assert np.abs(nj.fit(table, model=model).coefficients - fit.coefficients).max() > 1e-3
 
 
 @pytest.mark.parametrize("model", METHODS)
@@ -285,41 +256,29 @@ def test_scores_of_a_cluster_are_added(rng, share):
     """Rows twice have the standard errors of rows once, by the jackknife and by the sandwich."""
     x, y = drawn(rng, "logistic", 400)
     seen, twice = noisy(rng, x), np.tile(np.arange(400), 2)
-    fits = [
-        nj.fit(from_arrays(seen[rows], y[rows], noise=COV), model="logistic", clusters=rows)
-        for rows in (np.arange(400), twice)
-    ]
-    np.testing.assert_allclose(fits[1].std_error, fits[0].std_error, rtol=1e-6)
-    spreads = []
+    units, errors, spreads = Units(np.zeros(2), np.ones(2), 0.0, 1.0), [], []
     for rows, own in ((np.arange(400), None), (twice, twice)):
-        table = from_arrays(seen[rows], y[rows], noise=COV)
-        units = Units(np.zeros(2), np.ones(2), 0.0, 1.0)
-        ones = np.ones(len(rows))
+        table, ones = from_arrays(seen[rows], y[rows], noise=COV), np.ones(len(rows))
+        errors.append(nj.fit(table, model="logistic", clusters=rows).std_error)
         problem = _Problem(MODELS["logistic"], table, units, Rows.of(table), ones, own)
         made = conditional_score(THETA, problem.table.with_share(share))
         spreads.append(problem._sandwich(made, THETA, share * COV, share))
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-6)
     np.testing.assert_allclose(spreads[1], spreads[0], rtol=1e-10)
 
 
 def test_exposure_is_a_factor_of_the_mean(rng):
-    """Against scipy's root of the corrected scores with E_i m_i in place of m_i."""
+    """Against the root of the corrected scores with E_i m_i in place of m_i."""
     x = rng.normal(size=(1500, 2))
     exposure = rng.uniform(0.2, 5, size=1500) * np.exp(0.3 * x[:, 0])
     y = rng.poisson(exposure * np.exp(THETA[0] + x @ THETA[1:])) * 1.0
     seen = noisy(rng, x)
-
-    def score(theta):
-        moved = COV @ theta[1:]
-        mean = exposure * np.exp(theta[0] + (seen - moved / 2) @ theta[1:])
-        return np.append(np.sum(y - mean), y @ seen - mean @ (seen - moved)) / len(y)
-
     table = from_arrays(seen, y, noise=COV)
     fit = nj.fit(table, nj.methods.Poisson(exposure=exposure))
-    wanted = root(score, THETA, tol=1e-12).x
-    np.testing.assert_allclose(np.append(fit.intercept, fit.coefficients), wanted, rtol=1e-6)
-    weights = 1.0 * (np.arange(1500) % 3 > 0)
-    some = weights > 0
-    one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=weights))
+    wanted = by_hand("poisson", seen, y, COV, exposure)
+    np.testing.assert_allclose(numbers(fit), wanted, rtol=1e-6)
+    some = np.arange(1500) % 3 > 0
+    one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=1.0 * some))
     other = nj.fit(table.rows(some), nj.methods.Poisson(exposure=exposure[some]))
     np.testing.assert_allclose(one.coefficients, other.coefficients, rtol=1e-10)
     named = from_arrays(pd.DataFrame(seen), y, noise=COV)

@@ -11,7 +11,7 @@ from noisy_jax.observed.fits.identification import WEAK, smallest_root
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
-from tests.observed.rows import covered
+from tests.observed.rows import agree, covered
 
 
 def correlated(n, rng, truth=(1.0, -0.5)):
@@ -31,21 +31,6 @@ def test_the_smallest_root_is_that_of_the_generalized_eigenvalue_problem(rng):
     assert smallest_root(moments, 0 * noise) == (np.inf, None)
 
 
-def test_strength_of_one_column():
-    """(λ − 1)² over the squared relative standard error of the column's variance, by groups."""
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(2, 320)) * 1.5
-    fit = nj.fit(from_arrays(x[:, None], y, noise=1.2))
-    apart = x - x.mean()
-    ratio = (apart**2).sum() / (319 * 1.2)
-    sums = np.array([(apart[g::32] ** 2).sum() for g in range(32)])
-    relative = 32 * sums.var(ddof=1) / sums.sum() ** 2
-    np.testing.assert_allclose(fit.strength, (ratio - 1) ** 2 / relative, rtol=1e-8)
-    uncertain = nj.noise.CovarianceEstimate([[1.2]], [[0.12]])
-    other = nj.fit(from_arrays(x[:, None], y, noise=uncertain))
-    np.testing.assert_allclose(other.strength, (ratio - 1) ** 2 / (relative + 0.01), rtol=0.01)
-
-
 @pytest.mark.parametrize("method", ["sandwich", "jackknife"])
 def test_strength_and_fit_do_not_depend_on_the_choice_of_columns(rng, method):
     """Sums and differences of the columns, in other units, identify the same fit."""
@@ -55,27 +40,31 @@ def test_strength_and_fit_do_not_depend_on_the_choice_of_columns(rng, method):
     other = nj.fit(from_arrays(x @ turn, 10 * y, noise=turn.T @ turn), errors=method)
     assert 0 < one.strength < WEAK
     assert one.share < 1
-    np.testing.assert_allclose(other.strength, one.strength, rtol=1e-6)
-    np.testing.assert_allclose(other.share, one.share, rtol=1e-6)
+    agree(other, one, "strength", "share", rtol=1e-6)
     np.testing.assert_allclose(turn @ other.coefficients / 10, one.coefficients, rtol=1e-6)
 
 
-def test_fullers_modification_of_one_column():
-    """What is taken away is min(1, λ − s) − s of the noise, with the root λ of (y, x)."""
+def test_strength_and_fullers_modification_of_one_column():
+    """Squares of λ − 1 over its standard error by groups; with the root of (y, x), the share."""
     rng = np.random.default_rng(2)
-    for variance, below in ((0.9, False), (1.12, True)):
+    for variance in (0.9, 1.12):
         x = rng.normal(size=320)
         y = x + 0.3 * rng.normal(size=320)
         fit = nj.fit(from_arrays(x[:, None], y, noise=variance))
         xc, yc = x - x.mean(), y - y.mean()
         sums = np.array([(xc[g::32] ** 2).sum() for g in range(32)])
-        slack = 16 * sums.var(ddof=1) / sums.sum() ** 2
+        relative = 32 * sums.var(ddof=1) / sums.sum() ** 2
+        above = max(0.0, xc @ xc / (319 * variance) - 1)
+        assert (above == 0) == (variance > 1)
+        np.testing.assert_allclose(fit.strength, above**2 / relative, rtol=1e-8)
+        uncertain = nj.noise.CovarianceEstimate([[variance]], [[0.1 * variance]])
+        other = nj.fit(from_arrays(x[:, None], y, noise=uncertain))
+        np.testing.assert_allclose(other.strength, above**2 / (relative + 0.01), rtol=0.01)
         root = (xc @ xc - (xc @ yc) ** 2 / (yc @ yc)) / (319 * variance)
-        share = max(0.0, min(1.0, root - slack) - slack)
+        share = max(0.0, min(1.0, root - relative / 2) - relative / 2)
         np.testing.assert_allclose(fit.share, share, rtol=1e-6)
         slope = xc @ yc / (xc @ xc - share * 319 * variance)
         np.testing.assert_allclose(fit.coefficients, [slope], rtol=1e-6)
-        assert (fit.strength == 0) == below
 
 
 @pytest.mark.slow
@@ -108,8 +97,7 @@ def test_the_table_says_how_strong_the_identification_is(rng):
 def test_exact_columns_and_an_exact_relation_do_not_break_the_modification(rng):
     """Exact columns, y that is linear in the noisy ones, and errors in y that covary with x's."""
     x, y = correlated(40, rng)
-    exact = nj.fit(from_arrays(x, y, noise=[1.0, 0.0]))
-    assert np.isfinite(exact.std_error).all()
+    assert np.isfinite(nj.fit(from_arrays(x, y, noise=[1.0, 0.0])).std_error).all()
     relation = nj.fit(from_arrays(x, x[:, 0] - x[:, 1], noise=1.0))
     assert relation.share == 0
     np.testing.assert_allclose(relation.coefficients, [1, -1], rtol=1e-6)

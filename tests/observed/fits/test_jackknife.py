@@ -7,7 +7,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import covered
+from tests.observed.rows import agree, covered, numbers
 
 FACTOR = np.linalg.cholesky([[0.3, 0.1], [0.1, 0.2]])
 
@@ -31,18 +31,16 @@ def errors(fit):
 
 
 def without(fits):
-    apart = np.array([[fit.intercept, *fit.coefficients] for fit in fits])
-    apart -= apart.mean(axis=0)
-    return np.sqrt(((len(fits) - 1) / len(fits) * apart**2).sum(axis=0))
+    return np.sqrt((len(fits) - 1) * np.var([numbers(fit) for fit in fits], axis=0))
 
 
-def test_equals_fits_that_leave_out_a_group_of_blocks(rng):
+@pytest.mark.parametrize("clustered", [False, True])
+def test_equals_fits_that_leave_out_a_group_of_blocks_or_clusters(rng, clustered):
     x, y = table(5000, rng)
-    fit = jackknifed(observed(x, y))
-    sandwich = nj.fit(observed(x, y))
-    np.testing.assert_allclose(fit.coefficients, sandwich.coefficients, rtol=1e-9)
-    np.testing.assert_allclose(fit.intercept, sandwich.intercept, rtol=1e-9)
-    groups = np.arange(5000) // 64 % 32
+    clusters = rng.integers(40, size=5000) if clustered else None
+    fit = jackknifed(observed(x, y), clusters)
+    agree(fit, nj.fit(observed(x, y)), "coefficients", "intercept", rtol=1e-9)
+    groups = clusters % 32 if clustered else np.arange(5000) // 64 % 32
     left = [nj.fit(observed(x[groups != g], y[groups != g])) for g in range(32)]
     np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
     plain = without([one.uncorrected for one in left])
@@ -70,23 +68,18 @@ def test_small_tables_have_shorter_blocks(rng, rows, block):
 def test_risk_is_that_of_rows_left_out(rng):
     """By a plain loop over rows, whose noise is taken away row by row."""
     x, y = table(2500, rng)
-    fit = jackknifed(observed(x, y))
+    risk = jackknifed(observed(x, y)).risk
     groups = np.arange(2500) // 64 % 32
     squares, plain = np.empty((2, 2500))
     for g in range(32):
         here = groups == g
         beta = nj.fit(observed(x[~here], y[~here]))
-        noise = 25 * np.sum((FACTOR.T @ beta.coefficients) ** 2)
-        squares[here] = (y[here] - beta.predict(10 + 5 * x[here])) ** 2 - noise
-        noise = 25 * np.sum((FACTOR.T @ beta.uncorrected.coefficients) ** 2)
-        plain[here] = (y[here] - beta.uncorrected.predict(10 + 5 * x[here])) ** 2 - noise
-    risk = fit.risk
-    found = {
-        "corrected": (risk.corrected, risk.corrected_std_error, squares),
-        "uncorrected": (risk.uncorrected, risk.uncorrected_std_error, plain),
-        "difference": (risk.difference, risk.difference_std_error, squares - plain),
-    }
-    for mean, std_error, values in found.values():
+        for one, found in ((beta, squares), (beta.uncorrected, plain)):
+            noise = 25 * np.sum((FACTOR.T @ one.coefficients) ** 2)
+            found[here] = (y[here] - one.predict(10 + 5 * x[here])) ** 2 - noise
+    every = {"corrected": squares, "uncorrected": plain, "difference": squares - plain}
+    for name, values in every.items():
+        mean, std_error = (getattr(risk, name + end) for end in ("", "_std_error"))
         np.testing.assert_allclose(mean, values.mean(), rtol=1e-8)
         apart = np.bincount(groups, values - values.mean()) / 2500  # sums of independent groups
         np.testing.assert_allclose(std_error, np.sqrt(np.sum(apart**2) * 32 / 31), rtol=1e-6)
@@ -95,14 +88,19 @@ def test_risk_is_that_of_rows_left_out(rng):
     np.testing.assert_allclose(risk.interval(), ends, rtol=1e-4)
 
 
-@pytest.mark.parametrize("cuts", [[1000, 1001, 3000], [64, 128], [2999]])
-def test_chunks_give_the_fit_of_the_whole(rng, cuts):
+@pytest.mark.parametrize("cuts", [[1], [900], [1000, 1001, 3000], [64, 128], [2999]])
+def test_chunks_give_the_fit_of_the_whole_also_where_a_column_begins_constant(rng, cuts):
+    """Of a table that is sorted by an indicator."""
     x, y = table(4000, rng)
-    whole = jackknifed(observed(x, y))
+    x = np.column_stack([10 + 5 * x, np.arange(4000) >= 1000])
+    noise = np.zeros((3, 3))
+    noise[:2, :2] = 25 * FACTOR @ FACTOR.T
     rows = zip(np.split(x, cuts), np.split(y, cuts), strict=True)
-    chunks = nj.fit(observed(*chunk) for chunk in rows)
-    for name in ("intercept", "coefficients", "covariance", "reliability", "gram"):
-        np.testing.assert_allclose(getattr(chunks, name), getattr(whole, name), rtol=1e-6)
+    chunks = nj.fit(from_arrays(*one, noise=noise) for one in rows)
+    whole = nj.fit(from_arrays(x, y, noise=noise), errors="jackknife")
+    agree(chunks, whole, "coefficients", rtol=1e-8)
+    agree(chunks, whole, "intercept", "covariance", "reliability", "gram", rtol=1e-6)
+    agree(chunks.risk, whole.risk, "difference", rtol=1e-6)
     assert str(chunks) == str(whole)
 
 
@@ -121,35 +119,9 @@ def test_neighbouring_rows_may_depend_on_each_other():
         jackknife.append(fit.std_error)
         sandwich.append(nj.fit(noisy).std_error)
     true = np.std(found, axis=0, ddof=1)
-    ratio = np.mean(jackknife, axis=0) / true
     # A standard deviation of 40 numbers has a relative standard error of 1/√78.
-    np.testing.assert_allclose(ratio, 1, atol=5 / 78**0.5)
+    np.testing.assert_allclose(np.mean(jackknife, axis=0) / true, 1, atol=5 / 78**0.5)
     assert np.all(np.mean(sandwich, axis=0) / true < 0.4)
-
-
-def test_clusters_stay_whole(rng):
-    x, y = table(1000, rng)
-    clusters = rng.integers(40, size=1000)
-    fit = jackknifed(observed(x, y), clusters)
-    left = [nj.fit(observed(x[clusters % 32 != g], y[clusters % 32 != g])) for g in range(32)]
-    np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
-
-
-@pytest.mark.parametrize("first", [1, 900], ids=["one row", "sorted by an indicator"])
-def test_a_column_may_be_constant_in_the_first_chunk(rng, first):
-    x, y = table(4000, rng)
-    x = np.column_stack([x, np.arange(4000) >= 1000])
-    noise = np.zeros((3, 3))
-    noise[:2, :2] = FACTOR @ FACTOR.T
-
-    def part(rows):
-        return from_arrays(x[rows], y[rows], noise=noise)
-
-    chunks = nj.fit([part(slice(0, first)), part(slice(first, 4000))])
-    whole = nj.fit(part(slice(0, 4000)), errors="jackknife")
-    np.testing.assert_allclose(chunks.coefficients, whole.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(chunks.covariance, whole.covariance, rtol=1e-6)
-    np.testing.assert_allclose(chunks.risk.difference, whole.risk.difference, rtol=1e-6)
 
 
 def test_a_column_that_is_constant_in_all_chunks_is_named(rng):

@@ -21,11 +21,10 @@ def test_they_are_multiples_of_the_median_distance_between_clean_rows(rng, dim):
     ratios = []
     for _ in range(10):
         clean = rng.normal(size=(4000, dim))
-        noisy = clean + 0.5 * rng.normal(size=clean.shape)
         exact = length_scales(clean, np.zeros((dim, dim)))
         median = np.median(pdist(places(clean)))
         np.testing.assert_allclose(exact, median * np.array([0.25, 0.5, 1, 2, 4]), rtol=1e-3)
-        found = length_scales(noisy, 0.25 * np.eye(dim))
+        found = length_scales(clean + 0.5 * rng.normal(size=clean.shape), 0.25 * np.eye(dim))
         larger = np.array([scale for scale in exact if scale > 0.65])
         np.testing.assert_allclose(found[-len(larger) :], found[-1] / exact[-1] * larger)
         ratios.append(found[-1] / exact[-1])
@@ -33,8 +32,7 @@ def test_they_are_multiples_of_the_median_distance_between_clean_rows(rng, dim):
 
 
 def test_none_is_below_the_noise_and_equal_rows_do_not_count(rng):
-    noisy = rng.normal(size=(1000, 2))
-    found = length_scales(noisy, 0.8 * np.eye(2))
+    found = length_scales(rng.normal(size=(1000, 2)), 0.8 * np.eye(2))
     assert found[0] == pytest.approx(0.8**0.5)
     assert len(found) < 5
     most = np.where(np.arange(1000) % 7 == 0, 1.0, 0.0)[:, None]  # most distances are 0

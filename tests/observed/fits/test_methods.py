@@ -6,8 +6,6 @@ subtracts n times. The sandwich of `fit` is HC3; where each row is a cluster of 
 factor n/(n − 1) instead, which `bces` has not.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from odrpack import odr_fit
@@ -16,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
+from tests.observed.rows import gaussians, numbers
 
 # Fuller, Measurement Error Models (1987), Table 1.2.1: corn yield on soil nitrogen, of which the
 # measurement error has variance 57. Sec. 1.2.2 reports the estimates and standard errors.
@@ -67,8 +66,7 @@ def test_errors_of_another_size_in_each_row_as_in_bces():
     n = len(spread)
 
     def fitted(variances):
-        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(variances[:, None])))
-        rows = from_arrays(NITROGEN[:, None], YIELD, noise=noise)
+        rows = from_arrays(NITROGEN[:, None], YIELD, noise=gaussians(variances[:, None]))
         return nj.fit(rows, clusters=np.arange(n), weights=np.ones(n))
 
     same = fitted(spread**2 * n / (n - 1))  # the denominators of bces
@@ -76,8 +74,7 @@ def test_errors_of_another_size_in_each_row_as_in_bces():
     np.testing.assert_allclose(same.intercept, 67.67229470452801, rtol=1e-6)
     errors = np.sqrt(np.diag(same.covariance)) * ((n - 1) / n) ** 0.5
     np.testing.assert_allclose(errors, [10.324533520076375, 0.1405635021405215], rtol=1e-6)
-    slope_and_intercept = same.covariance[0, 1] * (n - 1) / n
-    np.testing.assert_allclose(slope_and_intercept, -1.4211072035296182, rtol=1e-6)
+    np.testing.assert_allclose(same.covariance[0, 1] * (n - 1) / n, -1.4211072035296182, rtol=1e-6)
     own = fitted(spread**2)  # what the denominators matter in eleven rows
     np.testing.assert_allclose(own.coefficients, [0.4216277454957424], rtol=0.03)
 
@@ -117,19 +114,12 @@ def test_orthogonal_distance_regression_is_a_fit_whose_noise_is_estimated(ratio)
     spread = np.array([0.3, 0.6])
     x = clean + spread * rng.normal(size=clean.shape)
     y = 1 + clean @ [2.0, -1.0] + 0.3 * ratio**0.5 * rng.normal(size=200)
-    odr = odr_fit(
-        lambda x, b: b[0] + b[1:] @ x,
-        x.T,
-        y,
-        [0.0, 1.0, -1.0],
-        weight_x=1 / spread**2,
-        weight_y=1 / (0.09 * ratio),
-        jac_beta=lambda x, b: np.stack([np.ones(x.shape[1]), *x]),
-        jac_x=lambda x, b: np.broadcast_to(b[1:, None], x.shape),
-        sstol=1e-15,
-        partol=1e-15,
-    )
+    options = {"weight_x": 1 / spread**2, "weight_y": 1 / (0.09 * ratio)}
+    options |= {"sstol": 1e-15, "partol": 1e-15}
+    options["jac_beta"] = lambda x, b: np.stack([np.ones(x.shape[1]), *x])
+    options["jac_x"] = lambda x, b: np.broadcast_to(b[1:, None], x.shape)
+    odr = odr_fit(lambda x, b: b[0] + b[1:] @ x, x.T, y, [0.0, 1.0, -1.0], **options)
     factor = odr.sum_square / (len(y) - 1)
     assert 0.65 < factor < 1.5  # near 1: the variances that the weights state are right
     fit = nj.fit(from_arrays(x, y, noise=factor * spread**2))
-    np.testing.assert_allclose([fit.intercept, *fit.coefficients], odr.beta, rtol=1e-6)
+    np.testing.assert_allclose(numbers(fit), odr.beta, rtol=1e-6)

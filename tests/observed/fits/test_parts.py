@@ -12,6 +12,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from tests.errors import raises
+from tests.observed.rows import agree
 
 NAMES = ("intercept", "coefficients", "covariance", "reliability", "gram", "cross")
 
@@ -28,8 +29,7 @@ def part(x, y):
 
 
 def check_same(one, other, rtol):
-    for name in NAMES:
-        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol)
+    agree(one, other, *NAMES, rtol=rtol)
     np.testing.assert_allclose(one.risk.difference, other.risk.difference, rtol=1e-7)
 
 
@@ -40,8 +40,7 @@ def test_moments_in_other_units_are_those_of_changed_rows(rng):
     found = linear_moments(x, y, cov, weights, cross).moved(scale, center, 3.0, -4.0)
     cov, cross = cov * np.outer(scale, scale), 3 * cross * scale
     wanted = linear_moments(scale * x + center, 3 * y - 4, cov, weights, cross)
-    for name in LinearMoments._fields:
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-12)
+    agree(found, wanted, *LinearMoments._fields, rtol=1e-12)
 
 
 def test_parts_of_whole_blocks_give_the_fit_of_the_table(rng):
@@ -81,13 +80,8 @@ def test_the_processes_of_the_page_give_the_fit_of_all_files(rng, tmp_path):
     paths = [tmp_path / f"{number}.csv" for number in range(4)]
     for path, some in zip(paths, np.split(rows, 4), strict=True):
         np.savetxt(path, some, delimiter=",", header="x1,x2,y", comments="")
-    found = subprocess.run(
-        [sys.executable, "parts_of_a_table.py", *(path.name for path in paths)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "parts_of_a_table.py", *(path.name for path in paths)]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     parts = [nj.csv(path, target="y", noise={"x1": 0.25}) for path in paths]
     assert found.stdout == f"{nj.fit([nj.fits.moments(part) for part in parts])}\n"
@@ -96,8 +90,7 @@ def test_the_processes_of_the_page_give_the_fit_of_all_files(rng, tmp_path):
 def test_doubts_and_categories_of_the_first_part_are_remarks(rng):
     x = rng.normal(size=2000)
     frame = {"x": x + rng.normal(size=2000), "flag": rng.integers(2, size=2000) * 1.0, "y": x}
-    table = nj.table(frame, target="y", noise={"x": 1.0, "flag": 0.1})
-    found = nj.fits.moments(table)
+    found = nj.fits.moments(nj.table(frame, target="y", noise={"x": 1.0, "flag": 0.1}))
     with pytest.warns(nj.fits.AssumptionWarning, match="'flag' .2 values."):
         fit = nj.fit([found, found])
     assert any("'flag'" in one for one in fit.remarks)

@@ -12,19 +12,15 @@ from noisy_jax.moments.fourier import fourier, gaussian_frequencies
 from noisy_jax.observed.fits.errors import fourier_errors
 from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from tests.observed.fits.test_fourier import error_of, features, fitted, generator, table
+from tests.observed.rows import gaussians
 
 
 def rows(n, rng, *, copies=1, follow=False):
     """Uniform x, y = sin 2x + noise, and Gaussian noise of standard deviation .2 or .9."""
     x = rng.uniform(-2, 2, n)
-    large = x > 0 if follow else rng.random(n) < 0.5
-    spread = np.where(large, 0.9, 0.2)
+    spread = np.where(x > 0 if follow else rng.random(n) < 0.5, 0.9, 0.2)
     noisy = x[:, None] + spread[:, None] * rng.normal(size=(n, copies))
     return noisy[:, :, None], np.sin(2 * x) + 0.1 * rng.normal(size=n), spread
-
-
-def laws_of(spread) -> Any:
-    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(spread) ** 2))
 
 
 @pytest.mark.claim("EXT-LawsOfRows")
@@ -62,9 +58,8 @@ def test_moments_are_weighted_by_the_characteristic_function_of_each_row(rng, co
 @pytest.mark.slow
 def test_rows_of_one_law_have_the_fit_of_that_law(rng):
     noisy, y, _ = rows(128, rng)
-    few = features(1.0, num_features=8)
-    same = [nj.noise.Gaussian(0.25), laws_of(np.full(128, 0.5)), nj.sd(0.5, gaussian=True)]
-    fits = [fitted(table(noisy, y, one), few) for one in same]
+    same = [nj.noise.Gaussian(0.25), gaussians(np.full(128, 0.25)), nj.sd(0.5, gaussian=True)]
+    fits = [fitted(table(noisy, y, one), features(1.0, num_features=8)) for one in same]
     for fit in fits[1:]:
         found, expected = (one.predict(noisy[:9, 0]) for one in (fit, fits[0]))
         np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -92,9 +87,9 @@ def test_rows_with_small_errors_tell_more():
 @pytest.mark.statistical
 def test_errors_that_follow_values_are_told():
     noisy, y, spread = rows(1000, generator(41))
-    assert not laws_follow_values(table(noisy, y, laws_of(spread)))
+    assert not laws_follow_values(table(noisy, y, gaussians(spread**2)))
     noisy, y, spread = rows(1000, generator(42), follow=True)
     with pytest.warns(nj.fits.AssumptionWarning, match="known errors of rows are larger") as found:
-        fit = fitted(table(noisy, y, laws_of(spread)), features(1.0, num_features=8))
+        fit = fitted(table(noisy, y, gaussians(spread**2)), features(1.0, num_features=8))
     assert len(found) == 1
     assert fit.risk.doubted

@@ -8,6 +8,8 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.row_weights import differ_by_row, row_weights
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
+from tests.observed.rows import agree
+from tests.quadrature import gauss_hermite
 
 N = 500
 
@@ -29,21 +31,14 @@ def test_no_other_weights_have_less_variance():
     """Of one column: variances of the scores by Gauss-Hermite quadrature over both errors."""
     rng = np.random.default_rng(0)
     sd, points = rng.uniform(0.1, 2, size=40), np.linspace(-2, 2, 41)
-    x, y = np.meshgrid(points, sd, indexing="ij")
-    clean, spread = x.ravel(), y.ravel()
+    clean, spread = (one.ravel() for one in np.meshgrid(points, sd, indexing="ij"))
     beta, scatter = 1.5, 0.4
-    nodes, mass = np.polynomial.hermite_e.hermegauss(20)
-    mass = mass / mass.sum()
-    n, e = nodes[:, None], nodes[None]
-    variance = np.zeros(len(sd))
-    for k, size in enumerate(sd):
-        for one in points:
-            seen = one + size * n
-            residual = scatter * e - beta * size * n
-            score = seen * residual + size**2 * beta
-            both = mass[:, None] * mass[None]
-            np.testing.assert_allclose(np.sum(both * score), 0, atol=1e-12)
-            variance[k] += np.sum(both * score**2) / len(points)
+    errors, mass = gauss_hermite(20, np.eye(2))
+    moved, e = sd[:, None, None] * errors[:, 0], errors[:, 1]
+    scores = (points[:, None] + moved) * (scatter * e - beta * moved)
+    scores += beta * sd[:, None, None] ** 2
+    np.testing.assert_allclose(scores @ mass, 0, atol=1e-12)
+    variance = np.mean(scores**2 @ mass, axis=1)
     target = beta * clean + scatter * rng.normal(size=len(clean))
     noisy = clean + spread * rng.normal(size=len(clean))
     found = row_weights(from_arrays(noisy[:, None], target, noise=nj.sd(spread[:, None])))
@@ -67,8 +62,7 @@ def test_where_they_are_used():
     assert fit.effective_rows < 0.6 * N
     assert np.all(fit.std_error[:1] < 0.6 * equal.std_error[:1])
     assert "Rows are weighted by their errors of measurement" in str(fit)
-    np.testing.assert_allclose(nj.fit(by_row, weights=row_weights(by_row)).coefficients,
-                               fit.coefficients, rtol=1e-12)  # fmt: skip
+    agree(nj.fit(by_row, weights=row_weights(by_row)), fit, "coefficients", rtol=1e-12)
     x, y, sd = by_row.x, by_row.y, np.full((N, 2), 0.3)
     alike = [
         from_arrays(x, y, noise=nj.sd(sd)),  # the same in all rows
@@ -82,8 +76,7 @@ def test_where_they_are_used():
 
 def test_rows_that_say_nothing_do_no_harm():
     """With equal weights their noise hides the column, so that little of it can be taken away."""
-    rng = np.random.default_rng(2)
-    mixed = table(rng, spread=(0.1, 100.0), errors_in_y=False)
+    mixed = table(np.random.default_rng(2), spread=(0.1, 100.0), errors_in_y=False)
     fit = nj.fit(mixed)
     low, high = fit.interval()
     assert np.all((low < [2.0, -1.0]) & (high > [2.0, -1.0]))
@@ -110,8 +103,7 @@ def test_errors_that_follow_the_measured_value_are_told():
     """A share of the reading of y: the weighted fit is wrong, and the other one is taken."""
     rng = np.random.default_rng(int(jax.random.randint(key(3), (), 0, 2**31 - 1)))
     x = rng.normal(size=4000)
-    clean = 3 + x + 0.1 * rng.normal(size=4000)
-    y = clean * (1 + 0.2 * rng.normal(size=4000))
+    y = (3 + x + 0.1 * rng.normal(size=4000)) * (1 + 0.2 * rng.normal(size=4000))
     frame = {"x": x + 0.3 * rng.normal(size=4000), "y": y, "e": 0.2 * np.abs(y)}
     of_reading = nj.table(frame, target="y", noise={"x": 0.09, "y": nj.sd(column="e")})
     with pytest.warns(UserWarning, match="weights by the errors of rows change the coefficients"):
@@ -131,8 +123,7 @@ def test_the_uncorrected_fit_has_equal_weights():
     """For prediction from rows that are as noisy: it is least squares, and judged as such."""
     by_row = table(np.random.default_rng(5), errors_in_y=False)
     fit, equal = nj.fit(by_row), nj.fit(by_row, weights=np.ones(N))
-    np.testing.assert_allclose(fit.uncorrected.coefficients, equal.uncorrected.coefficients)
-    np.testing.assert_allclose(fit.uncorrected.std_error, equal.uncorrected.std_error)
+    agree(fit.uncorrected, equal.uncorrected, "coefficients", "std_error")
     assert fit.risk.uncorrected > fit.risk.corrected
     judged = nj.fit(by_row, weights=row_weights(by_row)).risk
     np.testing.assert_allclose(fit.risk.corrected, judged.corrected)

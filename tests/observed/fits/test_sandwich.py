@@ -1,6 +1,5 @@
 """Variances of linear fits: leaving out rows by hand, degrees of freedom, coverage."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -8,6 +7,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 from tests.observed.fits.test_methods import table
+from tests.observed.rows import gaussians, numbers
 
 
 @pytest.mark.slow
@@ -20,22 +20,18 @@ def test_it_is_the_jackknife_that_leaves_out_one_row(weights):
     noisy = x + noise**0.5 * rng.normal(size=x.shape)
 
     def fitted(rows, **options):
-        known = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(noise[rows]))
-        options["weights"] = weights[rows]
+        options["weights"], known = weights[rows], gaussians(noise[rows])
         return nj.fit(from_arrays(noisy[rows], y[rows], noise=known), **options)
 
     everyone = np.arange(60)
     left = [fitted(np.delete(everyone, row)) for row in everyone]
+    fits = [fitted(everyone), fitted(everyone, clusters=everyone), *left]
     for corrected, rtol in ((True, 0.01), (False, 1e-6)):
-        all_rows, alone, *others = (
-            fit if corrected else fit.uncorrected
-            for fit in (fitted(everyone), fitted(everyone, clusters=everyone), *left)
-        )
-        apart = np.array([[fit.intercept, *fit.coefficients] for fit in others])
-        apart -= [all_rows.intercept, *all_rows.coefficients]
-        expected = np.sqrt((apart**2).sum(axis=0))
-        np.testing.assert_allclose(np.diag(all_rows.covariance), expected**2, rtol=2 * rtol)
-        assert (np.diag(alone.covariance) < 0.81 * expected**2).any()  # without leverage: too small
+        all_rows, alone, *others = (fit if corrected else fit.uncorrected for fit in fits)
+        apart = np.array([numbers(fit) for fit in others]) - numbers(all_rows)
+        expected = (apart**2).sum(axis=0)
+        np.testing.assert_allclose(np.diag(all_rows.covariance), expected, rtol=2 * rtol)
+        assert (np.diag(alone.covariance) < 0.81 * expected).any()  # without leverage: too small
 
 
 @pytest.mark.parametrize("clustered", [False, True])
@@ -44,8 +40,7 @@ def test_degrees_of_freedom_are_satterthwaites(clustered, monkeypatch):
     for module in ("sandwich", "units"):
         monkeypatch.setattr(f"noisy_jax.observed.fits.{module}.ROWS", 16)
     x, y = table(60)
-    clusters = np.arange(60) // 3
-    fit = nj.fit(from_arrays(x, y, noise=0.0), clusters=clusters if clustered else None)
+    fit = nj.fit(from_arrays(x, y, noise=0.0), clusters=np.arange(60) // 3 if clustered else None)
     z = np.column_stack([np.ones(60), x])
     hat = np.linalg.pinv(z)
     moves = hat.T * (y - z @ hat @ y)[:, None]

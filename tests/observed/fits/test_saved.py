@@ -13,10 +13,8 @@ X = np.random.default_rng(0).normal(size=(300, 2))
 Y = X[:, 0] - X[:, 1] ** 2
 NOISE, NAMES = nj.noise.Gaussian(0.1), ["dose", "âge"]
 SPREAD = np.linspace(0.1, 0.5, 300)
-SEEN = X + np.random.default_rng(1).normal(size=300)[:, None] * np.column_stack(
-    [SPREAD, 0 * SPREAD]
-)
-LEARNER = nj.learners.known_covariance(radius=2.0)
+SEEN = X + np.random.default_rng(1).normal(size=(300, 1)) * np.stack([SPREAD, 0 * SPREAD], axis=1)
+LEARNER, KEY = nj.learners.known_covariance(radius=2.0), jax.random.key(0)
 
 
 def table(y=Y, x=X, noise=NOISE, **options):
@@ -46,10 +44,7 @@ FITS = {
 }
 SAVED = {kind: (fit, nj.load_fit) for kind, fit in FITS.items()} | {
     "model": (lambda: nj.fit(TABLE, MODEL), lambda path: nj.load_fit(path, MODEL)),
-    "learned": (
-        lambda: nj.learn(LEARNER, TABLE, jax.random.key(0)),
-        lambda path: nj.load_learned(path, LEARNER),
-    ),
+    "learned": (lambda: nj.learn(LEARNER, TABLE, KEY), lambda path: nj.load_learned(path, LEARNER)),
 }
 
 

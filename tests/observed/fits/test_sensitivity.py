@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 
@@ -10,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.fits.test_coefficients import COV, METHODS, table
+from tests.observed.rows import gaussians
 
 
 def agree(one, other, **tolerance):
@@ -64,7 +64,7 @@ def test_standard_errors_and_covariances_of_rows_are_multiplied_too(rng):
     rows = np.linspace(0.5, 1.5, 600)[:, None, None] * COV
     for make in (
         lambda m: nj.noise.CovarianceEstimate(m * COV, m * np.full((2, 2), 0.05)),
-        lambda m: nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(m * rows)),
+        lambda m: gaussians(m * rows),
         lambda m: nj.noise.Laplace(np.sqrt(m * np.diag(COV) / 2)),
     ):
         (one,) = nj.fits.sensitivity(from_arrays(x, y, noise=make(1.0)), multiples=[0.5]).fits
@@ -113,9 +113,8 @@ def test_of_many_columns_some_are_printed(rng):
 
 def test_a_doubt_about_the_table_is_one_warning(rng):
     x = rng.integers(0, 2, size=(300, 1)) * 1.0
-    data = from_arrays(x, x[:, 0] + rng.normal(size=300), noise=0.01)
     with pytest.warns(nj.fits.AssumptionWarning) as caught:
-        found = nj.fits.sensitivity(data)
+        found = nj.fits.sensitivity(from_arrays(x, x[:, 0] + rng.normal(size=300), noise=0.01))
     assert len(caught) == 1
     assert found.reasons == ("",) * 5
 
@@ -139,7 +138,7 @@ def test_what_has_no_sensitivity_raises(rng):
 
 def test_parameters_of_a_model_are_compared(rng):
     x = rng.normal(size=(300, 1))
-    table = nj.observations.from_arrays(x, x[:, 0] + 0.1 * rng.normal(size=300), noise=0.1)
+    table = from_arrays(x, x[:, 0] + 0.1 * rng.normal(size=300), noise=0.1)
     method = nj.methods.Model(lambda p, x: p["a"] + p["b"] * x[0], {"a": 0.0, "b": 1.0})
     found = nj.fits.sensitivity(table, method, multiples=[0, 1])
     fit = nj.fit(table, method)

@@ -11,7 +11,9 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.observed.rows import check_coverage, regression
+from tests.errors import raises
+from tests.observed.fits.test_added_noise import least_squares as with_errors
+from tests.observed.rows import agree, check_coverage, numbers, regression
 
 SIMEX = nj.methods.SIMEX
 VARIANCES = np.array([0.25, 0.0])
@@ -24,13 +26,11 @@ def drawn(rng, n=400, model="linear", variances=VARIANCES):
 
 
 def least_squares(x, y):
-    return np.linalg.lstsq(np.column_stack([np.ones(len(y)), x]), y)[0]
+    return with_errors(x, y)[0]
 
 
 def with_covariance(x, y):
-    design = np.column_stack([np.ones(len(y)), x])
-    theta, squares = np.linalg.lstsq(design, y)[:2]
-    cov = squares[0] / (len(y) - 3) * np.linalg.inv(design.T @ design)
+    theta, cov = with_errors(x, y)
     return dict(zip(("a", "b1", "b2"), theta, strict=True)), cov
 
 
@@ -52,42 +52,34 @@ def test_the_rational_curve_is_exact_for_one_noisy_column(rng):
     exact = nj.fit(table)
     kinds = "quadratic", "rational"
     quadratic, rational = (nj.fit(table, SIMEX(draws=2000, extrapolation=one)) for one in kinds)
-    np.testing.assert_allclose(rational.coefficients, exact.coefficients, atol=4e-3)
-    np.testing.assert_allclose(rational.intercept, exact.intercept, atol=4e-3)
+    agree(rational, exact, "coefficients", "intercept", atol=4e-3)
     far = np.abs(quadratic.coefficients - exact.coefficients)[0]
-    naive = np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
-    assert 0.01 < far < 0.25 * naive
-    plain = rational.uncorrected.coefficients
-    np.testing.assert_allclose(plain, exact.uncorrected.coefficients, rtol=1e-10)
+    assert 0.01 < far < 0.25 * np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
+    agree(rational.uncorrected, exact.uncorrected, "coefficients", rtol=1e-10)
 
 
 def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     """Covariances of rows, so that "linear" draws noise for each row, as the others do."""
     x, y = drawn(rng)
-    errors = rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]
-    table = from_arrays(x, y, noise=nj.sd(errors))
+    table = from_arrays(x, y, noise=nj.sd(rng.uniform(0.2, 0.5, size=(len(y), 2)) * [1, 0]))
     options = {"draws": 3, "seed": 4, "levels": [1, 2]}
     ours = nj.fit(table, SIMEX(**options))
-    plain, named, of_sklearn, left_out = (
-        nj.fit(table, SIMEX(one, **options))
-        for one in (least_squares, with_covariance, LinearRegression(), LinearRegression())
-    )
-    expected = [ours.intercept, *ours.coefficients]
+    estimators = least_squares, with_covariance, LinearRegression(), LinearRegression()
+    plain, named, learned, left_out = (nj.fit(table, SIMEX(one, **options)) for one in estimators)
+    expected = numbers(ours)
     np.testing.assert_allclose(plain.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.coefficients, expected, rtol=1e-8)
     np.testing.assert_allclose(named.std_error, ours._errors(), rtol=1e-7)
-    np.testing.assert_allclose(of_sklearn.coefficients, ours.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(of_sklearn.intercept, ours.intercept, rtol=1e-8)
-    np.testing.assert_array_equal(left_out.coefficients, of_sklearn.coefficients)
-    names = [one.names for one in (ours, plain, named, of_sklearn)]
-    columns = ("x1", "x2")
-    assert names == [columns, ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), columns]
-    errors = [one.errors for one in (ours, plain, named)]
-    assert errors == ["extrapolated", "jackknife", "extrapolated"]
+    agree(learned, ours, "coefficients", "intercept", rtol=1e-8)
+    np.testing.assert_array_equal(left_out.coefficients, learned.coefficients)
+    names = [one.names for one in (ours, plain, named, learned)]
+    assert names == [("x1", "x2"), ("theta0", "theta1", "theta2"), ("a", "b1", "b2"), ("x1", "x2")]
+    kinds = [one.errors for one in (ours, plain, named)]
+    assert kinds == ["extrapolated", "jackknife", "extrapolated"]
     # The jackknife too.
     ours = nj.fit(table, SIMEX(**options, errors="jackknife"))
     np.testing.assert_allclose(plain.std_error, ours._errors(), rtol=1e-7)
-    np.testing.assert_allclose(of_sklearn.std_error, ours.std_error, rtol=1e-7)
+    np.testing.assert_allclose(learned.std_error, ours.std_error, rtol=1e-7)
     other = nj.fit(table, SIMEX(**options | {"seed": 5}))
     assert np.abs(other.coefficients - ours.coefficients).max() > 1e-4
 
@@ -106,8 +98,7 @@ def test_jackknife_is_simex_without_groups_of_rows(rng):
             moved = [x + [1, 0] * np.sqrt(level * cov[:, :1, 0]) * one for one in normal]
             means.append(np.mean([least_squares(one[kept], y[kept]) for one in moved], axis=0))
         found.append(WEIGHTS @ means)
-    expected = 31 / 32 * np.sum((found - np.mean(found, axis=0)) ** 2, axis=0)
-    np.testing.assert_allclose(fit.std_error, np.sqrt(expected), rtol=1e-8)
+    np.testing.assert_allclose(fit.std_error, np.sqrt(31 * np.var(found, axis=0)), rtol=1e-8)
     assert fit.degrees_of_freedom == 31
 
 
@@ -116,8 +107,7 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
     table = from_arrays(x, y, noise=VARIANCES)
 
     def of_statsmodels(x, y):
-        values, cov = with_covariance(x, y)
-        values = np.array([*values.values()])
+        values, cov = with_errors(x, y)
         model = types.SimpleNamespace(exog_names=["const", "x1", "x2"])
         return types.SimpleNamespace(params=values, cov_params=lambda: cov, model=model)
 
@@ -129,8 +119,7 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
     assert list(fit.to_frame().index) == ["const", "x1", "x2"]
     low, high = fit.interval()
     assert np.all((low < fit.coefficients) & (fit.coefficients < high))
-    with pytest.raises(ValueError, match="predict is for SIMEX"):
-        fit.predict(x)
+    raises("predict is for SIMEX", fit.predict, x)
 
     def of_pandas(x, y):
         return pd.Series(least_squares(x, y)[1:], index=["slope 1", "slope 2"])
@@ -162,20 +151,18 @@ def test_replicates_are_pooled(rng, model, kind):
     frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
     if kind == "unequal":
         frame["a2"] = np.where(rng.random(640) < 0.5, np.nan, copies[:, 2])
-    names = ["a0", "a1", "a2"]
-    table = nj.table(frame, target="y", replicates={"a": names}, features=["a", "b"])
+    options = {"replicates": {"a": ["a0", "a1", "a2"]}, "features": ["a", "b"]}
+    table = nj.table(frame, target="y", **options)
     method = SIMEX(model, draws=20, levels=[1, 2])
     fit = nj.fit(table, method)
     assert fit.errors == "jackknife"
     mean, cov = table.averaged()
     known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), method)
-    if model == "linear":  # other draws of sums
-        np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=0.02)
-    else:
-        np.testing.assert_allclose(fit.coefficients, known.coefficients, rtol=1e-8)
+    tolerance = {"atol": 0.02} if model == "linear" else {"rtol": 1e-8}  # other draws of sums
+    agree(fit, known, "coefficients", **tolerance)
     assert known.errors == "extrapolated"
-    with pytest.raises(ValueError, match="estimated from the rows: use errors='jackknife'"):
-        nj.fit(table, SIMEX(model, errors="extrapolated"))
+    method = SIMEX(model, errors="extrapolated")
+    raises("estimated from the rows: use errors='jackknife'", nj.fit, table, method)
 
 
 @pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
@@ -217,55 +204,45 @@ def test_what_cannot_be_fitted_raises(rng):
     x, y = drawn(rng)
     table = from_arrays(x, y, noise=VARIANCES)
 
-    def raises(match, method=None, table=table, **options):
-        with pytest.raises(ValueError, match=match):
-            nj.fit(table, method or SIMEX(**options))
+    def wrong(match, method=None, table=table, **options):
+        raises(match, lambda: nj.fit(table, method or SIMEX(**options)))
 
-    raises("estimator must be 'linear', 'logistic' or 'poisson'", estimator="probit")
-    raises("or a function of x", estimator=3)
-    raises("or a function of x", estimator=LinearRegression)
-    raises("two or more different numbers, got 1.0", levels=[1.0, 1.0])
-    raises("levels must be positive", levels=[0.0, 1.0])
-    raises("draws must be a whole number of at least 2", draws=1)
-    raises("extrapolation must be", extrapolation="cubic")
-    raises("errors must be", errors="bootstrap")
-    raises("affine in x", estimator=make_pipeline(PolynomialFeatures(), LinearRegression()))
-    raises("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
-    raises("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
-    raises("must return a vector", SIMEX(lambda x, y: x, draws=2))
-    raises(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
-    raises("SIMEX takes one table", table=[table])
-    raises("0 or 1 for model='logistic'", estimator="logistic")
-    raises("not identified", table=from_arrays(x, y, noise=9.0))
-    raises("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
+    wrong("estimator must be 'linear', 'logistic' or 'poisson'", estimator="probit")
+    wrong("or a function of x", estimator=3)
+    wrong("or a function of x", estimator=LinearRegression)
+    wrong("two or more different numbers, got 1.0", levels=[1.0, 1.0])
+    wrong("levels must be positive", levels=[0.0, 1.0])
+    wrong("draws must be a whole number of at least 2", draws=1)
+    wrong("extrapolation must be", extrapolation="cubic")
+    wrong("errors must be", errors="bootstrap")
+    wrong("affine in x", estimator=make_pipeline(PolynomialFeatures(), LinearRegression()))
+    wrong("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
+    wrong("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
+    wrong("must return a vector", SIMEX(lambda x, y: x, draws=2))
+    wrong(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
+    wrong("SIMEX takes one table", table=[table])
+    wrong("0 or 1 for model='logistic'", estimator="logistic")
+    wrong("not identified", table=from_arrays(x, y, noise=9.0))
+    wrong("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
     correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
-    raises("errors in y that are independent", table=correlated)
+    wrong("errors in y that are independent", table=correlated)
 
 
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("errors", "extrapolation"),
-    [("extrapolated", "quadratic"), ("extrapolated", "rational"), ("jackknife", "rational")],
+    ("model", "n", "count", "options", "bias"),
+    [
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "quadratic"}, 0.02),
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "rational"}, 0.01),
+        ("linear", 200, 600, {"errors": "jackknife", "extrapolation": "rational"}, 0.01),
+        ("logistic", 480, 1000, {"draws": 50, "extrapolation": "quadratic"}, 0.02),
+        ("poisson", 480, 1000, {"draws": 50, "extrapolation": "rational"}, 0.02),
+    ],
 )
-def test_linear_intervals_cover_the_truth_and_the_bias_is_small(rng, errors, extrapolation):
-    """At a reliability of 0.85; the bias without a correction is 0.18, and grows with the noise."""
-    variances, bias = np.array([0.176, 0.0]), {"quadratic": 0.02, "rational": 0.01}
-    method = SIMEX(errors=errors, extrapolation=extrapolation)
-    count = 1500 if errors == "extrapolated" else 600
-    tables = (
-        from_arrays(*drawn(rng, 200, variances=variances), noise=variances) for _ in range(count)
-    )
-    check_coverage(tables, BETA, method, bias=bias[extrapolation])
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("model", "extrapolation"), [("logistic", "quadratic"), ("poisson", "rational")]
-)
-def test_likelihood_intervals_cover_the_truth(rng, model, extrapolation):
-    variances = np.array([0.176, 0.0])
-    method = SIMEX(model, draws=50, extrapolation=extrapolation)
-    tables = (from_arrays(*drawn(rng, 480, model, variances), noise=variances) for _ in range(1000))
-    check_coverage(tables, BETA / (2 if model == "poisson" else 1), method, bias=0.02)
+def test_intervals_cover_the_truth_and_the_bias_is_small(rng, model, n, count, options, bias):
+    """At a reliability of 0.85; a line's bias without a correction is 0.18."""
+    variances, method = np.array([0.176, 0.0]), SIMEX(model, **options)
+    rows = (drawn(rng, n, model, variances) for _ in range(count))
+    tables = (from_arrays(*one, noise=variances) for one in rows)
+    check_coverage(tables, BETA / (2 if model == "poisson" else 1), method, bias=bias)

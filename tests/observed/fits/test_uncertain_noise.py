@@ -8,6 +8,7 @@ from noisy_jax.noise import CovarianceEstimate, estimate_covariance
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
+from tests.observed.rows import numbers
 
 COV = np.array([[0.5, 0.2], [0.2, 0.4]])
 JOINT = np.random.default_rng(1).normal(size=(5, 2, 2)) * 0.05
@@ -15,20 +16,15 @@ JOINT = JOINT + np.swapaxes(JOINT, 1, 2)  # errors of the three entries that dep
 ERRORS = np.sqrt((JOINT**2).sum(axis=0))
 APART = np.array([np.diag([ERRORS[0, 0], 0]), np.diag([0, ERRORS[1, 1]])])
 APART = np.append(APART, [[[0, ERRORS[0, 1]], [ERRORS[0, 1], 0]]], axis=0)
-
-
-def numbers(fit):
-    return np.array([fit.intercept, *fit.coefficients])
+RISKS = ("corrected", "uncorrected", "difference")
 
 
 def errors(fit):
-    return np.array([fit.risk.corrected, fit.risk.uncorrected, fit.risk.difference])
+    return np.array([getattr(fit.risk, name) for name in RISKS])
 
 
 def variances(fit):
-    risk = fit.risk
-    stds = [risk.corrected_std_error, risk.uncorrected_std_error, risk.difference_std_error]
-    return np.square(stds)
+    return np.square([getattr(fit.risk, f"{name}_std_error") for name in RISKS])
 
 
 @pytest.mark.statistical
@@ -50,8 +46,7 @@ def test_added_variance_is_that_of_refits_with_another_covariance(copies, moves,
         return nj.fit(from_arrays(x[:, None] + noise, y, noise=known), errors=method)
 
     exact = fitted(COV)
-    joint = moves if moves is JOINT else None
-    uncertain = fitted(CovarianceEstimate(COV, ERRORS, joint))
+    uncertain = fitted(CovarianceEstimate(COV, ERRORS, moves if moves is JOINT else None))
     np.testing.assert_allclose(numbers(uncertain), numbers(exact))
     refits = [(fitted(COV + 1e-3 * move), fitted(COV - 1e-3 * move)) for move in moves]
     slopes = np.array([(numbers(up) - numbers(down)) / 2e-3 for up, down in refits])
@@ -132,8 +127,7 @@ def test_intervals_cover_with_noise_estimated_from_30_pairs(reliability, distrib
 
 
 def test_an_estimate_keeps_how_its_entries_depend_on_each_other():
-    rng = np.random.default_rng(2)
-    copies = rng.normal(size=(40, 3, 2)) @ np.linalg.cholesky(COV).T
+    copies = np.random.default_rng(2).normal(size=(40, 3, 2)) @ np.linalg.cholesky(COV).T
     found = estimate_covariance(copies)
     one_each = np.array([np.cov(own.T) for own in copies]).reshape(40, 4)
     moves = np.asarray(found.deviations).reshape(40, 4)
@@ -152,11 +146,10 @@ def test_intervals_allow_for_correlated_errors_of_an_estimated_covariance():
     noisy = x + rng.multivariate_normal(np.zeros(2), cov, 5000)
     estimate = estimate_covariance(pairs)
     exact = nj.fit(from_arrays(noisy, y, noise=np.asarray(estimate.cov, float)))
-    uncertain = nj.fit(from_arrays(noisy, y, noise=estimate))
     beta, inverse = exact.coefficients, np.linalg.inv(exact.gram)
     wishart = (beta @ cov @ beta) * cov + cov @ np.outer(beta, beta) @ cov
     expected = inverse @ wishart @ inverse / 4000
-    added = (uncertain.covariance - exact.covariance)[1:, 1:]
+    added = (nj.fit(from_arrays(noisy, y, noise=estimate)).covariance - exact.covariance)[1:, 1:]
     # Fourth moments of 4,000 Gaussian numbers are off by √(96/9/4000), or 5%.
     np.testing.assert_allclose(np.diag(added), np.diag(expected), rtol=0.2)
 
@@ -167,10 +160,9 @@ def test_the_verdict_allows_for_an_uncertain_covariance():
     rng = np.random.default_rng(4 + 1000 * SHIFT)
     x = rng.normal(size=(4000, 1))
     noisy, y = x + 0.5**0.5 * rng.normal(size=x.shape), x[:, 0]
-    true = nj.fit(from_arrays(noisy, y, noise=0.5)).risk.difference
     wrong = nj.fit(from_arrays(noisy, y, noise=CovarianceEstimate([[0.65]], [[0.15]])))
     low, high = wrong.risk.interval()
-    assert low < true < high
+    assert low < nj.fit(from_arrays(noisy, y, noise=0.5)).risk.difference < high
 
 
 def test_chunks_must_agree_on_what_is_known_of_the_noise():

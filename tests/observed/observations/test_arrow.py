@@ -7,6 +7,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
 from tests.errors import raises
+from tests.observed.rows import agree
 
 pyarrow = pytest.importorskip("pyarrow")
 dataset = pytest.importorskip("pyarrow.dataset")
@@ -42,8 +43,7 @@ def test_chunks_are_those_of_the_same_csv_file(tmp_path, end):
     assert [len(one.y) for one in tables[0]] == [300, 300, 300, 100]
     for one, other in zip(*tables, strict=True):
         assert (one.names, one.target) == (other.names, other.target)
-        np.testing.assert_array_equal(one.x, other.x)
-        np.testing.assert_array_equal(one.cov, other.cov)
+        agree(one, other, "x", "cov", rtol=0)
     fits = [nj.fit(nj.observations.chunks(path, **OPTIONS)) for path in files]
     np.testing.assert_array_equal(fits[0].std_error, fits[1].std_error)
 

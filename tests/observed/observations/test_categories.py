@@ -16,23 +16,24 @@ from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import chunks, csv, from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT, key
-from tests.observed.rows import check_coverage
+from tests.observed.rows import agree, check_coverage
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
 THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
 STAGES = ("early", "late", "middle")
 
 
-def every_recording(truth, z, y, noise=0.04):
-    """A table with all recorded pairs of categories of each row, and their probabilities.
+def every_recording(truth, z, y, noise, flips=None):
+    """A table with all that may be recorded of each row, and the probabilities.
 
     `truth` `[n, 2]` are true categories of a binary column and of one with three categories.
     """
     rows, chances = [], []
     for (a, b), exact, target in zip(truth, z, y, strict=True):
-        for j, k in itertools.product(range(2), range(3)):
-            rows.append((j, STAGES[k], exact, target))
-            chances.append(TWO[a, j] * THREE[b, k])
+        labels = {target: 1.0} if flips is None else dict(enumerate(flips[target]))
+        for j, k, label in itertools.product(range(2), range(3), labels):
+            rows.append((j, STAGES[k], exact, label))
+            chances.append(TWO[a, j] * THREE[b, k] * labels[label])
     columns = dict(zip(("a", "b", "z", "y"), zip(*rows, strict=True), strict=True))
     known = {"a": Misclassified(TWO), "b": Misclassified(THREE), "z": noise}
     return nj.table(columns, target="y", noise=known), np.array(chances)
@@ -44,7 +45,7 @@ def test_moments_are_those_of_the_true_categories(rng):
     n = 12
     truth = np.column_stack([rng.integers(0, 2, n), rng.integers(0, 3, n)])
     z, y = rng.normal(size=(2, n))
-    table, chances = every_recording(truth, z, y)
+    table, chances = every_recording(truth, z, y, 0.04)
     assert table.names == ("a", "b[late]", "b[middle]", "z")
     found = linear_moments(*Rows.of(table, chances))
     clean = np.column_stack([truth[:, 0], truth[:, 1] == 1, truth[:, 1] == 2, z])
@@ -59,18 +60,16 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
     """Three copies with a known matrix: mean and second moment over all they may be."""
     for true in range(3):
         copies = np.array(list(itertools.product(range(3), repeat=3)))
-        chances = THREE[true, copies].prod(axis=1)
         frame = {f"b{v}": copies[:, v] for v in range(3)} | {"y": np.arange(27.0)}
         known = {"replicates": {"b": ["b0", "b1", "b2"]}, "noise": {"b": Misclassified(THREE)}}
         table = nj.table(frame, target="y", **known)
-        found = linear_moments(*Rows.of(table, chances))
+        found = linear_moments(*Rows.of(table, THREE[true, copies].prod(axis=1)))
         clean = np.eye(3)[true, 1:]
         np.testing.assert_allclose(found.x, clean, atol=1e-12)
         np.testing.assert_allclose(found.xx - found.cov, np.diag(clean), atol=1e-12)
         assert table.x.shape == (27, 1, 2)
-        recorded = table.categories[0].recorded(table.x[:, 0])
         shares = (copies[:, :, None] == np.arange(3)).mean(axis=1)
-        np.testing.assert_allclose(recorded, shares, atol=1e-12)
+        np.testing.assert_allclose(table.categories[0].recorded(table.x[:, 0]), shares, atol=1e-12)
 
 
 def test_rows_of_subjects_are_copies(rng):
@@ -85,8 +84,7 @@ def test_rows_of_subjects_are_copies(rng):
     long = {"e": cells[rows, places], "g": group[rows], "id": rows, "y": y[rows]}
     other = nj.table(long, target="y", noise=known, replicates=["e"], subject="id")
     assert one.names == other.names == ("e[yes]", "g[b]")
-    np.testing.assert_allclose(other.x, one.x, atol=1e-12)
-    np.testing.assert_allclose(other.cov, one.cov, atol=1e-12)
+    agree(other, one, "x", "cov", atol=1e-12)
     recodings = np.where(cells == "yes", *np.linalg.inv(TWO)[::-1, 1])  # means of two, or of three
     wanted = np.append(recodings[:10, :2].mean(axis=1), recodings[10:].mean(axis=1))
     np.testing.assert_allclose(one.x[:, 0, 0], wanted, atol=1e-12)
@@ -107,10 +105,8 @@ def test_the_uncorrected_fit_is_that_of_recorded_categories(rng):
     without = nj.table(frame, target="y", noise={})
     for errors in ("sandwich", "jackknife"):
         fit, exact = nj.fit(known, errors=errors), nj.fit(without, errors=errors)
-        plain = fit.uncorrected
-        for name in ("coefficients", "intercept", "covariance"):
-            np.testing.assert_allclose(getattr(plain, name), getattr(exact, name), atol=1e-10)
-        np.testing.assert_allclose(plain.interval(), exact.interval(), atol=1e-10)
+        agree(fit.uncorrected, exact, "coefficients", "intercept", "covariance", atol=1e-10)
+        np.testing.assert_allclose(fit.uncorrected.interval(), exact.interval(), atol=1e-10)
     assert fit.coefficients[0] > exact.coefficients[0] + 0.1
 
 
@@ -128,12 +124,10 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
         "exposed[2]": [numbers + 1, (numbers + 1).astype(int)],
     }
     for name, columns in kinds.items():
-        for column in columns:
-            for kind in (dict, pd.DataFrame):
-                other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
-                assert other.names == (name, "z")
-                np.testing.assert_array_equal(other.x, table.x)
-                np.testing.assert_array_equal(other.cov, table.cov)
+        for column, kind in itertools.product(columns, (dict, pd.DataFrame)):
+            other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
+            assert other.names == (name, "z")
+            agree(other, table, "x", "cov", rtol=0)
     x, names = np.column_stack([numbers, frame["z"]]), ["exposed", "z"]
     arrays = from_arrays(x, frame["y"], noise=known, names=names)
     np.testing.assert_array_equal(arrays.cov, table.cov)
@@ -147,8 +141,8 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
 
 def test_the_order_of_the_matrix_may_be_another_one(rng):
     frame = drawn(rng, 100, np.array(["never", "always"]))
-    sorted_order = Misclassified(TWO[::-1, ::-1])  # always, never
-    table = nj.table(frame, target="y", noise={"exposed": sorted_order})
+    # In sorted order: always, never.
+    table = nj.table(frame, target="y", noise={"exposed": Misclassified(TWO[::-1, ::-1])})
     assert table.names == ("exposed[never]", "z")
     named = Misclassified(TWO, categories=["never", "always"])
     other = nj.table(frame, target="y", noise={"exposed": named})
@@ -168,8 +162,7 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
     whole, by_parts = nj.fit(table, errors="jackknife"), nj.fit(parts)
     np.testing.assert_allclose(by_parts.coefficients, whole.coefficients, rtol=1e-9)
     other = from_arrays(x + np.array([1, 0]), y, noise=Misclassified(TWO), names=["x1", "x2"])
-    same = dataclasses.replace(other, names=parts[0].names)
-    raises("same categories", nj.fit, [parts[0], same])
+    raises("same categories", nj.fit, [parts[0], dataclasses.replace(other, names=parts[0].names)])
 
 
 def test_beside_replicates_of_another_column(rng):
@@ -196,14 +189,12 @@ def test_what_is_wrong_raises(rng):
     def wrong(match, noise=two, name="exposed", **columns):
         raises(match, nj.table, frame | columns, target="y", noise={name: noise})
 
-    gaps = frame["exposed"].copy()
-    gaps[3] = np.nan
+    gaps = np.where(np.arange(60) == 3, np.nan, frame["exposed"])
     wrong("row 3 of 'exposed' has no category", exposed=gaps)
     wrong("but the column has 3", exposed=np.arange(60) % 3)
     wrong("but the column has 1", exposed=np.ones(60))
     wrong("several types", exposed=[1.0, "a"] * 30)
-    named = Misclassified(TWO, categories=["no", "yes"])
-    wrong("has the category [01].0, but", named)
+    wrong("has the category [01].0, but", Misclassified(TWO, categories=["no", "yes"]))
     wrong("flips", name="y", y=frame["exposed"])
     wrong("differ from those", **{"exposed": frame["exposed"] + 1, "exposed[2]": frame["z"]})
     raises("is named", nj.table, frame, target="y", noise=two)
@@ -222,22 +213,20 @@ def test_intervals_cover_where_additive_noise_gave_16_percent():
     rng = np.random.default_rng(30 + SHIFT)
     known = {"exposed": Misclassified(TWO)}
     tables = (nj.table(drawn(rng, 1_000), target="y", noise=known) for _ in range(1_000))
-    plain = check_coverage(tables, np.array([1.0, -0.5]))
-    assert plain.max() < 0.2
+    assert check_coverage(tables, np.array([1.0, -0.5])).max() < 0.2
 
 
 def smokers(rng, n=4000):
     """A misclassified column of texts, beside a measured one with two replicates."""
     smoker = rng.random(n) < 0.4
-    wrong = rng.random(n) < np.where(smoker, 0.2, 0.1)
+    recorded = np.where(smoker != (rng.random(n) < np.where(smoker, 0.2, 0.1)), "yes", "no")
     x = rng.normal(size=n)
     copies = x[:, None] + 0.5 * rng.normal(size=(n, 2))
-    recorded = np.where(smoker != wrong, "yes", "no")
     y = x + smoker + 0.3 * rng.normal(size=n)
     return {"smoker": recorded, "x1": copies[:, 0], "x2": copies[:, 1], "y": y}
 
 
-KNOWN = {"smoker": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=["no", "yes"])}
+KNOWN = {"smoker": Misclassified(TWO, categories=["no", "yes"])}
 
 
 def test_estimators_are_fitted_to_recorded_categories():

@@ -2,13 +2,13 @@
 
 import warnings
 
-import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks, csv
+from noisy_jax.observed.observations import chunks, csv, from_arrays
 from tests.errors import raises
+from tests.observed.rows import agree
 
 ROWS = np.random.default_rng(0)
 X = ROWS.normal(size=(40, 2))
@@ -65,20 +65,13 @@ def test_a_column_without_a_name_can_be_left_out(path):
     raises("no name for column 1: name it, or drop it", csv, path, target="y", noise=0.1)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        {"id": np.arange(40)},
-        {"z": np.arange(40)[::-1] * 10},
-        {"year": np.delete(np.arange(60), np.arange(20) * 2)},
-        {"patient_ID": LABELS},
-        {"No": LABELS},
-    ],
-    ids=lambda column: next(iter(column)),
-)
-def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, column):
-    (name,) = column
-    written(path, {**column, **PLAIN})
+LABELLED = {"id": np.arange(40), "z": np.arange(40)[::-1] * 10, "patient_ID": LABELS, "No": LABELS}
+LABELLED["year"] = np.delete(np.arange(60), np.arange(20) * 2)
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, name):
+    written(path, {name: LABELLED[name], **PLAIN})
     message = rf"column '{name}' of .*table\.csv numbers or labels the rows: leave it out \(the op"
     for read in (csv, lambda *a, **k: list(chunks(*a, **k))):
         raises(message, read, path, target="y", noise={"x1": 0.1})
@@ -113,9 +106,8 @@ def test_rows_with_missing_values_are_left_out(path, codes):
     raises(r"'NA' is not .* rows out \(the option missing\)", csv, path, **options)
     with pytest.warns(UserWarning, match=r"3 of 40 rows are left out, .* of 'x1', 'x2', 'y'$"):
         table = csv(path, missing=codes, **options)
-    kept = np.delete(np.arange(40), [3, 4, 7])
-    np.testing.assert_array_equal(table.x[:, 0], X[kept])
-    np.testing.assert_array_equal(table.y, Y[kept])
+    np.testing.assert_array_equal(table.x[:, 0], np.delete(X, [3, 4, 7], axis=0))
+    np.testing.assert_array_equal(table.y, np.delete(Y, [3, 4, 7]))
     noise = nj.noise.Missing(np.array([38 / 40, 39 / 40]))  # only a missing target leaves a row out
     with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
         table = csv(path, missing=codes, **options | {"noise": noise})
@@ -140,8 +132,7 @@ def test_a_code_of_missing_values_does_not_pass_for_a_number_in_silence(path, co
 
 def test_standard_deviations_by_row(path):
     written(path, {"x1": X[:, 0], "sd": SD, "x2": X[:, 1], "y": Y})
-    distribution = jax.vmap(nj.noise.Gaussian)(np.stack([SD**2, 0 * SD], axis=1))
-    wanted = nj.observations.from_arrays(X, Y, noise=nj.noise.PerRound(distribution))
+    wanted = from_arrays(X, Y, noise=nj.sd(np.stack([SD, 0 * SD], axis=1)))
     table = csv(path, target="y", std_error={"x1": "sd"})
     assert table.names == ("x1", "x2")
     np.testing.assert_allclose(table.cov, wanted.cov, rtol=1e-6)
@@ -217,8 +208,7 @@ def test_a_csv_file_of_incomplete_replicates(path):
     table = csv(path, **options)
     wanted = nj.table(frame, **options)
     assert table.names == wanted.names == ("a", "x2")
-    for name in ("x", "y", "cov"):
-        np.testing.assert_array_equal(getattr(table, name), getattr(wanted, name))
+    agree(table, wanted, "x", "y", "cov", rtol=0)
     chosen = csv(path, features=["x2", "a"], **options)
     assert chosen.names == ("x2", "a")
     np.testing.assert_array_equal(chosen.x[:, 0], table.x[:, 0, ::-1])
@@ -230,8 +220,7 @@ def test_a_csv_file_of_incomplete_replicates(path):
     raises(r"column 'x2' must be finite, but column 'x2'\[5\] is nan", csv, path, **options)
     with pytest.warns(UserWarning, match="2 of 40 rows are left out"):
         table = csv(path, missing=["-999"], **options)
-    kept = np.delete(np.arange(40), [5, 9])
-    np.testing.assert_array_equal(table.x[:, 0, 1], X[kept, 1])
+    np.testing.assert_array_equal(table.x[:, 0, 1], np.delete(X[:, 1], [5, 9]))
     np.testing.assert_allclose(table.x[6, 0, 0], copies[7, 1:].mean())
 
 
@@ -247,11 +236,9 @@ def test_a_csv_file_of_subjects(path):
     who = np.array([f"P{k // 2:03d}" for k in range(40)])
     columns = {"who": who, **PLAIN, "y": Y[np.arange(40) // 2 * 2]}
     options = {"target": "y", "replicates": ["x1", "x2"], "subject": "who"}
-    wanted = nj.observations.from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
+    wanted = from_arrays(X.reshape(20, 2, 2), Y[::2], names=["x1", "x2"])
     for labels in (who, np.arange(40) // 2 + 0.5):
-        table = csv(written(path, columns | {"who": labels}), **options)
-        np.testing.assert_array_equal(table.x, wanted.x)
-        np.testing.assert_array_equal(table.y, wanted.y)
+        agree(csv(written(path, columns | {"who": labels}), **options), wanted, "x", "y", rtol=0)
     written(path, columns | {"who": [*who[:39], ""]})
     raises("row 39 of 'who' names no subject", csv, path, **options)
     with pytest.warns(UserWarning, match="1 of 40 rows are left out"):

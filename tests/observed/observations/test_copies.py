@@ -41,8 +41,7 @@ def test_a_replicate_that_is_the_mean_of_the_others(place):
 
 def test_means_of_gaussian_copies_are_gaussian():
     """Beside a feature with one measurement, whose error is Gaussian as well."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(200, 3))
+    x = np.random.default_rng(1).normal(size=(200, 3))
     frame = {"a1": x[:, 0], "a2": x[:, 1], "b": x[:, 2], "y": x[:, 0]}
     noise = {"a": nj.noise.Gaussian(0.3), "b": nj.noise.Gaussian(0.2)}
     table = nj.table(frame, target="y", noise=noise, replicates={"a": ["a1", "a2"]})

@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
+from tests.observed.rows import gaussians
 
 ROWS = np.random.default_rng(1)
 X = ROWS.normal(size=(30, 3)) * [1.0, 2.0, 3.0] + 5
@@ -52,13 +53,11 @@ def test_covariances(known, variance):
 
 def test_standard_deviations_of_all_columns():
     by_row = ROWS.uniform(0.1, 0.5, size=(30, 3))
-    frame = pd.DataFrame(X, columns=NAMES)
     shuffled = pd.DataFrame(by_row, columns=NAMES)[["c", "a", "b"]]
-    for x, value in [(X, by_row), (X, by_row.tolist()), (frame, shuffled)]:
+    for x, value in [(X, by_row), (X, by_row.tolist()), (pd.DataFrame(X, columns=NAMES), shuffled)]:
         table = from_arrays(x, Y, noise=nj.sd(value))
         np.testing.assert_allclose(table.cov, by_row[:, :, None] ** 2 * np.eye(3), rtol=1e-15)
-    covs = jax.vmap(nj.noise.Gaussian)(by_row**2)
-    wanted = from_arrays(X, Y, noise=nj.noise.PerRound(covs))
+    wanted = from_arrays(X, Y, noise=gaussians(by_row**2))
     np.testing.assert_allclose(table.cov, wanted.cov, rtol=1e-6)
     for value, variances in [(0.5, [0.25] * 3), ([0.1, 0.2, 0.3], [0.01, 0.04, 0.09])]:
         table = from_arrays(X, Y, noise=nj.sd(value))
@@ -74,11 +73,13 @@ def test_a_law_of_each_column_is_a_law_of_the_row():
     np.testing.assert_allclose(gaussian.noise.cov, [0.3, 0.0, 0.2])
     np.testing.assert_allclose(gaussian.x[:, 0], X - [1.0, 0.0, 0.0])
     product = described(a=nj.noise.Laplace(0.3), b=nj.noise.Gaussian(0.2))
-    omega = np.array([0.7, -0.5, 2.0])
-    phi = np.exp(np.asarray(product.noise.log_characteristic(omega)))
+    phi = np.exp(np.asarray(product.noise.log_characteristic(np.array([0.7, -0.5, 2.0]))))
     np.testing.assert_allclose(phi, np.exp(-0.1 * 0.25) / (1 + 0.09 * 0.49), rtol=1e-6)
     assert described(a=nj.noise.Laplace(0.3), b=0.2).noise is None
     assert described().noise is None
+    exact_by_row = described(a=nj.sd(np.zeros(30)), b=nj.noise.Gaussian(0.3))
+    assert isinstance(exact_by_row.noise, nj.noise.Gaussian)
+    np.testing.assert_allclose(exact_by_row.noise.cov, [0, 0.3, 0])
 
 
 @pytest.mark.slow
@@ -130,12 +131,6 @@ def test_a_reliability_under_weights():
     np.testing.assert_allclose(table.rows(some).cov, alone.cov)
     parts = [table.rows(slice(0, 200)), table.rows(slice(200, 400))]
     raises("a reliability is of the variance in the whole table", nj.fit, iter(parts))
-
-
-def test_an_exact_column_by_rows_beside_a_gaussian_one():
-    table = described(a=nj.sd(np.zeros(30)), b=nj.noise.Gaussian(0.3))
-    assert isinstance(table.noise, nj.noise.Gaussian)
-    np.testing.assert_allclose(table.noise.cov, [0, 0.3, 0])
 
 
 def test_labels_of_standard_deviations_are_those_of_the_rows():

@@ -1,6 +1,5 @@
 """Chunks of CSV and NumPy files: the rows of the whole table, also a million of them."""
 
-import csv
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import chunks
 from tests.errors import raises
+from tests.observed.rows import written as saved
 from tests.running import outputs
 
 ROWS = np.random.default_rng(0)
@@ -37,8 +37,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def arrays(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", Y)
+    saved(tmp_path, X, Y)
     return tmp_path / "x.npy", tmp_path / "y.npy"
 
 
@@ -46,14 +45,13 @@ def arrays(tmp_path):
 def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
     noise = nj.noise.Gaussian([0.1, 0.2, 0.0], mean=1.0)
     whole = nj.observations.csv(path, target="y", noise=noise)
-    lengths = [rows] * (23 // rows) + [23 % rows] * (23 % rows > 0)
     options = {"noise": noise, "rows": rows}
     for table in (chunks(path, target="y", **options), chunks(*arrays, **options)):
         for _ in range(2):  # they can be gone through again
             x, y, found = joined(table)
             np.testing.assert_array_equal(x, whole.x)
             np.testing.assert_array_equal(y, whole.y)
-            assert found == lengths
+            assert found == [rows] * (23 // rows) + [23 % rows] * (23 % rows > 0)
         x, y, found = joined(table.after(3))
         np.testing.assert_array_equal(x, whole.x[3:])
         assert found[0] == min(rows, 20)
@@ -62,54 +60,45 @@ def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
     np.testing.assert_array_equal(first.cov, np.diag([0, 0, 0.5]))
 
 
-def test_replicates(path, tmp_path):
+def test_replicates(path, arrays):
     whole = nj.observations.csv(path, target="y", replicates={"x2": "x3"})
+    np.save(arrays[0], whole.x)
     table = chunks(path, target="y", replicates={"x2": "x3"}, rows=10)
-    np.testing.assert_array_equal(joined(table)[0], whole.x)
-    np.save(tmp_path / "x.npy", whole.x)
-    np.save(tmp_path / "y.npy", Y)
-    table = chunks(tmp_path / "x.npy", tmp_path / "y.npy", rows=10)
-    np.testing.assert_array_equal(joined(table)[0], whole.x)
+    for one in (table, chunks(*arrays, rows=10)):
+        np.testing.assert_array_equal(joined(one)[0], whole.x)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", [np.float32, np.int16, ">f8"])
 def test_numpy_files_of_other_types(tmp_path, order, kind):
     x, y = (100 * X).astype(kind, order=order), Y.astype(kind)
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y)
-    found = joined(chunks(tmp_path / "x.npy", tmp_path / "y.npy", noise=0.0, rows=9))
+    found = joined(saved(tmp_path, x, y, noise=0.0, rows=9))
     np.testing.assert_array_equal(found[0][:, 0], x.astype(np.float64))
     np.testing.assert_array_equal(found[1], y.astype(np.float64))
 
 
 def test_missing_values_may_be_in_any_chunk(tmp_path):
     x = np.where(ROWS.uniform(size=X.shape) < 0.3, np.nan, X)
-    with open(tmp_path / "table.csv", "w", newline="") as file:
-        rows = np.column_stack([x, Y]).tolist()
-        csv.writer(file).writerows([["a", "b", "c", "y"], *rows])
+    options = {"delimiter": ",", "comments": "", "header": "a,b,c,y"}
+    np.savetxt(tmp_path / "table.csv", np.column_stack([x, Y]), **options)
     table = chunks(tmp_path / "table.csv", target="y", noise=nj.noise.Missing(0.7), rows=12)
     for part, raw in zip(table, (x[:12], x[12:]), strict=True):
         assert part.cov.shape == (len(raw), 3, 3)
         np.testing.assert_allclose(part.x[:, 0][np.isnan(raw[:, 0]), 0], np.nanmean(raw[:, 0]))
 
 
-def test_a_text_cell_in_a_later_chunk_is_named_by_file_and_line(path):
-    text = path.read_text("utf-8").replace(str(X[17, 1]), "tall")
-    path.write_text(text, encoding="utf-8")
-    table = iter(chunks(path, target="y", noise=0.1, rows=10))
-    next(table)
-    # The name has two lines, and there are two blank ones.
-    raises(r"table\.csv, line 22, column 'x2': 'tall' is not a fin", next, table)
-
-
-def test_a_missing_value_in_a_later_chunk_is_named_by_file_and_row(arrays):
-    x = X.copy()
-    x[17, 1] = np.nan
-    np.save(arrays[0], x)
-    table = iter(chunks(*arrays, noise=0.1, rows=10))
-    next(table)
-    raises(r"x\.npy, rows from 10 on: x must be finite, but x\[7, 1\] is nan", next, table)
+def test_a_wrong_cell_in_a_later_chunk_is_named_by_file_and_place(path, arrays):
+    """The name of a column has two lines, and there are two blank ones."""
+    path.write_text(path.read_text("utf-8").replace(str(X[17, 1]), "tall"), encoding="utf-8")
+    np.save(arrays[0], np.where(X[17, 1] == X, np.nan, X))
+    options = {"noise": 0.1, "rows": 10}
+    for table, message in (
+        (chunks(path, target="y", **options), r"\.csv, line 22, column 'x2': 'tall' is not a fin"),
+        (chunks(*arrays, **options), r"x\.npy, rows from 10 on: x must be .* x\[7, 1\] is nan"),
+    ):
+        parts = iter(table)
+        next(parts)
+        raises(message, next, parts)
 
 
 def test_lengths_must_match(arrays):
@@ -158,11 +147,9 @@ def test_wrong_arguments_give_one_clear_line(path, arrays, names, arguments, err
     assert "\n" not in str(caught.value)
 
 
-def test_a_table_of_no_rows_is_an_error(arrays, path):
-    np.save(arrays[0], X[:0])
-    np.save(arrays[1], Y[:0])
+def test_a_table_of_no_rows_is_an_error(tmp_path, path):
     path.write_text("x1,x2,y\n")
-    for table in (chunks(*arrays, noise=0.1), chunks(path, target="y", noise=0.1)):
+    for table in (saved(tmp_path, X[:0], Y[:0]), chunks(path, target="y", noise=0.1)):
         raises(r"has a header but no rows|at least one chunk", nj.fit, table)
 
 

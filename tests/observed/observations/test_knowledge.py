@@ -1,23 +1,19 @@
 """What is known of the noise, in every form, and by the names of columns."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
+from tests.observed.rows import gaussians
 
 X, Y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
 
 
-def per_row(cov):
-    return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.asarray(cov)))
-
-
 @pytest.mark.parametrize(
-    "noise", [0.25, [0.25] * 3, 0.25 * np.eye(3), nj.noise.Gaussian(0.25), per_row([0.25] * 20)]
+    "noise", [0.25, [0.25] * 3, 0.25 * np.eye(3), nj.noise.Gaussian(0.25), gaussians([0.25] * 20)]
 )
 def test_every_form_of_a_covariance_means_the_same(noise):
     table = from_arrays(X, Y, noise=noise)
@@ -32,8 +28,7 @@ def test_a_known_mean_of_the_noise_is_subtracted(form):
     if form == "one a row":
         rows = np.full((20, 3), 0.1), np.tile(mean, (20, 1))
         noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(*rows))
-    table = from_arrays(X + mean, Y, noise=noise)
-    np.testing.assert_allclose(table.x[:, 0], X, atol=1e-6)
+    np.testing.assert_allclose(from_arrays(X + mean, Y, noise=noise).x[:, 0], X, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +39,6 @@ def test_a_known_mean_of_the_noise_is_subtracted(form):
         pd.DataFrame(np.diag([0.0, 0.3, 0.1]), index=["b", "c", "a"], columns=["b", "c", "a"]),
         pd.Series([0.1, 0.0, 0.3]),
     ],
-    ids=["mapping", "series", "frame", "series without labels"],
 )
 def test_noise_with_labels_is_taken_by_name(noise):
     table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)

@@ -27,6 +27,7 @@ def frame(rows, seed):
     return pandas.DataFrame({"a": x[:, 0] + 0.5 * rng.normal(size=rows), "b": x[:, 1], "y": y})
 
 
+@dask.delayed
 def with_gap():
     rows = frame(20, 0)
     rows.loc[7, "a"] = np.nan
@@ -73,7 +74,6 @@ def test_partitions_may_be_sorted_by_a_column_and_be_mappings_without_rows():
 @pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing():
     parts = [dask.delayed(slow_frame)(5_000, seed) for seed in range(24)]
-    table = partitions(parts, **KNOWN)
     wanted = nj.fit([nj.fits.moments(nj.table(frame(5_000, seed), **KNOWN)) for seed in range(24)])
     settings = {"n_workers": 4, "threads_per_worker": 1, "processes": True}
     with (
@@ -83,7 +83,7 @@ def test_a_worker_that_is_killed_changes_nothing():
         pids = client.run(os.getpid)
         client.run(importlib.import_module, "noisy_jax")
         threading.Timer(0.6, os.kill, (min(pids.values()), signal.SIGKILL)).start()
-        check_same(nj.fit(table), wanted)
+        check_same(nj.fit(partitions(parts, **KNOWN)), wanted)
         client.wait_for_workers(4)
         assert len(set(client.run(os.getpid).values()) & set(pids.values())) == 3
 
@@ -116,10 +116,7 @@ def fitted(parts, **options):
         (lambda part: nj.fit(partitions(part, **KNOWN), checkpoint="x"), "merged at once"),
         (lambda part: fitted([dask.delayed(frame)(0, 0)]), "no partition of 1 has a row"),
         (lambda part: fitted(part, target="z"), "partition 0 has no column named 'z'"),
-        (
-            lambda part: fitted([*part, dask.delayed(with_gap)()]),
-            r"^partition 1: .*'a'\[7\] is nan",
-        ),
+        (lambda part: fitted([*part, with_gap()]), r"^partition 1: .*'a'\[7\] is nan"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):

@@ -7,20 +7,12 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations.pooled import means_of_copies
 from tests.keys import key
-from tests.observed.rows import check_coverage, covered
+from tests.observed.rows import agree, check_coverage, covered
 
 SIGMA = np.array([[1.0, 0.4], [0.4, 0.5]])
-SEEN = np.array(  # 6 rows, 3 places, 2 columns; in row 2 no place has both
-    [
-        [[1, 1], [1, 1], [1, 1]],
-        [[1, 1], [1, 0], [0, 1]],
-        [[1, 0], [0, 1], [0, 0]],
-        [[1, 1], [1, 1], [0, 0]],
-        [[1, 1], [1, 0], [1, 0]],
-        [[0, 1], [0, 0], [1, 1]],
-    ],
-    bool,
-)
+SEEN = [[[1, 1], [1, 1], [1, 1]], [[1, 1], [1, 0], [0, 1]], [[1, 0], [0, 1], [0, 0]]]
+SEEN += [[[1, 1], [1, 1], [0, 0]], [[1, 1], [1, 0], [1, 0]], [[0, 1], [0, 0], [1, 1]]]
+SEEN = np.array(SEEN, bool)  # 6 rows, 3 places, 2 columns; in row 2 no place has both
 COUNTS = SEEN.sum(axis=1)
 SHARES = np.einsum("nvi,nvj->nij", SEEN, SEEN, dtype=float)
 SHARES /= COUNTS[:, :, None] * COUNTS[:, None]
@@ -38,8 +30,7 @@ def test_the_mean_of_each_estimated_covariance_is_exact():
     """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
     total, clean = 0.0, np.random.default_rng(0).normal(size=(6, 1, 2))
     for errors in unit_errors():
-        copies = np.where(SEEN, 100 * clean + errors, np.nan)
-        total = total + means_of_copies(copies, "ab")[2]
+        total = total + means_of_copies(np.where(SEEN, 100 * clean + errors, np.nan), "ab")[2]
     np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
 
 
@@ -48,14 +39,11 @@ def test_means_and_sums_against_loops():
     means, counts, cov = means_of_copies(copies, "ab")
     np.testing.assert_allclose(means, np.nanmean(copies, axis=1))
     np.testing.assert_array_equal(counts, COUNTS)
-    products, freedoms = np.zeros((2, 2)), np.zeros((2, 2))
+    products, freedoms, apart = np.zeros((2, 2)), np.zeros((2, 2)), copies - means[:, None]
     for row, j, k in np.ndindex(6, 2, 2):
         both = [v for v in range(3) if SEEN[row, v, j] and SEEN[row, v, k]]
         m, one, other = len(both), counts[row, j], counts[row, k]
-        for v in both:
-            products[j, k] += (copies[row, v, j] - means[row, j]) * (
-                copies[row, v, k] - means[row, k]
-            )
+        products[j, k] += apart[row, both, j] @ apart[row, both, k]
         freedoms[j, k] += m * (1 - 1 / one - 1 / other + m / (one * other))
     np.testing.assert_allclose(cov.sum(axis=0), SHARES.sum(axis=0) * products / freedoms)
 
@@ -94,13 +82,9 @@ def test_intervals_contain_that_the_covariance_is_estimated():
     """The sandwich is the jackknife over rows of the whole way from the replicates to the fit."""
     (frame,) = simulated(np.random.default_rng(3), 300)
     fit = nj.fit(nj.table(frame, **OPTIONS))
-    without = []
-    for row in range(300):
-        rest = {name: np.delete(values, row) for name, values in frame.items()}
-        without.append(nj.fit(nj.table(rest, **OPTIONS)).coefficients)
-    apart = np.array(without) - np.mean(without, axis=0)
-    error = np.sqrt(np.sum(apart**2, axis=0) * 299 / 300)
-    np.testing.assert_allclose(fit.std_error, error, rtol=0.02)
+    rows = [{name: np.delete(one, row) for name, one in frame.items()} for row in range(300)]
+    without = [nj.fit(nj.table(rest, **OPTIONS)).coefficients for rest in rows]
+    np.testing.assert_allclose(fit.std_error, np.sqrt(299 * np.var(without, axis=0)), rtol=0.02)
     blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
     np.testing.assert_allclose(blocks.coefficients, fit.coefficients, rtol=1e-9)
     assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
@@ -136,15 +120,13 @@ def test_weights_and_choices_of_rows_are_those_of_the_tables_they_stand_for():
     count[~np.isnan(frame["a2"])] *= 6  # rows of three copies of a
     table = nj.table(frame, **OPTIONS)
     times = {name: np.repeat(values, count) for name, values in frame.items()}
-    own = np.repeat(np.arange(300), count)
     fit = nj.fit(table, weights=count.astype(float))
-    wanted = nj.fit(nj.table(times, **OPTIONS), clusters=own)
+    wanted = nj.fit(nj.table(times, **OPTIONS), clusters=np.repeat(np.arange(300), count))
     np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=5e-3)
     some = count > 1
     fit = nj.fit(table.rows(some))
     wanted = nj.fit(nj.table({name: v[some] for name, v in frame.items()}, **OPTIONS))
-    np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-10)
-    np.testing.assert_allclose(fit.std_error, wanted.std_error, rtol=1e-10)
+    agree(fit, wanted, "coefficients", "std_error", rtol=1e-10)
 
 
 def test_with_unequal_weights_the_weighted_sum_is_exact():

@@ -14,14 +14,14 @@ COPIES = {"a": ["a1", "a2"]}
 
 
 def names(**options):
-    table = nj.table(FRAME, target="y", **options)
-    return table.names
+    return nj.table(FRAME, target="y", **options).names
 
 
 def test_features_are_what_is_not_named_as_something_else():
     drop = ["text", "who"]
     assert names(noise={}, drop=[*drop, "sd"]) == ("a1", "a2", "age", "b")
     assert names(replicates=COPIES, drop=[*drop, "sd"]) == ("a", "age", "b")
+    assert names(noise=0.1, replicates=COPIES, features=["a"]) == ("a",)
     assert names(noise={"b": nj.sd(column="sd")}, drop=drop) == ("a1", "a2", "age", "b")
     assert names(noise={"b": nj.sd(column="sd")}, features=["b", "a2"]) == ("b", "a2")
     assert names(replicates=COPIES, features=["age", "a"]) == ("age", "a")
