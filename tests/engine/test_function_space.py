@@ -5,6 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.engine import ExpansionState, everything, function_space, squared_loss
+from tests.errors import raises
 
 NOISE = nj.noise.Gaussian(0.1)
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=NOISE)
@@ -29,8 +30,7 @@ def test_a_space_says_what_its_learner_needs(kernel, buffer, copies, readable):
     assert (learner.weights is None) == (buffer == 5)
     single = space.learner(squared_loss(0.1), copies=1)
     assert (single.needs.copies, single.read) == (1, None)
-    with pytest.raises(ValueError, match="copies must be 1 or 2, got 3"):
-        space.learner(squared_loss(0.1), copies=3)
+    raises("copies must be 1 or 2, got 3", space.learner, squared_loss(0.1), copies=3)
 
 
 @pytest.mark.parametrize(

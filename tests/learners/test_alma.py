@@ -9,6 +9,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
+from tests.errors import raises
 from tests.learners import references
 
 KERNEL = nj.kernels.polynomial(degree=2)  # k(x, x) is not 1
@@ -117,5 +118,4 @@ def test_bad_traced_parameters_are_reported(rng):
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        alma(**{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})
+    raises(message, alma, **{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})

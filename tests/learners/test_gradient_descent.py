@@ -190,8 +190,7 @@ ONE = sample_of((1, 3))
     ],
 )
 def test_what_does_not_fit_is_rejected(learner, sample, message):
-    with pytest.raises(ValueError, match=message):
-        learner.step(learner.init(3), sample, None)
+    raises(message, learner.step, learner.init(3), sample, None)
 
 
 def test_a_prediction_of_another_dimension_is_rejected():

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
+from tests.errors import raises
 from tests.keys import key
 from tests.learners import references
 
@@ -166,8 +167,7 @@ def test_cloned_rejects_what_it_cannot_clone():
         nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise.cloned(2))
     world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise)
     forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
-        nj.wrappers.cloned(forgotten, noise)
+    raises(r"build its world with noise\.cloned\(2\)", nj.wrappers.cloned, forgotten, noise)
 
 
 @pytest.mark.statistical

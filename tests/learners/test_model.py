@@ -137,8 +137,7 @@ def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
     )
     assert learner.needs.noise is nj.noise.Gaussian
     sample = nj.Sample(samples.x[0], samples.y[0])
-    with pytest.raises(ValueError, match=r"the estimate needs sample\.cov"):
-        learner.step(learner.init(2), sample, KEY)
+    raises(r"the estimate needs sample\.cov", learner.step, learner.init(2), sample, KEY)
 
     def loss(params, x, y):
         return (sines(params, x) - y) ** 2

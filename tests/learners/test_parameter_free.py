@@ -11,6 +11,7 @@ from noisy_jax.base import Sample
 from noisy_jax.engine import everything, ring, weight_vector
 from noisy_jax.learners import parameter_free
 from noisy_jax.losses import Loss
+from tests.errors import raises
 from tests.keys import key
 
 NORMS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -226,8 +227,7 @@ def test_a_run_out_of_the_range_of_floats_ends_in_nan(first, diverges):
 )
 def test_rejects_bad_arguments(options, message):
     arguments = {"kernel": LINEAR, "loss": ABSOLUTE, "buffer": vector, **options}
-    with pytest.raises(ValueError, match=message):
-        parameter_free(**arguments)
+    raises(message, parameter_free, **arguments)
 
 
 def test_the_bound_rejects_the_state_of_another_learner():

@@ -217,8 +217,7 @@ def test_what_cannot_be_right_raises():
     features = waves()
     with pytest.raises(ValueError, match=r"copies must be .*at least 4.*order 2 needs"):
         nj.moments.replicates(features, copies=3, order=2)
-    with pytest.raises(ValueError, match="f must be a function, got 'rbf'"):
-        nj.moments.pair("rbf")  # pyright: ignore[reportArgumentType]
+    raises("f must be a function, got 'rbf'", nj.moments.pair, "rbf")
     raises("'tanh'", one_round, nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
     raises("pass a key", one_round, nj.moments.multilevel(features), np.zeros((32, 1)))
     for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):

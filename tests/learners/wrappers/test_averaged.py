@@ -8,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from tests import keys
+from tests.errors import raises
 
 
 class State(NamedTuple):
@@ -97,12 +98,10 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
         played = step(played, nj.Sample(x[None], y), key)
     np.testing.assert_allclose(average.predict(state, z), np.mean(values), rtol=1e-5)
     assert abs(inner.predict(state.inner, z) - np.mean(values)) > 0.01
-    with pytest.raises(ValueError, match=r"hold all of f.*engine\.everything"):
-        nj.wrappers.averaged(learner(5))
+    raises(r"hold all of f.*engine\.everything", nj.wrappers.averaged, learner(5))
 
 
 def test_rejects_a_state_without_weights():
     blind = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
     pair = nj.wrappers.paired(blind, blind)
-    with pytest.raises(ValueError, match=r"Learner\.weights"):
-        nj.wrappers.averaged(pair)
+    raises(r"Learner\.weights", nj.wrappers.averaged, pair)

@@ -113,8 +113,7 @@ def test_what_cannot_be_cloned_round_by_round_raises():
     fixed = nj.learners.parallel_worlds(world, horizon=T, radius=1.0)
     raises(r"build its world with worlds\.heteroscedastic", nj.wrappers.cloned, fixed, noise)
     laplace = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(T)))
-    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
-        nj.wrappers.cloned(watcher(2), laplace)
+    raises("cloned needs Gaussian noise, got Laplace", nj.wrappers.cloned, watcher(2), laplace)
     learner = nj.wrappers.cloned(watcher(2), noise)
     with pytest.raises(ValueError, match=r"sample\.cov must be the covariance of the round"):
         learner.step((), Sample(jnp.zeros((1, DIM)), jnp.zeros(())), jax.random.key(0))

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.errors import raises
 
 T, DIM = 40, 3
 STREAM = nj.streams.linear(jax.random.key(0), T, DIM, label_noise=0.2)
@@ -73,8 +74,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     assert np.isnan(beyond.predictions[1:]).all()
 
     twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
-    with pytest.raises(ValueError, match="80 rounds, but the learner has room for 40"):
-        nj.rollout(learner, twice, NOISE, key)
+    raises("80 rounds, but the learner has room for 40", nj.rollout, learner, twice, NOISE, key)
     assert nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], twice).needs.horizon == T
 
 
