@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.base import unrolled
 from noisy_jax.engine import ExpansionState, everything, function_space, squared_loss
 from tests.errors import raises
 
@@ -40,15 +41,12 @@ def test_readings_of_one_round_are_those_of_unroll(rng, kernel, buffer):
     learner = function_space(kernel, buffer).learner(squared_loss(0.3))
     x = jnp.asarray(rng.normal(size=(6, 2, 2)), jnp.float32)
     samples, keys = nj.Sample(x, x[:, 0, 0]), jax.random.split(jax.random.key(0), 6)
-    state, assert_close = learner.init(2), np.testing.assert_allclose
-    readings = jax.jit(learner.unroll)(state, samples, x[:, 0], keys)[2]
-    step, read = jax.jit(learner.step), jax.jit(learner.read)
-    for t in range(6):
-        one = nj.Sample(x[t], x[t, 0, 0])
-        for now, unrolled in zip(read(state, one, keys[t]), readings, strict=True):
-            assert now.shape == ()
-            assert_close(now, unrolled[t], atol=1e-6)
-        state = step(state, one, keys[t])
+    given = learner.init(2), samples, x[:, 0], keys
+    blocks = jax.jit(learner.unroll)(*given)[2]
+    rounds = jax.jit(unrolled(learner._replace(unroll=None)))(*given)[2]
+    for one, other in zip(blocks, rounds, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+        assert one.shape == other.shape == (6,)
 
 
 def test_columns_share_atoms_or_nothing():
