@@ -14,19 +14,8 @@ from noisy_jax.learners import norma
 from noisy_jax.learners.norma import _of_strong_convexity
 from tests.keys import key
 from tests.learners import references
-from tests.learners.norma_runs import (
-    DIM,
-    FAR,
-    KERNEL,
-    PLAIN,
-    T,
-    inputs,
-    kept,
-    labelled,
-    scanned,
-    unrolled,
-    valued,
-)
+from tests.learners.norma_runs import DIM, FAR, KERNEL, PLAIN, T, kept, labelled, scanned, valued
+from tests.learners.runs import inputs, unrolled
 
 NU, SIGMA = 0.3, 0.6
 
