@@ -247,9 +247,3 @@ def test_rejects_data_of_another_dimension_than_the_states(memory, message):
     learner, sample = soft_margin(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
     raises(message, learner.predict, learner.init(2), jnp.ones(3))
     raises(message, learner.step, learner.init(2), sample, KEY)
-
-
-def test_memories_and_rules_reject_bad_arguments():
-    raises("horizon must be a whole number of at least 1", everything, 0)
-    raises("size must be a whole number of at least 1", ring, 0)
-    raises("learning_rate must be positive", nj.engine.squared_loss, 0.0)

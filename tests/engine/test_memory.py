@@ -59,6 +59,8 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     [
         (lambda space: growing(9, start=0, excess=0.3), "start must be a whole number"),
         (lambda space: growing(0, start=9, excess=0.3), "horizon must be a whole number"),
+        (lambda space: everything(0), "horizon must be a whole number of at least 1"),
+        (lambda space: ring(0), "size must be a whole number of at least 1"),
         (lambda space: growing(9, start=9, excess=0.5), "excess must be above 0 and below"),
         (lambda space: ring(10)(KERNEL), r"a Space, got Kernel: .* buffer=engine\.ring"),
         (lambda space: everything(10)(KERNEL.gram), "space must be a Space, got function"),

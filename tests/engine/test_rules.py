@@ -91,18 +91,6 @@ def test_zero_gradients_change_nothing_and_overflow_is_reported():
     assert np.isnan(rate.at(state, 2, jnp.float32(np.nan))[0])
 
 
-@pytest.mark.slow
-def test_units_of_the_targets_have_no_effect():
-    stream = nj.streams.linear(jax.random.key(0), 200, DIM)
-    runs = []
-    for unit in (1.0, 1e6):
-        learner = nj.learners.two_copies(radius=unit)
-        scaled = nj.Stream(stream.x, unit * stream.y)
-        run = nj.rollout(learner, scaled, nj.noise.Gaussian(0.1), jax.random.key(1))
-        runs.append(run.predictions / unit)
-    np.testing.assert_allclose(*runs, rtol=1e-3, atol=1e-5)
-
-
 def test_bad_states_and_guarantees():
     state = nj.learners.two_copies(radius=1.0, learning_rate=0.1).init(2)
     raises("state must hold one adaptive rate", nj.bounds.adaptive_rate, state, radius=1.0)
@@ -111,6 +99,7 @@ def test_bad_states_and_guarantees():
     adaptive = nj.bounds.at_adaptive_rate(theory)
     raises("must be at the theorem's own rate", nj.bounds.at_rate_factor, adaptive, 2.0)
     raises("radius must be given for the adaptive rate", nj.engine.squared_loss)
+    raises("learning_rate must be positive", nj.engine.squared_loss, 0.0)
     given = nj.learners.norma, nj.kernels.linear(), nj.losses.soft_margin()
     memory = nj.engine.growing(20, start=5, excess=0.3)
     raises(r"be given with engine\.growing", *given, regularization=0.1, buffer=memory)

@@ -151,12 +151,9 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
             length, count = length * (value - center), count + more
         w = w - rate * length * (y[t] if estimator.loss.kind == "margin" else 1) * stored
         if w @ w > squared_radius:
-            root = (
-                np.sqrt(squared_radius) / (w @ w)
-                if as_printed
-                else np.sqrt(squared_radius / (w @ w))
-            )
-            w, projected = w * root, projected + 1
+            printed = np.sqrt(squared_radius) / (w @ w)
+            w *= printed if as_printed else np.sqrt(squared_radius / (w @ w))
+            projected += 1
         used.append(count)
     return np.array(predictions), w @ w, projected, used
 

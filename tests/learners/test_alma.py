@@ -33,10 +33,10 @@ def test_equals_the_pseudo_code(x64, rng, theta, c):
     state, made = unrolled(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
     roots = np.sqrt(plain(x, x))  # ours belong to instances of norm one
-    np.testing.assert_allclose(state.weights[:80] / roots, coefficients, atol=1e-12)
+    alpha = np.asarray(state.weights)[:80] / roots
+    np.testing.assert_allclose(alpha, coefficients, atol=1e-12)
     np.testing.assert_allclose(state.rule.squared_norm, norms[-1], atol=1e-12)
     assert state.rule.updates == updates < 80
-    alpha = np.asarray(state.weights)[:80] / roots
     gram = plain(x[:, None], x[None])
     np.testing.assert_allclose(alpha @ gram @ alpha, norms[-1], atol=1e-12)
     assert norms.max() <= 1 + 1e-12

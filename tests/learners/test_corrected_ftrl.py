@@ -164,7 +164,6 @@ def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
 
 @pytest.mark.slow
 def test_halves_merge_and_devices_share_the_work(x64):
-    """Sums of two halves, and of four devices, give the leader of the whole stream."""
     x, _, samples = rounds(5)
     expected = nj.learners.leader(KNOWN, run(LEADER, samples, x)[0].sums)
     halves = slice(0, T // 2), slice(T // 2, T)
@@ -380,7 +379,6 @@ def test_both_modes_are_finite_differences(x64, make, radius):
 
 @pytest.mark.slow
 def test_gradients_by_step_under_vmap_and_in_pieces(x64):
-    """Through `step` in a scan, batched over radii: the gradient of `unroll`."""
     x, _, samples = rounds(8)
     inputs, radii = part(slice(24), samples), jnp.array([0.1, 0.2, 9.0])
 

@@ -42,13 +42,10 @@ BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "uncorrected": 
 def test_bias_exactly_by_enumeration(x64, rng, name):
     """Estimates are quadratic in the noise: their mean depends on its covariance alone."""
     dim = 3
-    w, x, y = jnp.array(rng.normal(size=dim)), jnp.array(rng.normal(size=dim)), 0.3
-    root = jnp.array(rng.normal(size=(dim, dim)))  # noise root @ signs has covariance root rootᵀ
-    cov = root @ root.T
-    noise = signs(dim) @ root.T
-    first, second = (a.reshape(-1, dim) for a in jnp.broadcast_arrays(noise[:, None], noise[None]))
-    copies = jnp.stack([x[None] + first, x[None] + second], axis=1)
-    mean = jax.vmap(lambda c: estimate(name, w, c, y, cov))(copies).mean(axis=0)
+    w, x, y = rng.normal(size=dim), rng.normal(size=dim), 0.3
+    root = rng.normal(size=(dim, dim))  # noise root @ signs has covariance root rootᵀ
+    cov, copies = root @ root.T, jnp.asarray(x + signs(2 * dim).reshape(-1, 2, dim) @ root.T)
+    mean = jax.vmap(lambda c: estimate(name, jnp.asarray(w), c, y, cov))(copies).mean(axis=0)
     clean = 2 * (w @ x - y) * x
     np.testing.assert_allclose(mean - clean, BIAS[name] * cov @ w, atol=1e-12)
 

@@ -1,6 +1,5 @@
 """Any model as a learner: against NumPy, by quadrature, with modules, and through the library."""
 
-import argparse
 import functools
 
 import chex
@@ -247,22 +246,6 @@ def of_features(radius, order=1):
     return nj.learners.model(lambda w, x: z(x) @ w, jnp.zeros(32), SQUARED, **options)
 
 
-def candidates():
-    return {"mean": of_features(3.0, 0), "replicates": of_features(3.0)}
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_in_a_study_the_correction_beats_the_mean_of_the_copies():
-    stream = curved(key_of(1), 8192)
-    result = nj.study(
-        candidates(), stream, nj.noise.Laplace(0.5), key_of(2), num_seeds=4, horizons=[2048, 8192],
-        comparator=lambda past: argparse.Namespace(predictions=past.y),
-    )  # fmt: skip
-    last = {row.learner: row.regret for row in result.rows}
-    assert last["replicates"] < 0.8 * last["mean"]
-
-
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_learn_select_and_mixture_read_its_error_on_clean_data():
@@ -270,7 +253,8 @@ def test_learn_select_and_mixture_read_its_error_on_clean_data():
     stream = curved(key_of(3), 6000)
     noisy = stream.x[:, None] + 0.5 * jax.random.normal(key_of(4), (6000, 4, 1))
     table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y))
-    learners = candidates() | {"tiny": of_features(0.05)}
+    learners = {"mean": of_features(3.0, 0), "replicates": of_features(3.0)}
+    learners["tiny"] = of_features(0.05)
     learned = nj.learn(learners["replicates"], table, key_of(5))
     error = np.mean((learned.predict(np.asarray(stream.x)) - np.asarray(stream.y)) ** 2)
     assert -5 * learned.risk_std_error - 0.02 < learned.risk - error < 0.1

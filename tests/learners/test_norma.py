@@ -36,11 +36,9 @@ NU = 0.3
 @pytest.mark.claim("NORMA-Eq13-16,18", "NORMA-Eq25-27")
 def test_perceptron_is_norma_without_margin_and_decay(rng):
     x, y = labelled(rng)
-    learner = norma(
-        KERNEL, losses.soft_margin(margin=0.0), learning_rate=0.25, regularization=0.0, buffer=30
-    )
+    options = {"learning_rate": 0.25, "regularization": 0.0, "buffer": 30}
     state, predictions = unrolled(perceptron(KERNEL, buffer=30), x, y)
-    slow, quarter = unrolled(learner, x, y)
+    slow, quarter = unrolled(norma(KERNEL, losses.soft_margin(margin=0.0), **options), x, y)
     np.testing.assert_array_equal(predictions * 0.25, quarter)
     np.testing.assert_array_equal(state.weights * 0.25, slow.weights)
     mistakes = np.asarray(y * predictions <= 0)
@@ -104,10 +102,8 @@ def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
     for row, target in zip(x, y, strict=True):
         theirs.append(peer.predict(row[None])[0] if theirs else 0.0)
         peer.partial_fit(row[None], [target])
-    learner = norma(
-        nj.kernels.linear(), losses.squared(), learning_rate=eta / 2, regularization=2 * alpha,
-        buffer=150, offset=True,
-    )  # fmt: skip
+    options = {"regularization": 2 * alpha, "buffer": 150, "offset": True}
+    learner = norma(nj.kernels.linear(), losses.squared(), learning_rate=eta / 2, **options)
     state, ours = unrolled(learner, x, y)
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
     np.testing.assert_allclose(state.rule.offset, peer.intercept_[0], atol=1e-12)
@@ -240,8 +236,7 @@ def test_features_of_clean_data_need_one_copy(rng):
     features = nj.worlds.fourier_gaussian(
         key(0), 512, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
-    options = {"learning_rate": 0.3, "regularization": 0.1}
-    loss = losses.logistic()
+    options, loss = {"learning_rate": 0.3, "regularization": 0.1}, losses.logistic()
     _, ours = unrolled(norma(features, loss, copies=1, **options), x, y)
     _, exact = unrolled(norma(KERNEL, loss, buffer=200, **options), x, y)
     assert np.std(exact) > 0.2

@@ -1,7 +1,5 @@
 """`swept` against single learners, and `mixture` against NumPy and its guarantee."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import estimated_errors, unrolled
 from noisy_jax.learners.wrappers.mixture import after_round
-from tests import keys as shifted
 from tests.errors import raises
 from tests.keys import key
 from tests.learners import references
@@ -159,7 +156,6 @@ def test_side_by_side_all_must_allow_errors_of_x_and_y_to_covary():
 
 @pytest.mark.parametrize("number", [2, 3, 6])
 def test_shares_are_those_of_adahedge(x64, rng, number):
-    """In NumPy, 20 rounds."""
     state = nj.wrappers.mixture(*number * [linear(0.1)]).init(DIM)
     losses = rng.exponential(size=(20, number))
     shares, gap = references.adahedge(losses)
@@ -212,28 +208,6 @@ def test_columns_may_be_nested_and_finished():
     alone = nj.learners.parallel_worlds(world(), horizon=T, radius=1.0)
     assert finished.inner[0][1].atoms.shape == alone.init(DIM).atoms.shape
     assert np.isfinite(learner.predict(finished, stream().x)).all()
-
-
-@pytest.mark.statistical
-@pytest.mark.slow
-def test_the_mixture_finds_the_best_radius_and_a_wrong_estimate_does_not():
-    """With the copies' plain products in place of unbiased readings it prefers to predict zero."""
-    horizon, noise = 4096, nj.noise.Gaussian(0.5)
-    long = nj.streams.linear(shifted.key(3), horizon, 3)
-    radii = nj.wrappers.swept(lambda r: nj.learners.two_copies(radius=r), jnp.array([0.03, 1.0]))
-    assert radii.read is not None
-    read = radii.read
-
-    def biased(state, sample, key):
-        value, _ = read(state, sample, key)
-        return value, value**2 + 0.5 * jnp.sum(state.weights**2, axis=-1)
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def share(columns, key):
-        return nj.rollout(nj.wrappers.mixture(columns), long, noise, key).state.shares[1]
-
-    assert share(radii, shifted.key(4)) > 0.99
-    assert share(radii._replace(read=biased, unroll=None), shifted.key(4)) < 0.01
 
 
 @pytest.mark.slow
