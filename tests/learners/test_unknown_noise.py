@@ -25,7 +25,7 @@ LOSSES = {
     ),
     "logistic": (nj.losses.logistic(), lambda p, y: -y / (1 + np.exp(y * p))),
 }
-MULTILEVEL = {"levels": 4, "base": 2, "continue_with": 0.7}
+MULTILEVEL = {"base": 2, "continue_with": 0.7}
 ESTIMATES = {
     "replicates": {"copies": 4},
     "second order": {"copies": 6, "order": 2},
@@ -52,7 +52,7 @@ def points_of(name, copies, key):
         halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
         points = np.array([copies.mean(axis=0), *halves, *copies])
         return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
-    needed = int(nj.unbiased.copies_needed(key, **MULTILEVEL))
+    needed = int(nj.unbiased.copies_needed(key, levels=4, **MULTILEVEL))
     first, level, r = copies[:2].mean(axis=0), int(np.log2(needed // 2)), 2**-1.5
     if not level:
         return np.array([first] * 4), np.array([1.0, 0, 0, 0])
@@ -87,7 +87,8 @@ def test_equals_the_plain_loop(x64, rng, name, loss):
     copies = x[:, None] + scales * rng.normal(size=(rounds, learner.needs.copies, dim))
     all_keys = jax.random.split(jax.random.key(2), rounds)
     if name == "multilevel":  # copies that a round does not use are not measured
-        needed = jax.vmap(functools.partial(nj.unbiased.copies_needed, **MULTILEVEL))(all_keys)
+        count = functools.partial(nj.unbiased.copies_needed, levels=4, **MULTILEVEL)
+        needed = jax.vmap(count)(all_keys)
         copies[np.arange(learner.needs.copies) >= np.asarray(needed)[:, None]] = np.nan
     points, weights = zip(*map(functools.partial(points_of, name), copies, all_keys), strict=True)
     predictions, squared_norm, projected = references.unknown_noise(
