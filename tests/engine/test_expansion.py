@@ -6,27 +6,20 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import Sample, unrolled
-from noisy_jax.engine import (
-    Round,
-    Rule,
-    Space,
-    Update,
-    everything,
-    expansion,
-    ring,
-    squared_loss,
-    weight_vector,
-)
+from noisy_jax.base import Sample
+from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, ring
 from noisy_jax.engine.function_space import round_of_copies
-from tests.errors import raises
+from tests.errors import one_line_error, raises
 from tests.learners import references
+from tests.learners.runs import both_ways, inputs, unrolled
 
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
+PLAIN = references.gaussian_kernel(0.75**0.5)
 SPACE = Space(KERNEL.gram, KERNEL.gram)
 T, DIM = 75, 2
 RATE, DECAY, MARGIN = 0.3, 0.05, 0.4
 KEY = jax.random.key(0)
+ONE = Sample(jnp.full((2, 2), 0.4), jnp.array(1.0), jnp.array(0.1))
 
 
 def world_learner(length_scale):
@@ -46,26 +39,19 @@ def model_learner(length_scale):
     return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0, copies=2)
 
 
-def soft_margin_rule():
-    """Decay, an offset and a margin: the parts of NORMA."""
+itself = round_of_copies(lambda x, cov: x, 1)
+
+
+def soft_margin(memory, **options):
+    """A learner with decay, an offset and a margin: the parts of NORMA."""
 
     def update(offset, values, y, t, square):
         step = RATE * y * (y * (values[0] + offset) <= MARGIN)
         return Update(step, 1 - DECAY, offset + step)
 
-    return Rule(lambda: jnp.zeros(()), update, lambda offset, f: f + offset)
-
-
-def soft_margin_loop(x, y, size):
-    """f_t(x_t) + b_t, α and b, of the `size` newest terms."""
-    predictions, _, alpha, offset, _ = references.norma(
-        references.gaussian_kernel(0.75**0.5), lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s),
-        lambda t, added: 1 - DECAY, x, y, oldest=lambda t: t - size, offset=True,
-    )  # fmt: skip
-    return predictions, alpha, offset
-
-
-itself = round_of_copies(lambda x, cov: x, 1)
+    rule = Rule(lambda: jnp.zeros(()), update, lambda offset, f: f + offset)
+    given = {"round_of": itself, "rule": rule, "memory": memory, "copies": 1}
+    return expansion(**given | options)
 
 
 def labelled(rng, rounds=T):
@@ -73,45 +59,15 @@ def labelled(rng, rounds=T):
     return x, np.where(x[:, 0] + 0.5 * rng.normal(size=rounds) > 0, 1.0, -1.0)
 
 
-def both_ways(learner, x, y):
-    """(state, predictions) by `unroll` and by a scan over `step`."""
-    x, y = jnp.asarray(x), jnp.asarray(y)
-    samples = Sample(x[:, None], y, jnp.zeros(len(y)))
-    keys = jax.random.split(KEY, len(y))
-    return [
-        jax.jit(unrolled(way))(way.init(DIM), samples, x, keys)[:2]
-        for way in (learner, learner._replace(unroll=None))
-    ]
-
-
-@pytest.mark.parametrize(
-    ("size", "block"),
-    [(20, 16), (7, 64), (300, 80)],  # blocks are cut to the size of the ring
-)
-def test_decay_offset_and_ring_equal_the_loop(x64, rng, size, block):
-    x, y = labelled(rng)
-    memory = ring(size)(SPACE)
-    learner = expansion(
-        round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=block
-    )
-    predictions, alpha, offset = soft_margin_loop(x, y, size)
-    assert np.ptp(predictions) > 0.1
-    for state, made in both_ways(learner, x, y):
-        np.testing.assert_allclose(made, predictions, atol=1e-12)
-        np.testing.assert_allclose(state.rule, offset, atol=1e-12)
-        kept = np.zeros(size)
-        kept[np.arange(max(0, T - size), T) % size] = alpha[max(0, T - size) :]
-        np.testing.assert_allclose(state.weights[:size], kept, atol=1e-12)
-
-
 @pytest.mark.claim("EXT-IncrementalNorm")
 def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
-    memory = everything(300)(SPACE)
-    learner = expansion(round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=64)
-    predictions, alpha, _ = soft_margin_loop(x, y, 300)
-    squared_norm = alpha @ references.gaussian_kernel(0.75**0.5)(x[:, None], x[None]) @ alpha
-    for state, made in both_ways(learner, x, y):
+    predictions, _, alpha, *_ = references.norma(
+        PLAIN, lambda t, p, y, s: (RATE * y * (y * p <= MARGIN), s), lambda t, added: 1 - DECAY,
+        x, y, oldest=lambda t: 0, offset=True,
+    )  # fmt: skip
+    squared_norm = alpha @ PLAIN(x[:, None], x[None]) @ alpha
+    for state, made in both_ways(soft_margin(everything(300)(SPACE), block=64), x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
         assert state.round == 300
@@ -121,13 +77,12 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
 def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
     x, y = labelled(rng)
     linear = nj.kernels.linear()
-    space = Space(linear.gram, linear.gram)
-    options = {"round_of": itself, "rule": soft_margin_rule(), "copies": 1, "block": 8}
-    free, _ = both_ways(expansion(memory=everything(T)(space), **options), x, y)
-    options["radius"] = 0.3
-    kept, _ = both_ways(expansion(memory=everything(T)(space), **options), x, y)
+    memory = everything(T)(Space(linear.gram, linear.gram))
+    free, _ = both_ways(soft_margin(memory, block=8), x, y)
+    kept, _ = both_ways(soft_margin(memory, block=8, radius=0.3), x, y)
     assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
-    for state, predictions in both_ways(expansion(memory=weight_vector()(SPACE), **options), x, y):
+    vector = soft_margin(nj.engine.weight_vector()(SPACE), block=8, radius=0.3)
+    for state, predictions in both_ways(vector, x, y):
         np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
 
@@ -139,13 +94,11 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     rounds = 4096
     x = rng.normal(size=(rounds, DIM)).astype(np.float32)
     y = np.sin(2 * x[:, 0]) + rng.normal(size=rounds).astype(np.float32)
-    learner = expansion(
-        round_of=itself, rule=squared_loss(0.05), memory=everything(rounds)(SPACE), copies=1,
-        radius=radius,
-    )  # fmt: skip
-    state, _ = both_ways(learner, x, y)[0]
+    rule = nj.engine.squared_loss(0.05)
+    learner = soft_margin(everything(rounds)(SPACE), rule=rule, radius=radius)
+    state, _ = unrolled(learner, x, y)
     alpha = np.asarray(state.weights, np.float64)[:rounds]
-    gram = references.gaussian_kernel(0.75**0.5)(x[:, None].astype(np.float64), x[None])
+    gram = PLAIN(x[:, None].astype(np.float64), x[None])
     np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)
     assert (state.squared_norm > 16) == (radius is None)  # the ball is felt
 
@@ -185,29 +138,16 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
     def update(state, values, y, t, square):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
 
-    learner = expansion(
-        round_of=itself, rule=Rule(lambda: (), update), memory=ring(4)(SPACE), copies=1, block=4
-    )
+    learner = soft_margin(ring(4)(SPACE), rule=Rule(lambda: (), update), block=4)
     for _, predictions in both_ways(learner, x, y):
         np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
-
-
-def test_a_learner_that_forgets_terms_cannot_be_averaged():
-    learner = expansion(
-        round_of=itself, rule=soft_margin_rule(), memory=ring(4)(SPACE), copies=1, block=4
-    )
-    with pytest.raises(ValueError, match="hold all of f"):
-        nj.wrappers.averaged(learner).init(DIM)
 
 
 @pytest.mark.slow
 def test_float32_data_run_under_float64(x64, rng):
     x, y = (a.astype(np.float32) for a in labelled(rng))
-    for memory in (everything(T)(SPACE), ring(20)(SPACE), weight_vector()(SPACE)):
-        learner = expansion(
-            round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=20
-        )
-        for state, _ in both_ways(learner, x, y):
+    for memory in (everything(T), ring(20), nj.engine.weight_vector()):
+        for state, _ in both_ways(soft_margin(memory(SPACE), block=20), x, y):
             assert state.round == T
 
 
@@ -232,12 +172,8 @@ def test_clean_points_may_be_wider_than_the_state(x64, rng):
 
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     x, y = labelled(rng)
-    learner = expansion(
-        round_of=itself, rule=soft_margin_rule(), memory=everything(2 * T)(SPACE), copies=1
-    )
-    samples, keys = Sample(jnp.asarray(x)[:, None], jnp.asarray(y)), jax.random.split(KEY, T)
-    traces = []
-    run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, samples, x, keys)[0])
+    learner, shown, traces = soft_margin(everything(2 * T)(SPACE)), inputs(x, y), []
+    run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, *shown)[0])
     run(run(learner.init(DIM)))
     assert len(traces) == 1
 
@@ -245,11 +181,9 @@ def test_runs_on_from_its_own_state_without_a_new_trace(rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [world_learner, kernel_learner])
 def test_a_mapped_parameter_of_the_kernel_has_derivatives_by_something_else(make):
-    sample = Sample(jnp.full((2, 2), 0.4), jnp.array(1.0), jnp.array(0.1))
-
     def slope(length_scale):
         learner = make(length_scale)
-        state = learner.step(learner.init(2), sample, jax.random.key(0))
+        state = learner.step(learner.init(2), ONE, KEY)
         return jax.grad(lambda x: learner.predict(state, x))(jnp.array([0.3, 0.2]))
 
     scales, one = jnp.array([0.7, 1.2]), jax.jit(slope)
@@ -259,12 +193,11 @@ def test_a_mapped_parameter_of_the_kernel_has_derivatives_by_something_else(make
 
 @pytest.mark.parametrize("make", [world_learner, kernel_learner, model_learner])
 def test_functions_of_a_learner_are_traced_once_outside_jit(make):
-    learner, x, key = make(1.0), jnp.array([0.3, 0.2]), jax.random.key(0)
-    sample = Sample(jnp.full((2, 2), 0.4), jnp.array(1.0), jnp.array(0.1))
+    learner, x = make(1.0), jnp.array([0.3, 0.2])
 
     def one_round(state):
-        read = None if learner.read is None else learner.read(state, sample, key)
-        return learner.step(state, sample, key), learner.predict(state, x), read
+        read = None if learner.read is None else learner.read(state, ONE, KEY)
+        return learner.step(state, ONE, KEY), learner.predict(state, x), read
 
     state = one_round(one_round(learner.init(2))[0])[0]
     with jax.no_tracing():
@@ -279,9 +212,7 @@ def test_rounds_beyond_the_horizon_are_reported():
     raises("16 rounds, but the learner has room for 10", nj.rollout, learner, stream, noise, key)
     begun = nj.rollout(learner, nj.Stream(stream.x[:8], stream.y[:8]), noise, key).state
     more = nj.Stream(stream.x[8:], stream.y[8:])
-    with pytest.raises(
-        ValueError, match="8 rounds after 8 others, but the learner has room for 10"
-    ):
+    with one_line_error("8 rounds after 8 others, but the learner has room for 10"):
         nj.rollout(learner, more, noise, key, state=begun)
     traced = jax.jit(lambda state: nj.rollout(learner, more, noise, key, state=state).diverged_at)
     assert traced(begun) == 3
@@ -301,37 +232,18 @@ def test_rounds_beyond_the_horizon_are_reported():
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    valid = {
-        "round_of": itself,
-        "rule": soft_margin_rule(),
-        "memory": everything(9)(SPACE),
-        "copies": 1,
-    }
-    raises(message, expansion, **{**valid, **options})
+    raises(message, soft_margin, **{"memory": everything(9)(SPACE), **options})
 
 
 @pytest.mark.parametrize(
     ("memory", "message"),
     [
-        (everything(9)(SPACE), "points of dimension 3 do not fit those of dimension 2"),
-        (ring(9)(SPACE), "points of dimension 3 do not fit those of dimension 2"),
-        (
-            weight_vector()(SPACE),
-            r"the learner's weights of shape \[2\] does not fit .* dimension 3",
-        ),
+        (everything(9), "points of dimension 3 do not fit those of dimension 2"),
+        (ring(9), "points of dimension 3 do not fit those of dimension 2"),
+        (nj.engine.weight_vector(), r"weights of shape \[2\] does not fit .* dimension 3"),
     ],
 )
 def test_rejects_data_of_another_dimension_than_the_states(memory, message):
-    learner = expansion(round_of=itself, rule=soft_margin_rule(), memory=memory, copies=1, block=9)
-    with pytest.raises(ValueError, match=message):
-        learner.predict(learner.init(2), jnp.ones(3))
-    with pytest.raises(ValueError, match=message):
-        learner.step(learner.init(2), Sample(jnp.ones((1, 3)), jnp.ones(()), jnp.ones(())), KEY)
-
-
-def test_memories_and_rules_reject_bad_arguments():
-    with pytest.raises(ValueError, match="horizon must be a whole number of at least 1"):
-        everything(0)(SPACE)
-    with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
-        ring(0)(SPACE)
-    raises("learning_rate must be positive", squared_loss, 0.0)
+    learner, sample = soft_margin(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
+    raises(message, learner.predict, learner.init(2), jnp.ones(3))
+    raises(message, learner.step, learner.init(2), sample, KEY)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.base import unrolled
 from noisy_jax.engine import ExpansionState, everything, function_space, squared_loss
+from tests.errors import raises
 
 NOISE = nj.noise.Gaussian(0.1)
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=NOISE)
@@ -29,8 +31,7 @@ def test_a_space_says_what_its_learner_needs(kernel, buffer, copies, readable):
     assert (learner.weights is None) == (buffer == 5)
     single = space.learner(squared_loss(0.1), copies=1)
     assert (single.needs.copies, single.read) == (1, None)
-    with pytest.raises(ValueError, match="copies must be 1 or 2, got 3"):
-        space.learner(squared_loss(0.1), copies=3)
+    raises("copies must be 1 or 2, got 3", space.learner, squared_loss(0.1), copies=3)
 
 
 @pytest.mark.parametrize(
@@ -40,15 +41,12 @@ def test_readings_of_one_round_are_those_of_unroll(rng, kernel, buffer):
     learner = function_space(kernel, buffer).learner(squared_loss(0.3))
     x = jnp.asarray(rng.normal(size=(6, 2, 2)), jnp.float32)
     samples, keys = nj.Sample(x, x[:, 0, 0]), jax.random.split(jax.random.key(0), 6)
-    state, assert_close = learner.init(2), np.testing.assert_allclose
-    readings = jax.jit(learner.unroll)(state, samples, x[:, 0], keys)[2]
-    step, read = jax.jit(learner.step), jax.jit(learner.read)
-    for t in range(6):
-        one = nj.Sample(x[t], x[t, 0, 0])
-        for now, unrolled in zip(read(state, one, keys[t]), readings, strict=True):
-            assert now.shape == ()
-            assert_close(now, unrolled[t], atol=1e-6)
-        state = step(state, one, keys[t])
+    given = learner.init(2), samples, x[:, 0], keys
+    blocks = jax.jit(learner.unroll)(*given)[2]
+    rounds = jax.jit(unrolled(learner._replace(unroll=None)))(*given)[2]
+    for one, other in zip(blocks, rounds, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+        assert one.shape == other.shape == (6,)
 
 
 def test_columns_share_atoms_or_nothing():

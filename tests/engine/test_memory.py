@@ -1,16 +1,15 @@
 """The window that grows, against a plain loop."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax import losses
-from noisy_jax.base import Sample, unrolled
 from noisy_jax.engine import Space, everything, growing, ring
 from noisy_jax.learners import norma
+from tests.errors import raises
 from tests.learners import references
+from tests.learners.runs import both_ways, unrolled
 
 T, DIM, START, EXCESS = 60, 2, 9, 0.1
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
@@ -41,24 +40,17 @@ def test_growing_equals_the_loop(x64, rng):
     assert windows()[-1] == 12  # it has grown
     for other in (np.full(T + 1, START), np.full(T + 1, 12), windows(start=1)):
         assert np.abs(reference(other) - predictions).max() > 0.01
-    samples, keys = (
-        Sample(jnp.asarray(x)[:, None], jnp.asarray(y)),
-        jax.random.split(jax.random.key(0), T),
-    )
-    for way in (learner, learner._replace(unroll=None)):
-        made = jax.jit(unrolled(way))(way.init(DIM), samples, jnp.asarray(x), keys)[1]
+    for _, made in both_ways(learner, x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
 
 
 def test_a_start_beyond_the_horizon_drops_nothing(rng):
-    x = jnp.asarray(rng.normal(size=(T, DIM)))
-    samples, keys = Sample(x[:, None], jnp.sign(x[:, 0])), jax.random.split(jax.random.key(0), T)
-    made = []
+    x, made = rng.normal(size=(T, DIM)), []
     for buffer in (growing(T, start=10**6, excess=0.3), T):
         learner = norma(
             KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05, buffer=buffer
         )
-        made.append(jax.jit(learner.unroll)(learner.init(DIM), samples, x, keys)[1])
+        made.append(unrolled(learner, x, np.sign(x[:, 0]))[1])
     np.testing.assert_allclose(*made, atol=1e-6)
 
 
@@ -67,15 +59,13 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     [
         (lambda space: growing(9, start=0, excess=0.3), "start must be a whole number"),
         (lambda space: growing(0, start=9, excess=0.3), "horizon must be a whole number"),
+        (lambda space: everything(0), "horizon must be a whole number of at least 1"),
+        (lambda space: ring(0), "size must be a whole number of at least 1"),
         (lambda space: growing(9, start=9, excess=0.5), "excess must be above 0 and below"),
-        (
-            lambda space: ring(10)(KERNEL),
-            r"space must be a Space, got Kernel: .* buffer=engine\.ring",
-        ),
+        (lambda space: ring(10)(KERNEL), r"a Space, got Kernel: .* buffer=engine\.ring"),
         (lambda space: everything(10)(KERNEL.gram), "space must be a Space, got function"),
         (lambda space: growing(9, start=9, excess=0.3)(None), "space must be .* got None"),
     ],
 )
 def test_rejects_bad_arguments(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(Space(KERNEL.gram, KERNEL.gram))
+    raises(message, call, Space(KERNEL.gram, KERNEL.gram))

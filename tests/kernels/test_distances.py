@@ -4,9 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 
-from noisy_jax import kernels
 from tests.kernels.cases import KERNELS
 
 
@@ -25,18 +23,3 @@ def test_gradients_are_finite_where_points_coincide():
     for kernel, _ in KERNELS.values():
         slope = jax.grad(lambda z, kernel=kernel: kernel(z * 0.5, x * 0.5)[0, 0])(x)
         assert np.isfinite(slope).all()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "reference"),
-    [
-        (kernels.gaussian(length_scale=0.7), RBF(0.7)),
-        (kernels.laplacian(length_scale=0.7), Matern(0.7, nu=0.5)),
-        (kernels.matern(nu=1.5, length_scale=0.7), Matern(0.7, nu=1.5)),
-        (kernels.matern(nu=2.5, length_scale=0.7), Matern(0.7, nu=2.5)),
-        (kernels.rational(length_scale=0.7, alpha=3.0), RationalQuadratic(0.7, alpha=3.0)),
-    ],
-)
-def test_length_scales_are_scikit_learns_as_the_module_says(kernel, reference, rng):
-    x, z = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
-    np.testing.assert_allclose(kernel(x, z), reference(x, z), rtol=1e-4)

@@ -1,20 +1,17 @@
-"""Streams for NORMA, and runs of it by `unroll` and by a scan over `step`."""
+"""Streams for NORMA, and a run of it by a scan over `step`."""
 
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import noisy_jax as nj
-from noisy_jax.base import Sample
 from tests.learners import references
+from tests.learners.runs import inputs
 
 T, DIM, LENGTH_SCALE = 60, 2, 0.75**0.5
-KERNEL, PLAIN = (
-    nj.kernels.gaussian(length_scale=LENGTH_SCALE),
-    references.gaussian_kernel(LENGTH_SCALE),
-)
+KERNEL = nj.kernels.gaussian(length_scale=LENGTH_SCALE)
+PLAIN = references.gaussian_kernel(LENGTH_SCALE)
 FAR = {  # the rounds that ν counts; for the joint gradient, what takes their place
     "nu": lambda p, y, s: y * p <= s,
     "novelty": lambda p, y, s: p <= 0,  # predictions are f(x) − ρ
@@ -34,16 +31,6 @@ def valued(rng, rounds=T):
     return x, np.sin(2 * x[:, 0]) + 0.5 * rng.standard_t(3, size=rounds)
 
 
-def inputs(x, y):
-    x, y = jnp.asarray(x), jnp.asarray(y)
-    return Sample(x[:, None], y), x, jax.random.split(jax.random.key(0), len(y))
-
-
-def unrolled(learner, x, y):
-    """(state, predictions) by `unroll`."""
-    return jax.jit(learner.unroll)(learner.init(x.shape[1]), *inputs(x, y))[:2]
-
-
 def scanned(learner, x, y):
     """(state, predictions, rule states before each round) by a scan over `step`."""
 
@@ -51,9 +38,8 @@ def scanned(learner, x, y):
         sample, x, key = shown
         return learner.step(state, sample, key), (learner.predict(state, x), state.rule)
 
-    state, output = jax.jit(functools.partial(jax.lax.scan, one_round))(
-        learner.init(x.shape[1]), inputs(x, y)
-    )
+    scan = jax.jit(functools.partial(jax.lax.scan, one_round))
+    state, output = scan(learner.init(x.shape[1]), inputs(x, y))
     return state, *output
 
 

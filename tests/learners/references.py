@@ -95,6 +95,21 @@ def alma(kernel, x, y, theta, c):
     return np.array(predictions), a, np.array(norms), k - 1
 
 
+def adahedge(losses):
+    """q ∝ exp(−(log K/Δ) L) before each round and after all, and Δ: the sum of ⟨q, ℓ⟩ − mix."""
+    number = losses.shape[1]
+    q, total, gap = np.full(number, 1 / number), np.zeros(number), 0.0
+    shares = [q]
+    for loss in losses:
+        eta, least = np.log(number) / gap if gap else 0.0, loss.min()
+        mix = least - np.log(q @ np.exp(-eta * (loss - least))) / eta if gap else least
+        gap, total = gap + max(q @ loss - mix, 0), total + loss
+        q = np.exp(-np.log(number) / gap * (total - total.min())) if gap else q
+        q = q / q.sum()
+        shares.append(q)
+    return np.array(shares), gap
+
+
 def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, as_printed=False):
     """Algorithm 1 on explicit tensor features, `orders` of each round: the features' weights.
 
@@ -136,12 +151,9 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
             length, count = length * (value - center), count + more
         w = w - rate * length * (y[t] if estimator.loss.kind == "margin" else 1) * stored
         if w @ w > squared_radius:
-            root = (
-                np.sqrt(squared_radius) / (w @ w)
-                if as_printed
-                else np.sqrt(squared_radius / (w @ w))
-            )
-            w, projected = w * root, projected + 1
+            printed = np.sqrt(squared_radius) / (w @ w)
+            w *= printed if as_printed else np.sqrt(squared_radius / (w @ w))
+            projected += 1
         used.append(count)
     return np.array(predictions), w @ w, projected, used
 

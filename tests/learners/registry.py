@@ -26,13 +26,12 @@ def world(copies=1):
     return nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=NOISE.cloned(copies))
 
 
-def parallel_worlds(**options):
-    return nj.learners.parallel_worlds(world(), horizon=T, block=16, **options)
+def parallel_worlds(copies=1, **options):
+    return nj.learners.parallel_worlds(world(copies), horizon=T, block=16, **options)
 
 
 def cloned(**options):
-    learner = nj.learners.parallel_worlds(world(copies=2), horizon=T, block=16, **options)
-    return nj.wrappers.cloned(learner, NOISE)
+    return nj.wrappers.cloned(parallel_worlds(copies=2, **options), NOISE)
 
 
 def fourier_worlds(**options):
@@ -46,32 +45,22 @@ def uncorrected_kernel(**options):
 
 
 def random_truncation(*, radius, learning_rate=None):
-    estimator = nj.unbiased.gradient(
-        nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=radius, x_second_moment=1.8
-    )
-    return nj.learners.random_truncation(
-        estimator, horizon=T, learning_rate=learning_rate, block=16
-    )
+    kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
+    estimator = nj.unbiased.gradient(kernel, loss, radius=radius, x_second_moment=1.8)
+    options = {"horizon": T, "learning_rate": learning_rate, "block": 16}
+    return nj.learners.random_truncation(estimator, **options)
 
 
 def analytic_worlds(*, radius, learning_rate):
-    estimator = nj.unbiased.gradient(
-        world(), nj.losses.smoothed_hinge(sharpness=0.5), radius=radius,
-        loss_order=2, max_bias=1.0,
-    )  # fmt: skip
-    return of_signs(
-        nj.learners.random_truncation(estimator, horizon=T, learning_rate=learning_rate, block=16)
-    )
+    loss, bounds = nj.losses.smoothed_hinge(sharpness=0.5), {"loss_order": 2, "max_bias": 1.0}
+    estimator = nj.unbiased.gradient(world(), loss, radius=radius, **bounds)
+    options = {"horizon": T, "learning_rate": learning_rate, "block": 16}
+    return of_signs(nj.learners.random_truncation(estimator, **options))
 
 
 def unknown_noise(kernel, **options):
-    def make(*, radius, learning_rate):
-        del learning_rate  # its rate is adaptive
-        return nj.learners.unknown_noise(
-            kernel, nj.losses.squared(), radius=radius, horizon=T, block=16, **options
-        )  # fmt: skip
-
-    return make
+    make = functools.partial(nj.learners.unknown_noise, kernel, nj.losses.squared(), **options)
+    return adaptive(functools.partial(make, horizon=T, block=16))
 
 
 def adaptive(make):
@@ -81,6 +70,13 @@ def adaptive(make):
 
 def averaged_kernel(**options):
     return nj.wrappers.averaged(parallel_worlds(**options))
+
+
+def mixture(*, radius, learning_rate):
+    rates = jnp.array([1.0, 2.0]) * learning_rate
+    return nj.wrappers.mixture(
+        nj.wrappers.swept(lambda rate: parallel_worlds(radius=radius, learning_rate=rate), rates)
+    )
 
 
 def of_signs(learner):
@@ -183,6 +179,7 @@ LEARNERS = {
     "analytic_worlds": Case(analytic_worlds, squares=True),
     "averaged": Case(averaged),
     "averaged_kernel": Case(averaged_kernel, squares=True),
+    "mixture": Case(mixture, squares=True, reads=False),
     "paired": Case(paired),
     "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
     "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),

@@ -9,19 +9,15 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
+from tests.errors import raises
 from tests.learners import references
+from tests.learners.runs import unrolled
 
 KERNEL = nj.kernels.polynomial(degree=2)  # k(x, x) is not 1
 
 
 def plain(x, z):
     return (np.sum(x * z, axis=-1) + 1) ** 2
-
-
-def run(learner, x, y):
-    samples = Sample(jnp.asarray(x)[:, None], jnp.asarray(y))
-    keys = jax.random.split(jax.random.key(0), len(y))
-    return jax.jit(learner.unroll)(learner.init(x.shape[1]), samples, jnp.asarray(x), keys)[:2]
 
 
 def labelled(rng, rounds=80):
@@ -34,13 +30,13 @@ def labelled(rng, rounds=80):
 def test_equals_the_pseudo_code(x64, rng, theta, c):
     x, y = labelled(rng)
     predictions, coefficients, norms, updates = references.alma(plain, x, y, theta, c)
-    state, made = run(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)
+    state, made = unrolled(alma(KERNEL, threshold=theta, scale=c, buffer=100, block=16), x, y)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
     roots = np.sqrt(plain(x, x))  # ours belong to instances of norm one
-    np.testing.assert_allclose(state.weights[:80] / roots, coefficients, atol=1e-12)
+    alpha = np.asarray(state.weights)[:80] / roots
+    np.testing.assert_allclose(alpha, coefficients, atol=1e-12)
     np.testing.assert_allclose(state.rule.squared_norm, norms[-1], atol=1e-12)
     assert state.rule.updates == updates < 80
-    alpha = np.asarray(state.weights)[:80] / roots
     gram = plain(x[:, None], x[None])
     np.testing.assert_allclose(alpha @ gram @ alpha, norms[-1], atol=1e-12)
     assert norms.max() <= 1 + 1e-12
@@ -63,7 +59,7 @@ def test_ends_in_the_margin_that_it_approximates(rng, alpha):
         nj.kernels.linear(), threshold=8**0.5 * (1 - alpha) / alpha,
         buffer=weight_vector(),  # the instances have norm one as they are
     )  # fmt: skip
-    state, made = run(learner, np.tile(x, (epochs, 1)), np.tile(y, epochs))
+    state, made = unrolled(learner, np.tile(x, (epochs, 1)), np.tile(y, epochs))
     margin = np.min(y * np.asarray(learner.predict(state, jnp.asarray(x))))
     assert margin >= (1 - alpha) * gamma
     assert margin <= 1.1 * np.min(np.abs(x[:, 1]))
@@ -76,7 +72,7 @@ def test_ends_in_the_margin_that_it_approximates(rng, alpha):
 
 def test_an_instance_of_norm_zero_counts_for_nothing():
     x, y = np.array([[1.0], [0.0], [1.0]]), np.array([1.0, -1.0, 1.0])
-    state, made = run(alma(nj.kernels.linear(), threshold=1.0, buffer=5, block=3), x, y)
+    state, made = unrolled(alma(nj.kernels.linear(), threshold=1.0, buffer=5, block=3), x, y)
     assert np.all(np.isfinite(made))
     assert state.rule.updates == 1
 
@@ -85,10 +81,10 @@ def test_labels_are_checked(rng):
     x, y = labelled(rng)
     learner = alma(KERNEL, threshold=1.0, buffer=10)
     sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
-    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 0; 2y − 1"):
-        learner.step(learner.init(2), sample, jax.random.key(0))
+    given = learner.init(2), sample, jax.random.key(0)
+    raises(r"y must be labels −1 and \+1, got 0; 2y − 1", learner.step, *given)
     y[20] = 2.0
-    np.testing.assert_array_equal(np.isfinite(run(learner, x, y)[1]), np.arange(80) <= 20)
+    np.testing.assert_array_equal(np.isfinite(unrolled(learner, x, y)[1]), np.arange(80) <= 20)
 
 
 def test_bad_traced_parameters_are_reported(rng):
@@ -97,11 +93,10 @@ def test_bad_traced_parameters_are_reported(rng):
     @jax.jit
     @jax.vmap
     def predictions(theta, c):
-        return run(alma(KERNEL, threshold=theta, scale=c, buffer=10), x, y)[1]
+        return unrolled(alma(KERNEL, threshold=theta, scale=c, buffer=10), x, y)[1]
 
-    sound, margin, step = np.isfinite(
-        predictions(jnp.array([0.0, -1.0, 1.0]), jnp.array([1.0, 1.0, 0.0]))
-    )
+    made = predictions(jnp.array([0.0, -1.0, 1.0]), jnp.array([1.0, 1.0, 0.0]))
+    sound, margin, step = np.isfinite(made)
     assert np.all(sound)
     assert not np.any(margin[1:] | step[1:])
 
@@ -117,5 +112,4 @@ def test_bad_traced_parameters_are_reported(rng):
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        alma(**{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})
+    raises(message, alma, **{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import Sample
+from noisy_jax.base import Sample, unrolled
 from noisy_jax.moments.fourier import Frequencies
 from noisy_jax.moments.online import Sums
+from tests.learners.runs import gradient
 
 T, DIM, EVERY = 96, 3, 8
+KNOWN = nj.moments.known_covariance()
+LEADER = nj.learners.corrected_ftrl(KNOWN, solve_every=EVERY)
 
 
 def rounds(seed, copies=1):
@@ -30,27 +33,25 @@ def part(of, trees):
 
 def run(learner, samples, x, state=None):
     state = learner.init(DIM) if state is None else state
-    return jax.jit(learner.unroll)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
+    return jax.jit(unrolled(learner))(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
 
 
 def adversary(name):
     """One of the two adversaries that a learner from one copy cannot tell apart."""
-    stream, noise = getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), name)
-    noisy = noise.sample(jax.random.key(1), stream.x)
-    return stream.x, Sample(noisy[:, None], stream.y, jnp.full(T, noise.cov))
+    return getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
 def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(x64, seed, radius):
-    moments = nj.moments.known_covariance()
+    moments = nj.moments.two_copies() if seed == "two copies" else KNOWN
     if seed in ("noiseless", "noisy"):
-        x, samples = adversary(seed)
-    elif seed == "two copies":
-        (x, _, samples), moments = rounds(2, copies=2), nj.moments.two_copies()
+        stream, noise = adversary(seed)
+        noisy = noise.sample(jax.random.key(1), stream.x)
+        x, samples = stream.x, Sample(noisy[:, None], stream.y, jnp.full(T, noise.cov))
     else:
-        x, _, samples = rounds(seed)
+        x, _, samples = rounds(2, copies=2) if seed == "two copies" else rounds(seed)
     assert np.isfinite(check_pathwise(moments, samples, x, radius))
 
 
@@ -76,7 +77,7 @@ def test_the_pathwise_inequality_holds_under_unknown_noise(x64, stream, name, ra
         freedom = 300 if name == "pair" else 3  # pair is for Gaussian noise
         y, errors = np.sin(x[:, 0]), 0.3 * rng.standard_t(freedom, size=(T, 8, DIM))
     else:
-        clean, noise = getattr(nj.streams.one_copy_adversaries(jax.random.key(0), T), stream)
+        clean, noise = adversary(stream)
         x, y = np.asarray(clean.x), np.asarray(clean.y)
         errors = np.stack([noise.sample(jax.random.key(v), 0 * clean.x) for v in range(8)], axis=1)
     samples = Sample(jnp.asarray(x[:, None] + errors)[:, : moments.copies], jnp.asarray(y))
@@ -107,6 +108,9 @@ def check_pathwise(moments, samples, x, radius, keys=None):
         assert float(state.regularization) >= lam
         if radius is not None:
             assert np.linalg.norm(state.weights) <= radius * (1 + 1e-5)
+        elif holds:
+            regularized = gram + float(state.regularization) * np.eye(dim)
+            np.testing.assert_allclose(regularized @ state.weights, cross, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(state.penalty, penalty, rtol=1e-9)
     if np.isnan(penalty):
         return penalty
@@ -131,14 +135,11 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     end = 2 * EVERY + 5
     some = part(slice(end), (samples, jnp.asarray(x), keys))
     with jax.debug_key_reuse(True):
-        whole, _, (values, squares) = jax.jit(learner.unroll)(learner.init(DIM), *some)
-        step, state = jax.jit(learner.step), learner.init(DIM)
-        read = jax.jit(learner.read)
-        for t in range(end):
-            sample, key = part(t, (samples, keys))
-            found = read(state, sample, jax.random.clone(key))
-            np.testing.assert_allclose(found, (values[t], squares[t]), atol=1e-9)
-            state = step(state, sample, key)
+        whole, _, readings = jax.jit(learner.unroll)(learner.init(DIM), *some)
+        jax.jit(learner.step)(learner.init(DIM), *part(0, (samples, keys)))
+    by_step = jax.jit(unrolled(learner._replace(unroll=None)))
+    state, _, found = by_step(learner.init(DIM), *some)
+    np.testing.assert_allclose(found, readings, atol=1e-9)
     total = moments.sums(some[0], jnp.ones(end), some[2])
     for run in (whole, state):
         for a, b in zip(learner.finish(run).sums, total, strict=True):
@@ -146,76 +147,48 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
 
 
-@pytest.mark.parametrize("copies", [1, 2])
-def test_weights_are_the_regularized_solution(x64, copies):
-    """Of one copy with its covariance, and of two, which need none."""
-    x, _, samples = rounds(2, copies)
-    moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
-    samples = samples._replace(cov=samples.cov if copies == 1 else None)
-    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
-    state, _ = run(learner, samples, x)
-    a, b = np.asarray(samples.x[:, 0]), np.asarray(samples.x[:, -1])
-    gram = (a.T @ b + b.T @ a) / 2 - (T * 0.25 if copies == 1 else 0) * np.eye(DIM)
-    gram += float(state.regularization) * np.eye(DIM)
-    cross = (a + b).T @ np.asarray(samples.y) / 2
-    np.testing.assert_allclose(state.weights, np.linalg.solve(gram, cross), rtol=1e-8)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("cut", "every"), [(8, EVERY), (13, EVERY), (40, 60)])
 def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
     x, _, samples = rounds(3)
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=every)
+    learner = nj.learners.corrected_ftrl(KNOWN, solve_every=every)
     whole, predictions = run(learner, samples, x)
     state, before = run(learner, *part(slice(cut), (samples, x)))
     state, after = run(learner, *part(slice(cut, None), (samples, x)), state=state)
     np.testing.assert_allclose(np.append(before, after), predictions, atol=1e-9)
     np.testing.assert_allclose(state.weights, whole.weights, atol=1e-9)
-    step, by_step = jax.jit(learner.step), learner.init(DIM)
-    rounds_by_step = max(2 * EVERY, every)
-    for t in range(rounds_by_step):
-        by_step = step(by_step, part(t, samples), None)
-    some = run(learner, *part(slice(rounds_by_step), (samples, x)))[0]
+    start = part(slice(max(2 * EVERY, every)), (samples, x))
+    some, by_step = (run(way, *start)[0] for way in (learner, learner._replace(unroll=None)))
     np.testing.assert_allclose(by_step.weights, some.weights, atol=1e-9)
 
 
 @pytest.mark.slow
 def test_halves_merge_and_devices_share_the_work(x64):
-    """Sums of two halves, and of four devices, give the leader of the whole stream."""
     x, _, samples = rounds(5)
-    moments = nj.moments.known_covariance()
-    learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
-    whole = run(learner, samples, x)[0]
-    expected = nj.learners.leader(moments, whole.sums)
-    halves = [
-        run(learner, *part(half, (samples, x)))[0] for half in (slice(0, T // 2), slice(T // 2, T))
-    ]
-    merged = nj.learners.leader(moments, jax.tree.map(jnp.add, halves[0].sums, halves[1].sums))
+    expected = nj.learners.leader(KNOWN, run(LEADER, samples, x)[0].sums)
+    halves = slice(0, T // 2), slice(T // 2, T)
+    sums = [run(LEADER, *part(half, (samples, x)))[0].sums for half in halves]
+    merged = nj.learners.leader(KNOWN, jax.tree.map(jnp.add, *sums))
     np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
     np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:4]), "rows")
-    rows = jax.sharding.PartitionSpec("rows")
+    rows, all_alike = jax.sharding.PartitionSpec("rows"), jax.sharding.PartitionSpec()
 
     def share(samples):
-        sums = moments.sums(samples, jnp.ones(len(samples.y)))
+        sums = KNOWN.sums(samples, jnp.ones(len(samples.y)))
         return jax.tree.map(lambda leaf: jax.lax.psum(leaf, "rows")[None], sums)
 
-    shared = jax.shard_map(
-        share, mesh=mesh, in_specs=rows, out_specs=jax.sharding.PartitionSpec(), check_vma=False
-    )(samples)
-    np.testing.assert_allclose(
-        nj.learners.leader(moments, shared).weights, expected.weights, rtol=1e-9
-    )
+    add = jax.shard_map(share, mesh=mesh, in_specs=rows, out_specs=all_alike, check_vma=False)
+    shared = nj.learners.leader(KNOWN, add(samples))
+    np.testing.assert_allclose(shared.weights, expected.weights, rtol=1e-9)
 
 
 @pytest.mark.parametrize("radius", [None, 0.5])
 def test_units_of_x_and_y_have_no_effect(x64, radius):
     """x in thousandths (and y, if a ball fixes the size of the weights): the same predictions."""
     x, _, samples = rounds(6)
-    learner = nj.learners.corrected_ftrl(
-        nj.moments.known_covariance(), radius=radius, solve_every=EVERY
-    )
+    learner = nj.learners.corrected_ftrl(KNOWN, radius=radius, solve_every=EVERY)
     predictions = run(learner, samples, x)[1]
     small, y_unit = 2.0**-10, 1.0 if radius is None else 2.0**-10
     scaled = Sample(samples.x * small, samples.y * y_unit, samples.cov * small**2)
@@ -226,10 +199,9 @@ def test_units_of_x_and_y_have_no_effect(x64, radius):
 def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
     x, _, samples = rounds(7)
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
-    state = run(learner, *part(slice(15), (samples, x)))[0]
+    state = run(LEADER, *part(slice(15), (samples, x)))[0]
     assert np.isnan(nj.bounds.corrected_ftrl(state, comparator_norm=1.0))
-    finished = learner.finish(state)
+    finished = LEADER.finish(state)
     noisy, y = np.asarray(samples.x[:15, 0]), np.asarray(samples.y[:15])
     lam = float(finished.regularization)
     gram, cross = noisy.T @ noisy - 15 * 0.25 * np.eye(DIM), noisy.T @ y
@@ -242,7 +214,7 @@ def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     np.testing.assert_allclose(finished.penalty, state.penalty + added, rtol=1e-8)
     bound = nj.bounds.corrected_ftrl(finished, comparator_norm=2.0)
     np.testing.assert_allclose(bound, 4 * lam + finished.penalty, rtol=1e-12)
-    later = run(learner, *part(slice(15, 16), (samples, x)), state=finished)[0]
+    later = run(LEADER, *part(slice(15, 16), (samples, x)), state=finished)[0]
     assert later.penalty > finished.penalty
     np.testing.assert_allclose(later.sums.count.sum(), 16)
 
@@ -270,7 +242,7 @@ def test_weights_stay_in_the_ball_where_the_estimated_moment_is_zero():
 
 def test_a_moment_of_trace_zero_that_is_not_zero():
     """Noise of two values and nothing else: x̃x̃ᵀ − σ²I has trace 0 and eigenvalues ±σ²."""
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=1)
+    learner = nj.learners.corrected_ftrl(KNOWN, solve_every=1)
     sample = nj.Sample(jnp.array([[0.5, -0.5]]), jnp.array(1.0), jnp.array(0.25))
     state = jax.jit(learner.step)(learner.init(2), sample, jax.random.key(0))
     assert 0.25 < state.regularization < 0.8
@@ -280,15 +252,12 @@ def test_a_moment_of_trace_zero_that_is_not_zero():
 @pytest.mark.statistical
 def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(x64, rng):
     """‖Σ_g (A_g − s_g A)²‖^½ over G groups with shares s_g of the rows, times √(G/(G − 1))."""
-    known = Frequencies(
-        jnp.array([[0.7], [1.5]]), jnp.array(0.5), jnp.ones(2), jnp.ones((2, 2)), jnp.ones((2, 2))
-    )
+    ones = jnp.ones((2, 2))
+    known = Frequencies(jnp.array([[0.7], [1.5]]), jnp.array(0.5), ones[0], ones, ones)
     moments, counts = nj.moments.fourier(known, wiener=0.0), (8, 12, 20)
     samples = Sample(jnp.asarray(rng.normal(size=(20, 1, 1))), jnp.ones(20))
-    sums_of = jax.jit(
-        lambda count: moments.sums(samples, jnp.where(jnp.arange(20) < count, 1.0, 0))
-    )
-    groups = [jax.device_get(sums_of(count)) for count in counts]
+    sums_of = jax.jit(moments.sums)
+    groups = [jax.device_get(sums_of(samples, 1.0 * (np.arange(20) < n))) for n in counts]
     grams = [np.asarray(moments.corrected(group)[0]) for group in groups]
     gram, cross = sum(grams), sum(np.asarray(moments.corrected(group)[1]) for group in groups)
     apart = [a - n / 40 * gram for a, n in zip(grams, counts, strict=True)]
@@ -331,13 +300,12 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
     noisy = x + 2 * axes * np.random.default_rng(1).normal(size=(T, 1))
     cov = 4 * (axes[:, :, None] * axes[:, None] if full else axes)
     samples = Sample(jnp.asarray(noisy[:, None]), jnp.asarray(y), jnp.asarray(cov))
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=EVERY)
-    whole = run(learner, samples, x)[0]
+    whole = run(LEADER, samples, x)[0]
     for width in 1, 5, 13:
         state = None
         for start in range(0, T, width):
             piece = part(slice(start, start + width), (samples, x))
-            state = run(learner, *piece, state=state)[0]
+            state = run(LEADER, *piece, state=state)[0]
         np.testing.assert_allclose(state.regularization, whole.regularization, rtol=1e-9)
         np.testing.assert_allclose(state.penalty, whole.penalty, rtol=1e-9)
     sizes = np.abs(cov).sum(axis=2) if full else cov
@@ -362,7 +330,7 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
 def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
     """λ = λ_0 + c max(0, −λ_min), or the last λ, in float32, however S is rounded."""
     rng, values = np.random.default_rng(0), np.array(eigenvalues)
-    dim, moments = len(values), nj.moments.known_covariance()
+    dim = len(values)
     axes = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
     change = rng.normal(size=(64, dim, dim))
     exact = ((axes * values) @ axes.T)[None]
@@ -373,7 +341,7 @@ def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
     @jax.vmap
     def lam(gram):
         sums = Sums(gram[None], jnp.ones((1, dim)), jnp.full(1, 16.0), jnp.zeros(1))
-        leader = nj.learners.leader(moments, sums, radius=radius, previous=previous)
+        leader = nj.learners.leader(KNOWN, sums, radius=radius, previous=previous)
         return leader.regularization, leader.weights
 
     found, weights = lam(gram)
@@ -383,29 +351,9 @@ def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
     assert np.all(np.isfinite(weights))
 
 
-def loss_of(radius, moments, dim, rows=40, every=8):
-    """A function of the stream, the noise's variance and B: mean squared error of a rollout."""
-    noise_key = jax.random.key(2)
-
-    def loss(stream, variance, size):
-        learner = nj.learners.corrected_ftrl(
-            moments, radius=None if radius is None else size, solve_every=every
-        )
-        noise = nj.noise.Gaussian(variance)
-        return jnp.mean((nj.rollout(learner, stream, noise, noise_key).predictions - stream.y) ** 2)
-
-    rng = np.random.default_rng(11)
-    x = rng.normal(size=(rows, dim))
-    return loss, (nj.Stream(x, 3 * x[:, 0]), 0.3, 1.0 if radius is None else radius)
-
-
 def fourier_moments():
-    return nj.moments.fourier(
-        nj.moments.gaussian_frequencies(
-            jax.random.key(0), num_features=8, dim=2, length_scale=1.0,
-            characteristic=nj.noise.Gaussian(0.3),
-        )
-    )  # fmt: skip
+    options = {"dim": 2, "length_scale": 1.0, "characteristic": nj.noise.Gaussian(0.3)}
+    return nj.moments.fourier(nj.moments.gaussian_frequencies(jax.random.key(0), 8, **options))
 
 
 @pytest.mark.slow
@@ -415,44 +363,35 @@ def fourier_moments():
 @pytest.mark.parametrize("radius", [None, 0.5, 50.0])
 def test_both_modes_are_finite_differences(x64, make, radius):
     """By the stream, the noise and the radius, which binds, or does not."""
-    loss, given = loss_of(radius, make(), dim=2)
-    rng = np.random.default_rng(3)
-    direction = jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), given)
-    reverse = jax.jit(jax.grad(loss, (0, 1, 2)))(*given)
-    along = sum(jax.tree.leaves(jax.tree.map(lambda g, v: jnp.sum(g * v), reverse, direction)))
-    forward = jax.jit(lambda direction: jax.jvp(loss, given, direction)[1])(direction)
-    np.testing.assert_allclose(along, forward, rtol=1e-9)
-    plain = jax.jit(loss)
+    moments, noise_key = make(), jax.random.key(2)
 
-    def moved(step):
-        return plain(*jax.tree.map(lambda a, v: a + step * v, given, direction))
+    def loss(stream, variance, size):
+        size = None if radius is None else size
+        learner = nj.learners.corrected_ftrl(moments, radius=size, solve_every=8)
+        run = nj.rollout(learner, stream, nj.noise.Gaussian(variance), noise_key)
+        return jnp.mean((run.predictions - stream.y) ** 2)
 
-    np.testing.assert_allclose(along, (moved(1e-6) - moved(-1e-6)) / 2e-6, rtol=1e-5)
+    x = np.random.default_rng(11).normal(size=(40, 2))
+    given = nj.Stream(x, 3 * x[:, 0]), 0.3, 1.0 if radius is None else radius
+    reverse = gradient(loss, given, np.random.default_rng(3), step=1e-6, rtol=1e-5)
     assert (reverse[2] != 0) == (radius == 0.5)
 
 
 @pytest.mark.slow
 def test_gradients_by_step_under_vmap_and_in_pieces(x64):
-    """Through `step` in a scan, batched over radii: the gradient of `unroll`."""
     x, _, samples = rounds(8)
-    inputs = part(slice(24), samples)
-    moments = nj.moments.known_covariance()
+    inputs, radii = part(slice(24), samples), jnp.array([0.1, 0.2, 9.0])
 
-    def weights(radius, inputs, by_step):
-        learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
-        state = learner.init(DIM)
-        if by_step:
-            state, _ = jax.lax.scan(lambda s, one: (learner.step(s, one, None), ()), state, inputs)
-        else:
-            state, *_ = learner.unroll(state, inputs, jnp.asarray(x[:24]), None)
-        return jnp.sum(state.weights**3)
+    def slopes_of(by_step):
+        def weights(radius, inputs):
+            learner = nj.learners.corrected_ftrl(KNOWN, radius=radius, solve_every=EVERY)
+            way = unrolled(learner._replace(unroll=None) if by_step else learner)
+            state, *_ = way(learner.init(DIM), inputs, jnp.asarray(x[:24]), jnp.zeros(24))
+            return jnp.sum(state.weights**3)
 
-    slopes = [
-        jax.jit(jax.vmap(jax.grad(lambda *a, way=way: weights(*a, way), (0, 1)), (0, None)))(
-            jnp.array([0.1, 0.2, 9.0]), inputs
-        )
-        for way in (False, True)
-    ]
+        return jax.jit(jax.vmap(jax.grad(weights, (0, 1)), (0, None)))(radii, inputs)
+
+    slopes = [slopes_of(by_step) for by_step in (False, True)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12), *slopes)
     np.testing.assert_array_equal(slopes[0][0] != 0, [True, True, False])
 
@@ -463,20 +402,16 @@ def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions(x64):
     rng = np.random.default_rng(5)
     half = rng.normal(size=(DIM, DIM))
     gram, cross, radius = half @ half.T + np.eye(DIM), 9 * rng.normal(size=DIM), 0.3
-    moments = nj.moments.known_covariance()
 
     def weights(cross, radius):
         sums = Sums(jnp.asarray(gram)[None], cross[None], jnp.full(1, 9.0), jnp.zeros(1))
-        return nj.learners.leader(moments, sums, radius=radius)
+        return nj.learners.leader(KNOWN, sums, radius=radius).weights
 
-    found = weights(jnp.asarray(cross), radius)
-    np.testing.assert_allclose(np.linalg.norm(found.weights), radius, rtol=1e-12)
-    w = np.asarray(found.weights)
+    w = np.asarray(weights(jnp.asarray(cross), radius))
+    np.testing.assert_allclose(np.linalg.norm(w), radius, rtol=1e-12)
     mu = w @ (cross - gram @ w) / radius**2  # λ + μ
     system = np.block([[gram + mu * np.eye(DIM), w[:, None]], [w[None], np.zeros((1, 1))]])
     inverse = np.linalg.inv(system)
-    by_cross, by_radius = jax.jacrev(lambda *a: weights(*a).weights, (0, 1))(
-        jnp.asarray(cross), radius
-    )
+    by_cross, by_radius = jax.jacrev(weights, (0, 1))(jnp.asarray(cross), radius)
     np.testing.assert_allclose(by_cross, inverse[:DIM, :DIM], atol=1e-10)
     np.testing.assert_allclose(by_radius, inverse[:DIM, DIM] * radius, atol=1e-10)

@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.keys import key
+from tests.learners import references
 
 
 def loop(gradients, radius):
-    """p ∝ exp(∓η Σ g) with η = ln(2d)/Δ, in float64: weights before each round, and 2BΔ."""
-    sums, gap, weights = np.zeros(gradients.shape[1]), 0.0, []
-    for g in gradients:
-        corners, losses = np.append(sums, -sums), np.append(g, -g)
-        eta = np.log(corners.size) / gap if gap else 0.0
-        p = np.exp(-eta * (corners - corners.min()))
-        p /= p.sum()
-        weights.append(radius * (p[: g.size] - p[g.size :]))
-        least = losses.min()
-        mix = least - np.log(p @ np.exp(-eta * (losses - least))) / eta if gap else least
-        sums, gap = sums + g, gap + p @ losses - mix
-    return np.array(weights), 2 * radius * gap
+    """AdaHedge over the corners ±B e_i of the ball: weights before each round, and 2BΔ."""
+    shares, gap = references.adahedge(np.append(gradients, -gradients, axis=1))
+    plus, minus = np.split(shares[:-1], 2, axis=1)
+    return radius * (plus - minus), 2 * radius * gap
 
 
 @pytest.mark.claim("EXT-ExponentiatedGradient")
@@ -78,7 +72,7 @@ def test_without_the_correction_it_fails():
 
 
 def test_wrong_arguments_raise():
-    with pytest.raises(ValueError, match="copies must be a whole number of at least 1, got 0"):
-        nj.learners.exponentiated_gradient(radius=1.0, copies=0)
-    with pytest.raises(ValueError, match=r"state must be .* of learners\.exponentiated_gradient"):
-        nj.bounds.exponentiated_gradient(nj.learners.two_copies(radius=1.0).init(2), radius=1.0)
+    make, state = nj.learners.exponentiated_gradient, nj.learners.two_copies(radius=1.0).init(2)
+    raises("copies must be a whole number of at least 1, got 0", make, radius=1.0, copies=0)
+    message = r"state must be .* of learners\.exponentiated_gradient"
+    raises(message, nj.bounds.exponentiated_gradient, state, radius=1.0)

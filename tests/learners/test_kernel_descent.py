@@ -1,33 +1,27 @@
 """The kernel learners against plain loops, and what the noise does to those that ignore it."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import Sample, unrolled
+from noisy_jax.base import Sample
+from tests.errors import raises
 from tests.keys import key
 from tests.learners import references
+from tests.learners.runs import both_ways, unrolled
 
 T, DIM, LENGTH_SCALE = 75, 2, 1.5**0.5
 COV = np.array([[0.5, 0.2], [0.2, 0.3]])
 
 
-def run(learner, x, copies, y, cov=None):
-    """(state, predictions) by `unroll` and by a scan over `step`."""
-    samples = Sample(jnp.asarray(copies), jnp.asarray(y), cov)
-    keys = jax.random.split(jax.random.key(0), len(y))
-    return [
-        jax.jit(unrolled(way))(way.init(x.shape[1]), samples, jnp.asarray(x), keys)[:2]
-        for way in (learner, learner._replace(unroll=None))
-    ]
-
-
 def check_runs(learner, x, copies, y, cov=None, *, expected):
     """Both ways give these predictions, weights and this squared norm."""
     predictions, alpha, squared_norm = expected
-    for state, made in run(learner, x, copies, y, cov):
+    for state, made in both_ways(learner, x, y, copies=copies, cov=cov):
         np.testing.assert_allclose(made, predictions, atol=1e-11)
         np.testing.assert_allclose(state.weights, alpha, atol=1e-11)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-10)
@@ -45,15 +39,14 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
 @pytest.mark.parametrize(("radius", "rate", "many"), [(1.0, 0.3, True), (50.0, 0.05, False)])
 def test_parallel_worlds_equals_the_loop_with_the_double_sum(x64, rng, radius, rate, many):
     x, copies, y = noisy(rng)
+    surrogate = references.gaussian_surrogate(LENGTH_SCALE, COV)
     *expected, projected = references.parallel_worlds(
-        references.gaussian_surrogate(LENGTH_SCALE, COV), references.gaussian_kernel(LENGTH_SCALE),
-        x, copies, y, radius, rate,
-    )  # fmt: skip
+        surrogate, references.gaussian_kernel(LENGTH_SCALE), x, copies, y, radius, rate
+    )
     assert projected > T // 2 if many else projected == 0
     world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(COV))
-    learner = nj.learners.parallel_worlds(
-        world, horizon=T, radius=radius, learning_rate=rate, block=16
-    )
+    options = {"radius": radius, "learning_rate": rate, "block": 16}
+    learner = nj.learners.parallel_worlds(world, horizon=T, **options)
     check_runs(learner, x, copies, y, expected=expected)
 
 
@@ -62,26 +55,10 @@ def test_uncorrected_kernel_equals_the_loop(x64, rng):
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     repeated = np.repeat(copies, 2, axis=1)  # one copy used twice
     *expected, _ = references.parallel_worlds(kernel, kernel, x, repeated, y, 1.0, 0.3)
-    learner = nj.learners.uncorrected_kernel(
-        nj.kernels.gaussian(length_scale=LENGTH_SCALE),
-        horizon=T, radius=1.0, learning_rate=0.3, block=16,
-    )  # fmt: skip
+    options = {"radius": 1.0, "learning_rate": 0.3, "block": 16}
+    ours = nj.kernels.gaussian(length_scale=LENGTH_SCALE)
+    learner = nj.learners.uncorrected_kernel(ours, horizon=T, **options)
     check_runs(learner, x, copies, y, expected=expected)
-
-
-@pytest.mark.slow
-def test_without_noise_all_kernel_learners_are_the_same(rng):
-    x, _, y = noisy(rng)
-    clean = nj.noise.Gaussian(0.0)
-    options = {"horizon": T, "radius": 1.0, "learning_rate": 0.3}
-    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=clean)
-    two = nj.learners.parallel_worlds(world, **options)
-    one = nj.wrappers.cloned(two, clean)
-    blind = nj.learners.uncorrected_kernel(world.kernel, **options)
-    copies = np.repeat(x[:, None], 2, axis=1)
-    expected = run(blind, x, copies, y)[0][1]
-    np.testing.assert_allclose(run(two, x, copies, y)[0][1], expected, atol=1e-6)
-    np.testing.assert_allclose(run(one, x, copies, y)[0][1], expected, atol=1e-6)
 
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
@@ -97,8 +74,7 @@ def test_heteroscedastic_noise_equals_the_loop(x64, rng):
         return (a / LENGTH_SCALE**2) ** (-DIM / 2) * np.exp(-square / (2 * a))
 
     def with_variance(points):
-        each = np.broadcast_to(np.reshape(variances, (T,) + (1,) * (points.ndim - 1)),
-                               (*points.shape[:-1], 1))  # fmt: skip
+        each = variances[:, None, None] + 0 * points[..., :1]
         return np.concatenate([points, each], axis=-1)
 
     clean = np.concatenate([x, np.zeros((T, 1))], axis=-1)
@@ -132,12 +108,8 @@ def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
         shown.append(sample)
         return state
 
-    inner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)._replace(
-        step=step, needs=nj.Needs(copies)
-    )
-    noise = nj.noise.Gaussian(COV)
-    rounds = 20_000
-    keys = jax.random.split(key(0), rounds)
+    inner = nj.learners.two_copies(radius=1.0)._replace(step=step, needs=nj.Needs(copies))
+    noise, rounds = nj.noise.Gaussian(COV), 20_000
 
     def clones(key):
         noise_key, clone_key = jax.random.split(key)
@@ -145,7 +117,7 @@ def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
         nj.wrappers.cloned(inner, noise).step((), sample, clone_key)
         return shown[-1].x - 1, shown[-1].cov
 
-    made, cov = jax.vmap(clones)(keys)
+    made, cov = jax.vmap(clones)(jax.random.split(key(0), rounds))
     np.testing.assert_allclose(cov[0], noise.cloned(copies).cov)
     flat = np.asarray(made).reshape(rounds, -1)
     expected = np.kron(np.eye(copies), copies * COV)
@@ -158,16 +130,12 @@ def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
 @pytest.mark.claim("EXT-SingleCopyKernel")
 def test_cloned_rejects_what_it_cannot_clone():
     learner = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
-        nj.wrappers.cloned(learner, nj.noise.Laplace(0.1))
-    noise = nj.noise.Gaussian(0.25)
-    nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2))
-    with pytest.raises(ValueError, match="length_scale must be above"):  # 2σ² = ℓ²
-        nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise.cloned(2))
-    world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=noise)
-    forgotten = nj.learners.parallel_worlds(world, horizon=5, radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"build its world with noise\.cloned\(2\)"):
-        nj.wrappers.cloned(forgotten, noise)
+    laplace, noise = nj.noise.Laplace(0.1), nj.noise.Gaussian(0.25)
+    raises("cloned needs Gaussian noise, got Laplace", nj.wrappers.cloned, learner, laplace)
+    world = functools.partial(nj.worlds.gaussian, dim=DIM, length_scale=0.5**0.5)
+    raises("length_scale must be above", world, noise=noise.cloned(2))  # 2σ² = ℓ²
+    forgotten = nj.learners.parallel_worlds(world(noise=noise), horizon=5, radius=1.0)
+    raises(r"build its world with noise\.cloned\(2\)", nj.wrappers.cloned, forgotten, noise)
 
 
 @pytest.mark.statistical
@@ -178,16 +146,15 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
     noise = nj.noise.Gaussian(COV.astype(np.float32))
     world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
     options = {"radius": 1.0, "learning_rate": 0.3}
-    exact = run(nj.learners.parallel_worlds(world, horizon=T, **options), x, copies, y)[0][1]
+    parallel = nj.learners.parallel_worlds(world, horizon=T, **options)
+    _, exact = unrolled(parallel, x, y, copies=copies)
     errors = []
     for num_features in (64, 1024, 16384):
 
         def error(key, num_features=num_features):
             features = nj.worlds.fourier(key, world, num_features)
             learner = nj.learners.fourier_worlds(features, **options)
-            samples = Sample(jnp.asarray(copies), jnp.asarray(y))
-            keys = jax.random.split(key, T)
-            made = unrolled(learner)(learner.init(DIM), samples, jnp.asarray(x), keys)[1]
+            _, made = unrolled(learner, x, y, copies=copies)
             return jnp.sqrt(jnp.mean((made - exact) ** 2))
 
         keys = jax.random.split(key(1), 8)
@@ -199,24 +166,19 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
 def test_rejects_other_types_than_worlds():
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     world = nj.worlds.gaussian(dim=DIM, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
-    options = {"radius": 1.0, "learning_rate": 0.1}
-    with pytest.raises(ValueError, match=r"world must be a World, got Kernel"):
-        nj.learners.parallel_worlds(kernel, horizon=5, **options)
-    with pytest.raises(ValueError, match=r"features must be a FourierWorld, got World"):
-        nj.learners.fourier_worlds(world, **options)
+    parallel, fourier = nj.learners.parallel_worlds, nj.learners.fourier_worlds
+    raises("world must be a World, got Kernel", parallel, kernel, horizon=5, radius=1.0)
+    raises("features must be a FourierWorld, got World", fourier, world, radius=1.0)
 
 
 def test_rejects_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)
     features = nj.worlds.fourier(jax.random.key(0), world, 8)
-    stream = nj.streams.linear(jax.random.key(0), 5, DIM)
-    options = {"radius": 1.0, "learning_rate": 0.1}
+    stream, message = nj.streams.linear(jax.random.key(0), 5, DIM), "made for data of dimension 3"
     for learner in (
-        nj.learners.parallel_worlds(world, horizon=5, **options),
-        nj.learners.fourier_worlds(features, **options),
+        nj.learners.parallel_worlds(world, horizon=5, radius=1.0),
+        nj.learners.fourier_worlds(features, radius=1.0),
     ):
-        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
-            nj.rollout(learner, stream, noise, jax.random.key(0))
-        with pytest.raises(ValueError, match="made for data of dimension 3, got"):
-            learner.predict(learner.init(3), jnp.ones((4, 2)))
+        raises(message, nj.rollout, learner, stream, noise, jax.random.key(0))
+        raises(message, learner.predict, learner.init(3), jnp.ones((4, 2)))

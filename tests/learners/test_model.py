@@ -1,6 +1,5 @@
 """Any model as a learner: against NumPy, by quadrature, with modules, and through the library."""
 
-import argparse
 import functools
 
 import chex
@@ -11,13 +10,13 @@ import optax
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
+from tests.errors import one_line_error, raises
 from tests.keys import key as key_of
 from tests.quadrature import gauss_hermite
+from tests.unbiased.cases import HIDDEN
 
 KEY = jax.random.key(0)
 SQUARED = nj.losses.squared()
-HIDDEN = np.array([[0.9, -0.4, 0.3], [0.2, 0.8, -0.6]])
 
 
 def affine(params, x):
@@ -79,19 +78,6 @@ def test_a_linear_model_is_two_copies_in_numpy(x64, radius):
     assert (outside > 10) == (radius < 1)
 
 
-def test_with_the_same_copy_twice_it_is_the_trajectory_of_two_copies(x64):
-    samples = rows(40, 1)
-    twice = samples._replace(x=jnp.repeat(samples.x, 2, axis=1))
-    learner = nj.learners.model(lambda w, x: x @ w, jnp.zeros(2), SQUARED, copies=2, radius=1.0)
-    state, predictions, readings = after(learner, twice)
-    theirs = nj.learners.two_copies(radius=1.0)._replace(unroll=None)
-    keys = jax.random.split(KEY, 40)
-    expected = nj.base.unrolled(theirs)(theirs.init(2), twice, twice.x[:, 0], keys)
-    np.testing.assert_allclose(state.params, expected[0].weights, rtol=1e-10)
-    np.testing.assert_allclose(predictions, expected[1], rtol=1e-10)
-    chex.assert_trees_all_close(readings, expected[2], rtol=1e-10)
-
-
 ESTIMATES = {  # by name: the estimate, copies, a model for which it is exact
     "replicates": (
         functools.partial(nj.unbiased.replicates, order=2), 4,
@@ -131,29 +117,26 @@ def test_gradient_and_readings_are_exact_by_quadrature(x64, name):
 @pytest.mark.slow
 def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
     params, samples = network_params(), rows(3, 1)
-    covs = jnp.array([0.1, 0.2, 0.4])
     learner = nj.learners.model(
         sines, params, SQUARED, estimate=nj.unbiased.gaussian, copies=1, optimizer=optax.sgd(1.0)
     )
     assert learner.needs.noise is nj.noise.Gaussian
     sample = nj.Sample(samples.x[0], samples.y[0])
-    with pytest.raises(ValueError, match=r"the estimate needs sample\.cov"):
-        learner.step(learner.init(2), sample, KEY)
+    raises(r"the estimate needs sample\.cov", learner.step, learner.init(2), sample, KEY)
 
     def loss(params, x, y):
         return (sines(params, x) - y) ** 2
 
-    for cov in covs:
+    for cov in jnp.array([0.1, 0.2, 0.4]):
         step = learner.step(learner.init(2), sample._replace(cov=cov), KEY)
         g = nj.unbiased.gaussian(loss, cov, 1)
         slope = jax.grad(g)(params, sample.x, sample.y, key=KEY)
         moved = jax.tree.map(jnp.subtract, params, step.params)
         chex.assert_trees_all_close(moved, slope, rtol=1e-4, atol=1e-5)
     told = functools.partial(nj.unbiased.gaussian, noise=0.2)
-    assert (
-        nj.learners.model(sines, params, SQUARED, estimate=told, radius=1.0).needs.noise.cov == 0.2
-    )
-    pair = nj.learners.model(sines, params, SQUARED, estimate=nj.unbiased.pair, radius=1.0)
+    make = functools.partial(nj.learners.model, sines, params, SQUARED, radius=1.0)
+    assert make(estimate=told).needs.noise.cov == 0.2
+    pair = make(estimate=nj.unbiased.pair)
     with pytest.warns(UserWarning, match="built for other noise"):
         nj.rollout(pair, nj.streams.linear(KEY, 5, 2), nj.noise.Laplace(0.1), KEY)
 
@@ -168,11 +151,9 @@ BATCHES = optax.MultiSteps(optax.sgd(0.1), 3)
 def test_an_optimizer_descends_as_in_a_loop_of_ones_own(optimizer, radius):
     """Batches of rounds are optax's multiple steps."""
     samples = rows(20, 4)
-    learner = nj.learners.model(
-        network, network_params(), SQUARED, optimizer=optimizer, radius=radius
-    )
-    g = nj.unbiased.replicates(lambda params, x, y: (network(params, x) - y) ** 2, 1)
     params = start = network_params()
+    learner = nj.learners.model(network, params, SQUARED, optimizer=optimizer, radius=radius)
+    g = nj.unbiased.replicates(lambda params, x, y: (network(params, x) - y) ** 2, 1)
     state = optimizer.init(params)
     for copies, y in zip(samples.x, samples.y, strict=True):
         moves, state = optimizer.update(jax.grad(g)(params, copies, y), state)
@@ -187,11 +168,8 @@ def test_an_optimizer_descends_as_in_a_loop_of_ones_own(optimizer, radius):
 def equinox_model():
     eqx = pytest.importorskip("equinox")
     net = eqx.nn.MLP(2, "scalar", 3, 1, jnp.tanh, use_bias=False, use_final_bias=False, key=KEY)
-    net = eqx.tree_at(
-        lambda net: [layer.weight for layer in net.layers],
-        net,
-        [jnp.asarray(HIDDEN.T, float), network_params()["out"][None]],
-    )
+    weights = [jnp.asarray(HIDDEN.T, float), network_params()["out"][None]]
+    net = eqx.tree_at(lambda net: [layer.weight for layer in net.layers], net, weights)
     return (lambda net, x: net(x)), net, lambda p: (p.layers[0].weight.T, p.layers[1].weight[0])
 
 
@@ -217,12 +195,13 @@ def test_modules_of_equinox_and_flax_learn_as_they_are(made):
     apply, net, weights = made()
     stream, noise = nj.streams.linear(KEY, 30, 2), nj.noise.Laplace(0.3)
     options = {"radius": 0.5, "estimate": functools.partial(nj.unbiased.multilevel, levels=2)}
-    by_hand = nj.learners.model(network, network_params(), SQUARED, **options)
-    module = nj.learners.model(apply, net, SQUARED, **options)
-    expected, found = (
-        jax.jit(lambda key, each=each: nj.rollout(each, stream, noise, key))(KEY)
-        for each in (by_hand, module)
-    )
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(learner, key):
+        return nj.rollout(learner, stream, noise, key)
+
+    expected = run(nj.learners.model(network, network_params(), SQUARED, **options), KEY)
+    found = run(nj.learners.model(apply, net, SQUARED, **options), KEY)
     np.testing.assert_allclose(found.predictions, expected.predictions, rtol=1e-4, atol=1e-5)
     params = expected.state.params
     for a, b in zip(weights(found.state.params), (params["in"], params["out"]), strict=True):
@@ -244,9 +223,8 @@ def test_what_is_no_array_of_floating_point_is_held_fixed():
 
 def test_rounds_read_only_the_copies_that_they_use():
     """Others may be NaN, in the step and in the readings."""
-    learner = nj.learners.model(
-        network, network_params(), SQUARED, estimate=nj.unbiased.multilevel, radius=1.0
-    )
+    estimate = nj.unbiased.multilevel
+    learner = nj.learners.model(network, network_params(), SQUARED, estimate=estimate, radius=1.0)
     assert learner.needs.copies == 32
     samples, keys = rows(20, 32), jax.random.split(KEY, 20)
     needed = jax.vmap(nj.unbiased.copies_needed)(keys)
@@ -261,28 +239,11 @@ def curved(key, count):
     return nj.Stream(x, jnp.sin(2 * x[:, 0]))
 
 
-def features():
-    return nj.kernels.fourier_features(nj.kernels.gaussian(length_scale=1.0), jax.random.key(7), 32)
-
-
-def of_features(radius, order=1, **options):
-    z = features()
-    estimate = functools.partial(nj.unbiased.replicates, order=order)
-    options = {"estimate": estimate, "radius": radius} | options
+def of_features(radius, order=1):
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    z = nj.kernels.fourier_features(kernel, jax.random.key(7), 32)
+    options = {"estimate": functools.partial(nj.unbiased.replicates, order=order), "radius": radius}
     return nj.learners.model(lambda w, x: z(x) @ w, jnp.zeros(32), SQUARED, **options)
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_in_a_study_the_correction_beats_the_mean_of_the_copies():
-    stream = curved(key_of(1), 8192)
-    learners = {"mean": of_features(3.0, 0), "replicates": of_features(3.0)}
-    result = nj.study(
-        learners, stream, nj.noise.Laplace(0.5), key_of(2), num_seeds=4, horizons=[2048, 8192],
-        comparator=lambda past: argparse.Namespace(predictions=past.y),
-    )  # fmt: skip
-    last = {row.learner: row.regret for row in result.rows}
-    assert last["replicates"] < 0.8 * last["mean"]
 
 
 @pytest.mark.slow
@@ -292,16 +253,12 @@ def test_learn_select_and_mixture_read_its_error_on_clean_data():
     stream = curved(key_of(3), 6000)
     noisy = stream.x[:, None] + 0.5 * jax.random.normal(key_of(4), (6000, 4, 1))
     table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y))
-    candidates = {
-        "mean": of_features(3.0, 0),
-        "replicates": of_features(3.0),
-        "tiny": of_features(0.05),
-    }
-    learned = nj.learn(candidates["replicates"], table, key_of(5))
+    learners = {"mean": of_features(3.0, 0), "replicates": of_features(3.0)}
+    learners["tiny"] = of_features(0.05)
+    learned = nj.learn(learners["replicates"], table, key_of(5))
     error = np.mean((learned.predict(np.asarray(stream.x)) - np.asarray(stream.y)) ** 2)
     assert -5 * learned.risk_std_error - 0.02 < learned.risk - error < 0.1
-    found = nj.select(candidates, table, key_of(5))
-    assert found.best == "replicates"
+    assert nj.select(learners, table, key_of(5)).best == "replicates"
     radii = nj.wrappers.swept(of_features, jnp.array([0.05, 3.0]))
     state = nj.rollout(nj.wrappers.mixture(radii), stream, nj.noise.Gaussian(0.25), key_of(6)).state
     assert state.shares[1] > 0.9
@@ -313,7 +270,7 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
     stream = curved(KEY, 400)
     noisy = 3 * stream.x + 1.5 * jax.random.normal(jax.random.key(1), (400, 1))
     table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y), noise=2.25)
-    params = {"in": jnp.array([[0.9, -0.4, 0.3]]), "out": jnp.array([0.5, -0.7, 0.4])}
+    params = network_params() | {"in": jnp.asarray(HIDDEN[:1], float)}
     make = functools.partial(nj.learners.model, sines, params, SQUARED, copies=1, radius=1.0)
     learned = nj.learn(make(estimate=nj.unbiased.gaussian), table, KEY)
     told = functools.partial(nj.unbiased.gaussian, noise=2.25 / learned.scale**2)
@@ -341,24 +298,16 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
 )
 def test_bad_arguments_give_one_clear_line(options, message):
     given = {"apply": sines, "params": network_params(), "loss": SQUARED} | options
-    apply, params, loss = (given.pop(name) for name in ("apply", "params", "loss"))
-    sample = jax.tree.map(lambda leaf: leaf[0], rows(1, 4))
-
-    def one_round():
-        learner = nj.learners.model(apply, params, loss, **given)
-        learner.step(learner.init(2), sample, KEY)
-
-    raises(message, one_round)
+    with one_line_error(message):
+        learner = nj.learners.model(**given)
+        learner.step(learner.init(2), nj.Sample(jnp.ones((4, 2)), jnp.ones(())), KEY)
 
 
 def test_noise_in_y_is_allowed_where_the_gradient_is_linear_in_y():
-    for loss, targets in {
-        nj.losses.squared(): "independent",
-        nj.losses.logistic(): "independent",
-        nj.losses.smoothed_absolute(): "exact",
-    }.items():
-        learner = nj.learners.model(sines, network_params(), loss, radius=1.0)
-        assert learner.needs.targets == targets
+    losses = nj.losses.squared(), nj.losses.logistic(), nj.losses.smoothed_absolute()
+    learners = (nj.learners.model(sines, network_params(), loss, radius=1.0) for loss in losses)
+    targets = [learner.needs.targets for learner in learners]
+    assert targets == ["independent", "independent", "exact"]
 
 
 def test_a_model_of_several_numbers_is_rejected():

@@ -23,32 +23,27 @@ from tests.learners.norma_runs import (
     LENGTH_SCALE,
     PLAIN,
     T,
-    inputs,
     kept,
     labelled,
     scanned,
-    unrolled,
     valued,
 )
+from tests.learners.runs import inputs, unrolled
 
-NU, SIGMA = 0.3, 0.6
+NU = 0.3
 
 
 @pytest.mark.claim("NORMA-Eq13-16,18", "NORMA-Eq25-27")
 def test_perceptron_is_norma_without_margin_and_decay(rng):
     x, y = labelled(rng)
-    learner = norma(
-        KERNEL, losses.soft_margin(margin=0.0), learning_rate=0.25, regularization=0.0, buffer=30
-    )
+    options = {"learning_rate": 0.25, "regularization": 0.0, "buffer": 30}
     state, predictions = unrolled(perceptron(KERNEL, buffer=30), x, y)
-    slow, quarter = unrolled(learner, x, y)
+    slow, quarter = unrolled(norma(KERNEL, losses.soft_margin(margin=0.0), **options), x, y)
     np.testing.assert_array_equal(predictions * 0.25, quarter)
     np.testing.assert_array_equal(state.weights * 0.25, slow.weights)
     mistakes = np.asarray(y * predictions <= 0)
     assert np.any(mistakes[1:])
-    np.testing.assert_array_equal(
-        np.asarray(state.weights)[:30], kept(y * mistakes, 30).astype(np.float32)
-    )
+    np.testing.assert_array_equal(state.weights[:30], kept(y * mistakes, 30).astype(np.float32))
 
 
 @pytest.mark.claim("NORMA-offset")
@@ -107,10 +102,8 @@ def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
     for row, target in zip(x, y, strict=True):
         theirs.append(peer.predict(row[None])[0] if theirs else 0.0)
         peer.partial_fit(row[None], [target])
-    learner = norma(
-        nj.kernels.linear(), losses.squared(), learning_rate=eta / 2, regularization=2 * alpha,
-        buffer=150, offset=True,
-    )  # fmt: skip
+    options = {"regularization": 2 * alpha, "buffer": 150, "offset": True}
+    learner = norma(nj.kernels.linear(), losses.squared(), learning_rate=eta / 2, **options)
     state, ours = unrolled(learner, x, y)
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
     np.testing.assert_allclose(state.rule.offset, peer.intercept_[0], atol=1e-12)
@@ -185,11 +178,8 @@ def test_scales_are_clamped(x64, rng):
 def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
     """‖f‖ ≤ X/λ for the soft margin, and ‖f‖² is αᵀKα."""
     x, y = labelled(rng)
-    learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=0.5, regularization=0.5,
-        buffer=everything(T),
-    )  # fmt: skip
-    state, _ = unrolled(learner, x, y)
+    options = {"learning_rate": 0.5, "regularization": 0.5, "buffer": everything(T)}
+    state, _ = unrolled(norma(KERNEL, losses.soft_margin(), **options), x, y)
     alpha = np.asarray(state.weights)[:T]
     squared_norm = alpha @ PLAIN(x[:, None], x[None]) @ alpha
     np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
@@ -197,32 +187,11 @@ def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
     assert np.sqrt(squared_norm) <= 1 / 0.5
 
 
-def test_norma_in_a_world_without_decay_is_parallel_worlds(x64, rng):
-    """The squared loss at two copies; and with one copy, another learner."""
-    x, y = valued(rng)
-    noise = nj.noise.Gaussian(0.3)
-    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
-    samples, x, keys = inputs(x, y)
-    copies = noise.sample(jax.random.key(1), jnp.stack([x, x], axis=1))
-    samples = samples._replace(x=copies)
-
-    def predictions(learner):
-        return jax.jit(learner.unroll)(learner.init(DIM), samples, x, keys)[1]
-
-    options = {"learning_rate": 0.1, "regularization": 0.0, "buffer": T}
-    peer = nj.learners.parallel_worlds(world, horizon=T, radius=1e6, learning_rate=0.1)
-    ours, theirs = predictions(norma(world, losses.squared(), **options)), predictions(peer)
-    np.testing.assert_allclose(ours, theirs, atol=1e-12)
-    one_copy = predictions(norma(world, losses.squared(), copies=1, **options))
-    assert np.abs(one_copy - theirs).max() > 0.05
-
-
 def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
     """Noisy inputs and drift together: f is read at the second copy, and terms hold the first."""
     (x, y), variance, size = labelled(rng), 0.2, 15
-    world = nj.worlds.gaussian(
-        dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(variance)
-    )
+    noise = nj.noise.Gaussian(variance)
+    world = nj.worlds.gaussian(dim=DIM, length_scale=LENGTH_SCALE, noise=noise)
     surrogate = references.gaussian_surrogate(LENGTH_SCALE, variance * np.eye(DIM))
     copies = x[:, None] + variance**0.5 * rng.normal(size=(T, 2, DIM))
     alpha, predictions = np.zeros(T), np.zeros(T)
@@ -233,9 +202,7 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
         alpha *= 0.94
         alpha[t] = 0.3 * y[t] * (y[t] * value <= 1)
     learner = norma(world, losses.soft_margin(), learning_rate=0.3, regularization=0.2, buffer=size)
-    samples, x, keys = inputs(x, y)
-    samples = samples._replace(x=jnp.asarray(copies))
-    made = jax.jit(learner.unroll)(learner.init(DIM), samples, x, keys)[1]
+    _, made = unrolled(learner, x, y, copies=copies)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
 
 
@@ -269,8 +236,7 @@ def test_features_of_clean_data_need_one_copy(rng):
     features = nj.worlds.fourier_gaussian(
         key(0), 512, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
     )
-    options = {"learning_rate": 0.3, "regularization": 0.1}
-    loss = losses.logistic()
+    options, loss = {"learning_rate": 0.3, "regularization": 0.1}, losses.logistic()
     _, ours = unrolled(norma(features, loss, copies=1, **options), x, y)
     _, exact = unrolled(norma(KERNEL, loss, buffer=200, **options), x, y)
     assert np.std(exact) > 0.2

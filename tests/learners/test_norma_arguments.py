@@ -1,5 +1,7 @@
 """NORMA with bad arguments, and with those that give a warning."""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,26 +13,25 @@ from noisy_jax.base import Sample
 from noisy_jax.engine import Space, everything, weight_vector
 from noisy_jax.learners import norma, perceptron
 from tests.errors import raises
-from tests.learners.norma_runs import DIM, KERNEL, LENGTH_SCALE, T, inputs, labelled, unrolled
+from tests.learners.norma_runs import DIM, KERNEL, LENGTH_SCALE, T, labelled
+from tests.learners.runs import inputs, unrolled
+
+MEMORY = weight_vector()(Space(KERNEL.gram, KERNEL.gram))
 
 
 @pytest.mark.slow
 def test_labels_are_checked(rng):
     x, y = labelled(rng)
-    learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=0.1, regularization=0.1, buffer=T, block=16
-    )
-    state, key = learner.init(DIM), jax.random.key(0)
-    sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
-    raises(r"y must be labels −1 and \+1, got 0; 2y − 1 turns", learner.step, state, sample, key)
-    with pytest.raises(ValueError, match=r"y must be labels −1 and \+1, got 3$"):
-        learner.step(state, sample._replace(y=jnp.asarray(3.0)), key)
+    options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": T, "block": 16}
+    learner = norma(KERNEL, losses.soft_margin(), **options)
+    step, state, key = learner.step, learner.init(DIM), jax.random.key(0)
+    for wrong, message in ((0.0, r"got 0; 2y − 1 turns"), (3.0, r"got 3$")):
+        sample = Sample(jnp.asarray(x[:1]), jnp.asarray(wrong))
+        raises(r"y must be labels −1 and \+1, " + message, step, state, sample, key)
     y[20] = 0.0
     _, predictions = unrolled(learner, x, y)
     np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 20)
-    unlabelled = norma(
-        KERNEL, losses.novelty(nu=0.5), learning_rate=0.1, regularization=0.1, buffer=T, block=16
-    )
+    unlabelled = norma(KERNEL, losses.novelty(nu=0.5), **options)
     assert np.all(np.isfinite(unrolled(unlabelled, x, y)[1]))
 
 
@@ -47,8 +48,8 @@ def test_labels_are_checked(rng):
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
         ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
         (
-            {"buffer": weight_vector()(Space(KERNEL.gram, KERNEL.gram))},
-            r"buffer must be .* got Memory: .* \(or a memory such as engine\.ring",
+            {"buffer": MEMORY},
+            r"buffer .* got Memory: .* \(or a memory such as engine\.ring",
         ),
         ({"loss": losses.squared}, "loss must be one such as losses.soft"),
         ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be False with the novelty"),
@@ -58,12 +59,8 @@ def test_labels_are_checked(rng):
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    valid = {
-        "kernel": KERNEL, "loss": losses.soft_margin(), "learning_rate": 0.1,
-        "regularization": 0.1, "buffer": 10,
-    }  # fmt: skip
-    norma(**valid)
-    raises(message, norma, **{**valid, **options})
+    valid = {"kernel": KERNEL, "loss": losses.soft_margin(), "learning_rate": 0.1, "buffer": 10}
+    raises(message, norma, **{**valid, "regularization": 0.1, **options})
 
 
 def test_features_reject_a_buffer():
@@ -124,17 +121,10 @@ def falling(t):
     ],
 )
 def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, warns):
-    def build():
-        return norma(
-            KERNEL, losses.novelty(nu=0.01), learning_rate=rate, regularization=1.0, buffer=buffer,
-            decay=decay,
-        )  # fmt: skip
-
-    if warns:
-        with pytest.warns(UserWarning, match="nu = 0.01 is too small for a decay .* than 25"):
-            build()
-    else:
-        build()
+    message = "nu = 0.01 is too small for a decay .* than 25"
+    options = {"learning_rate": rate, "regularization": 1.0, "buffer": buffer, "decay": decay}
+    with pytest.warns(UserWarning, match=message) if warns else contextlib.nullcontext():
+        norma(KERNEL, losses.novelty(nu=0.01), **options)
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,8 @@ from noisy_jax.learners import norma
 from noisy_jax.learners.norma import _of_strong_convexity
 from tests.keys import key
 from tests.learners import references
-from tests.learners.norma_runs import (
-    DIM,
-    FAR,
-    KERNEL,
-    PLAIN,
-    T,
-    inputs,
-    kept,
-    labelled,
-    scanned,
-    unrolled,
-    valued,
-)
+from tests.learners.norma_runs import DIM, FAR, KERNEL, PLAIN, T, kept, labelled, scanned, valued
+from tests.learners.runs import inputs, unrolled
 
 NU, SIGMA = 0.3, 0.6
 
@@ -81,11 +70,9 @@ def test_constant_rate_and_small_ring_equal_the_loop(x64, rng, name):
     loss, step = {**CLASSES, **VALUES}[name]
     x, y = (labelled if name in CLASSES else valued)(rng)
     offset, rate, decay, size = name != "novelty", 0.1, 0.04, 20
+    options = {"learning_rate": rate, "regularization": decay / rate, "buffer": size}
     with warnings.catch_warnings(action="ignore"):  # few support vectors
-        learner = norma(
-            KERNEL, loss, learning_rate=rate, regularization=decay / rate, buffer=size,
-            offset=offset,
-        )  # fmt: skip
+        learner = norma(KERNEL, loss, offset=offset, **options)
     predictions, scales, alpha, b, scale = references.norma(
         PLAIN, lambda t, *values: step(rate, *values), lambda t, added: 1 - decay, x, y,
         oldest=lambda t: t - size, offset=offset, scale=getattr(loss, "initial", 0.0),
@@ -135,12 +122,10 @@ def test_schedule_and_decay_on_updates_equal_the_loop(x64, rng, name):
 def test_the_recursion_equals_the_closed_form(x64, rng):
     """f_t = Σ α_i β^(t − 1 − i) k(x_i, ·) over the τ newest, each α_i as it was born (Figure 1)."""
     x, y = labelled(rng)
-    rate, regularization, size = 0.5, 0.2, 15
-    learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=rate, regularization=regularization, buffer=size
-    )
-    beta, births = 1 - rate * regularization, np.zeros(T)
-    predictions = np.zeros(T)
+    rate, lam, size = 0.5, 0.2, 15
+    options = {"learning_rate": rate, "regularization": lam, "buffer": size}
+    learner = norma(KERNEL, losses.soft_margin(), **options)
+    beta, births, predictions = 1 - rate * lam, np.zeros(T), np.zeros(T)
     for t in range(T):
         i = np.arange(max(0, t - size), t)
         predictions[t] = births[i] * beta ** (t - 1 - i) @ PLAIN(x[i], x[t])
@@ -172,10 +157,9 @@ def test_only_two_numbers_matter(x64, rng):
 def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffer():
     """1/(λt) in round t = 1, 2, …, and constant from a third of the buffer on."""
     kernel = nj.kernels.linear()
-    for size, longest in ((9, 3.0), (2, 1.0), (None, 5.0)):
-        make = nj.engine.everything(5) if size is None else nj.engine.ring(size)
-        memory = make(nj.engine.Space(kernel.gram, kernel.gram))
-        rate = _of_strong_convexity(0.5, memory)
+    ring, everything = nj.engine.ring, nj.engine.everything
+    for make, longest in ((ring(9), 3.0), (ring(2), 1.0), (everything(5), 5.0)):
+        rate = _of_strong_convexity(0.5, make(nj.engine.Space(kernel.gram, kernel.gram)))
         rates = [float(rate(t)) for t in range(5)]
         np.testing.assert_allclose(rates, 2 / np.minimum(np.arange(1, 6), longest))
 

@@ -10,15 +10,12 @@ import pytest
 from jax import export
 
 import noisy_jax as nj
-from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, parallel_worlds
+from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T
 
 
 def fourier_moments():
-    return nj.moments.fourier(
-        nj.moments.gaussian_frequencies(
-            jax.random.key(1), 8, dim=DIM, length_scale=1.0, characteristic=NOISE
-        )
-    )
+    options = {"dim": DIM, "length_scale": 1.0, "characteristic": NOISE}
+    return nj.moments.fourier(nj.moments.gaussian_frequencies(jax.random.key(1), 8, **options))
 
 
 def features(x):
@@ -29,17 +26,8 @@ def leader(moments):
     return lambda **_: nj.learners.corrected_ftrl(moments(), solve_every=16)
 
 
-def mixture(*, radius, learning_rate):
-    rates = jnp.array([1.0, 2.0]) * learning_rate
-    learners = nj.wrappers.swept(
-        lambda rate: parallel_worlds(radius=radius, learning_rate=rate), rates
-    )
-    return nj.wrappers.mixture(learners)
-
-
 ALL = {
     **{name: case.make for name, case in LEARNERS.items()},
-    "mixture": mixture,
     "leader": leader(nj.moments.known_covariance),
     "leader of functions": leader(fourier_moments),
     "leader, pair": leader(lambda: nj.moments.pair(features)),

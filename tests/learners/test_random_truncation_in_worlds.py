@@ -1,7 +1,5 @@
 """Analytic losses in parallel worlds: random truncation with readings of a surrogate."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import GradientEstimator, gradient
-from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
@@ -29,15 +26,16 @@ def world_of(noise=NOISE, length_scale=0.5**0.5, dim=1):
     return nj.worlds.gaussian(dim=dim, length_scale=length_scale, noise=noise)
 
 
+def learner_of(estimator):
+    return nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
+
+
 def told(estimator, orders):
     """The estimator at orders that are given."""
 
     class Told(GradientEstimator):
         def draw_orders(self, key):
-            maps = jax.vmap(self.maps.draw_orders)(
-                jax.random.split(key, 1 + self.derivative.copies)
-            )
-            return GradientOrders(orders, maps)
+            return super().draw_orders(key)._replace(derivative=orders)
 
     return Told(*estimator)
 
@@ -46,9 +44,8 @@ def step_of(estimator, y):
     """`(state, order, copies) -> coefficient`, what the learner's step adds, over −η."""
 
     def step(state, order, copies):
-        make = functools.partial(nj.learners.random_truncation, horizon=4, learning_rate=RATE)
         sample = nj.Sample(copies, jnp.asarray(y), jnp.asarray(VARIANCE))
-        after = make(told(estimator, order)).step(state, sample, jax.random.key(0))
+        after = learner_of(told(estimator, order)).step(state, sample, jax.random.key(0))
         return after.weights[2] / -RATE
 
     return step
@@ -56,7 +53,7 @@ def step_of(estimator, y):
 
 def two_terms(estimator, y):
     """A state with two terms, and its learner."""
-    learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
+    learner = learner_of(estimator)
     state = learner.init(1)
     for x in (0.1, 0.6):
         copies = jnp.full((estimator.copies, 1), x)
@@ -188,9 +185,8 @@ def test_covariances_that_change_by_round_reach_the_world(x64):
     world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
     options = {"radius": 0.5**0.5, "loss_order": 2, "max_bias": 1.0}
     estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
-    learner = nj.learners.random_truncation(estimator, horizon=4, learning_rate=RATE)
-    copies = jnp.full((3, 1), 0.2)
-    sample = nj.Sample(copies, jnp.ones(()), jnp.asarray(0.1))
+    learner = learner_of(estimator)
+    sample = nj.Sample(jnp.full((3, 1), 0.2), jnp.ones(()), jnp.asarray(0.1))
     state = learner.step(learner.init(1), sample, jax.random.key(0))
     np.testing.assert_allclose(state.atoms.atom[1][:1], 0.1)
 
@@ -207,14 +203,11 @@ def test_regret_stays_below_its_bound_from_one_copy():
     stream = nj.streams.linear(key(0), horizon, 3)
     stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
     bound = nj.bounds.random_truncation(estimator, horizon=horizon)
-    learner = nj.learners.random_truncation(
-        estimator, horizon=horizon, learning_rate=bound.learning_rate
-    )
-    run = jax.jit(lambda key: nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, key))
-    regrets = []
-    for seed in range(4):
-        predictions = run(key(seed)).predictions
-        regrets.append(float(jnp.sum(loss(predictions, stream.y) - loss(0.0, 1.0))))
+    options = {"horizon": horizon, "learning_rate": bound.learning_rate}
+    learner = nj.wrappers.cloned(nj.learners.random_truncation(estimator, **options), noise)
+    run = jax.jit(lambda key: nj.rollout(learner, stream, noise, key).predictions)
+    losses = [loss(run(key(seed)), stream.y) for seed in range(4)]
+    regrets = np.sum(losses, axis=1) - horizon * float(loss(0.0, 1.0))
     assert np.mean(regrets) < -0.1 * horizon  # far better than f = 0, one of the competitors
     assert bound.regret < float(loss(0.0, 1.0)) * horizon  # which the bound is informative on
 
@@ -236,13 +229,11 @@ def test_bad_arguments_raise(changes, message):
 
 def test_what_holds_for_kernels_only_raises():
     estimator = gradient(world_of(), nj.losses.smoothed_hinge(), radius=1.0)
-    with pytest.raises(ValueError, match="in a world there is no closed form"):
-        nj.bounds.random_truncation(estimator, horizon=10, closed_form=True)
-    with pytest.raises(ValueError, match="the theorems are of kernels"):
-        nj.bounds.as_printed.random_truncation(estimator, horizon=10)
+    bound, printed = nj.bounds.random_truncation, nj.bounds.as_printed.random_truncation
+    raises("in a world there is no closed form", bound, estimator, horizon=10, closed_form=True)
+    raises("the theorems are of kernels", printed, estimator, horizon=10)
     noisy = gradient(world_of(), nj.losses.smoothed_absolute(), radius=0.1**0.5)
     learner = nj.learners.random_truncation(noisy, horizon=5)
-    stream = nj.streams.linear(jax.random.key(0), 5, 1)
-    with pytest.raises(ValueError, match="y_noise must be None: this learner is biased"):
-        nj.rollout(learner, stream, NOISE, jax.random.key(1), y_noise=NOISE)
+    given = learner, nj.streams.linear(jax.random.key(0), 5, 1), NOISE, jax.random.key(1)
+    raises("y_noise must be None: this learner is biased", nj.rollout, *given, y_noise=NOISE)
     raises(r"build its world with noise\.cloned", nj.wrappers.cloned, learner, NOISE)

@@ -1,5 +1,6 @@
 """Moments under unknown noise: exact by enumeration and quadrature, and NumPy references."""
 
+import functools
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from tests.errors import raises
+from tests.errors import one_line_error, raises
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, SKEWED, X, enumerated
 from tests.unbiased.test_multilevel import over_levels
@@ -110,23 +111,12 @@ def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor, make):
     moments = nj.moments.pair(features)
     errors, weights = gauss_hermite(9, np.kron(np.eye(2), factor * COV))
     copies = X + errors.reshape(-1, 2, 2)
-    found = weights @ np.asarray(jax.vmap(lambda rows: one_round(moments, rows))(copies))
+    found, uncorrected = (
+        weights @ np.asarray(jax.vmap(functools.partial(one_round, each))(copies))
+        for each in (moments, nj.moments.replicates(features, copies=2, order=0))
+    )
     np.testing.assert_allclose(found, clean(features, X), atol=1e-6)
-    plain = nj.moments.replicates(features, copies=2, order=0)
-    uncorrected = weights @ np.asarray(jax.vmap(lambda rows: one_round(plain, rows))(copies))
     assert np.abs(uncorrected - clean(features, X)).max() > 1e-3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("copies", [2, 3])
-def test_replicates_of_linear_features_are_two_copies(copies, rng):
-    x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)
-    samples, kept = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.asarray(rng.uniform(size=20))
-    both = nj.moments.replicates(lambda x: x, copies=copies), nj.moments.two_copies(copies)
-    for a, b in zip(*(m.sums(samples, kept) for m in both), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-12)
-    one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])
-    np.testing.assert_allclose(*(m.read(w, one) for m in both), atol=1e-12)
 
 
 def reference(name, copies, frequencies, y, kept, levels):
@@ -140,13 +130,10 @@ def reference(name, copies, frequencies, y, kept, levels):
             halves = rows[:2].mean(axis=0), rows[2:].mean(axis=0)
             terms = [(8 / 3, m), *((-1.0, half) for half in halves), *((1 / 12, r) for r in rows)]
         else:
-            first, used = rows[0], 2 ** levels[i]
-            p = np.array([0.5, 0.5 * (1 - 2**-1.5), 0.5 * 2**-1.5])[levels[i]]
-            factor = [0, 1, 2][levels[i]] / p
-            left, right = (rows[: used // 2], rows[used // 2 : used])
-            terms = [(1, first)]
+            used, terms = 2 ** levels[i], [(1, rows[0])]
             if used > 1:
-                left, right = left.mean(axis=0), right.mean(axis=0)
+                factor = [0, 1 / (0.5 * (1 - 2**-1.5)), 2 / (0.5 * 2**-1.5)][levels[i]]
+                left, right = rows[: used // 2].mean(axis=0), rows[used // 2 : used].mean(axis=0)
                 terms += [(factor, (left + right) / 2), (-factor / 2, left), (-factor / 2, right)]
         for w, p in terms:
             z = np.concatenate([np.cos(frequencies @ p), np.sin(frequencies @ p)])
@@ -206,22 +193,21 @@ def test_features_need_not_be_finite_at_zero():
 def test_too_few_copies_raise():
     learner = nj.learners.corrected_ftrl(nj.moments.replicates(jnp.sin, copies=4))
     state, key = learner.init(1), jax.random.key(0)
+    message = r"reads 4 independent noisy copies .* has "
     for call in (learner.step, learner.read):
-        with pytest.raises(ValueError, match=r"reads 4 independent noisy copies .* has 2"):
-            call(state, Sample(jnp.ones((2, 1)), jnp.ones(())), key)
-    with pytest.raises(ValueError, match=r"reads 4 independent noisy copies .* has 1"):
-        learner.unroll(state, Sample(jnp.ones((3, 1, 1)), jnp.ones(3)), jnp.ones((3, 1)), key)
+        raises(message + "2", call, state, Sample(jnp.ones((2, 1)), jnp.ones(())), key)
+    samples = Sample(jnp.ones((3, 1, 1)), jnp.ones(3))
+    raises(message + "1", learner.unroll, state, samples, jnp.ones((3, 1)), key)
 
 
 def test_what_cannot_be_right_raises():
     features = waves()
-    with pytest.raises(ValueError, match=r"copies must be .*at least 4.*order 2 needs"):
+    with one_line_error(r"copies must be .*at least 4.*order 2 needs"):
         nj.moments.replicates(features, copies=3, order=2)
-    with pytest.raises(ValueError, match="f must be a function, got 'rbf'"):
-        nj.moments.pair("rbf")  # pyright: ignore[reportArgumentType]
+    raises("f must be a function, got 'rbf'", nj.moments.pair, "rbf")
     raises("'tanh'", one_round, nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
     raises("pass a key", one_round, nj.moments.multilevel(features), np.zeros((32, 1)))
     for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):
-        with pytest.raises(ValueError, match=r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"):
-            nj.moments.replicates(wrong).num_features(2)
+        message = r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"
+        raises(message, nj.moments.replicates(wrong).num_features, 2)
     assert nj.moments.replicates(features).num_features(2) == 6

@@ -28,22 +28,12 @@ def watcher(copies):
     )
 
 
-@pytest.mark.parametrize("copies", [2, 3])
-def test_the_learner_is_told_the_covariance_of_its_clones(copies):
-    """V Σ, and their mean is the single copy."""
-    learner = nj.wrappers.cloned(watcher(copies), nj.noise.Gaussian(FULL))
-    single = Sample(jnp.array([[1.0, -2.0]]), jnp.ones(()), jnp.asarray(FULL))
-    clones, cov = learner.step((), single, jax.random.key(0))
-    np.testing.assert_allclose(cov, copies * FULL, rtol=1e-6)
-    np.testing.assert_allclose(clones.mean(axis=0), single.x[0], rtol=1e-5)
-
-
 @pytest.mark.slow
 @pytest.mark.claim("EXT-CloningPerRound")
 @pytest.mark.parametrize("copies", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_clones_of_a_round_are_those_of_its_own_covariance(x64, form, copies):
-    """Those of one covariance are independent copies (test_kernel.py): here each round's are."""
+    """Those of one covariance are independent copies (test_kernel_descent.py), V Σ is told."""
     covs, key = jnp.asarray(FORMS[form]), jax.random.key(1)
     stream = nj.streams.linear(jax.random.key(0), T, DIM)
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
@@ -51,8 +41,7 @@ def test_clones_of_a_round_are_those_of_its_own_covariance(x64, form, copies):
     shown = nj.rollout(learner, stream, noise, key).predictions
 
     def by_itself(sample, step_key, cov):
-        one = nj.noise.Gaussian(cov)
-        fixed = nj.wrappers.cloned(watcher(copies), one)
+        fixed = nj.wrappers.cloned(watcher(copies), nj.noise.Gaussian(cov))
         x, cov = fixed.step((), sample, step_key)
         return jnp.concatenate([x.ravel(), cov.ravel()]), sample.x[0]
 
@@ -113,11 +102,10 @@ def test_what_cannot_be_cloned_round_by_round_raises():
     fixed = nj.learners.parallel_worlds(world, horizon=T, radius=1.0)
     raises(r"build its world with worlds\.heteroscedastic", nj.wrappers.cloned, fixed, noise)
     laplace = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(T)))
-    with pytest.raises(ValueError, match="cloned needs Gaussian noise, got Laplace"):
-        nj.wrappers.cloned(watcher(2), laplace)
-    learner = nj.wrappers.cloned(watcher(2), noise)
-    with pytest.raises(ValueError, match=r"sample\.cov must be the covariance of the round"):
-        learner.step((), Sample(jnp.zeros((1, DIM)), jnp.zeros(())), jax.random.key(0))
+    raises("cloned needs Gaussian noise, got Laplace", nj.wrappers.cloned, watcher(2), laplace)
+    learner, sample = nj.wrappers.cloned(watcher(2), noise), Sample(jnp.zeros((1, DIM)), 0.0)
+    message = r"sample\.cov must be the covariance of the round"
+    raises(message, learner.step, (), sample, jax.random.key(0))
     stream = nj.streams.linear(jax.random.key(0), T, DIM)
     with pytest.raises(ValueError, match="noiseless needs a learner that is right on clean data"):
         nj.wrappers.noiseless(learner, stream)

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from tests.errors import raises
 
 T, DIM = 40, 3
 STREAM = nj.streams.linear(jax.random.key(0), T, DIM, label_noise=0.2)
@@ -73,8 +74,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     assert np.isnan(beyond.predictions[1:]).all()
 
     twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
-    with pytest.raises(ValueError, match="80 rounds, but the learner has room for 40"):
-        nj.rollout(learner, twice, NOISE, key)
+    raises("80 rounds, but the learner has room for 40", nj.rollout, learner, twice, NOISE, key)
     assert nj.wrappers.noiseless(LEARNERS["uncorrected_kernel"], twice).needs.horizon == T
 
 
@@ -87,20 +87,17 @@ def features(distribution):
 
 
 def weighted(distribution):
-    return nj.worlds.fourier_gaussian(
-        jax.random.key(0), 8, dim=DIM, length_scale=1.0, noise=distribution
-    )
+    options = {"dim": DIM, "length_scale": 1.0, "noise": distribution}
+    return nj.worlds.fourier_gaussian(jax.random.key(0), 8, **options)
 
 
 def in_world(distribution):
     return nj.learners.parallel_worlds(world(distribution), horizon=T, **TUNING)
 
 
-def norma(world):
-    return nj.learners.norma(
-        world, nj.losses.squared(), learning_rate=0.1, regularization=0.1,
-        buffer=8 if isinstance(world, nj.worlds.World) else None,
-    )  # fmt: skip
+def norma(world, buffer=None):
+    options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": buffer}
+    return nj.learners.norma(world, nj.losses.squared(), **options)
 
 
 def informed(distribution):
@@ -111,7 +108,7 @@ BUILT_FOR = {
     "parallel_worlds": in_world,
     "fourier_worlds": lambda noise: nj.learners.fourier_worlds(features(noise), **TUNING),
     "fourier_worlds_weighted": lambda noise: nj.learners.fourier_worlds(weighted(noise), **TUNING),
-    "norma": lambda noise: norma(world(noise)),
+    "norma": lambda noise: norma(world(noise), buffer=8),
     "norma_on_features": lambda noise: norma(features(noise)),
     "perceptron_on_features": lambda noise: nj.learners.perceptron(features(noise)),
     "paired": lambda noise: nj.wrappers.paired(LEARNERS["two_copies"], in_world(noise)),
@@ -125,10 +122,8 @@ BUILT_FOR = {
 
 @pytest.mark.parametrize("make", BUILT_FOR.values(), ids=BUILT_FOR)
 def test_noiseless_rejects_a_learner_built_for_noise(make):
-    with pytest.raises(
-        ValueError, match=r"got one built for Gaussian.*build it for noise\.Gaussian"
-    ):
-        nj.wrappers.noiseless(make(NOISE), STREAM)
+    message = r"got one built for Gaussian.*build it for noise\.Gaussian"
+    raises(message, nj.wrappers.noiseless, make(NOISE), STREAM)
     learner = make(NOTHING)
     assert nj.wrappers.noiseless(learner, STREAM).needs.copies == learner.needs.copies
 
@@ -143,16 +138,13 @@ def test_clones_have_the_noise_that_features_and_pairs_were_built_for():
 @pytest.mark.slow
 def test_a_learner_does_as_the_covariance_that_it_is_told():
     learner = LEARNERS["known_covariance"]
-    truths = [
-        nj.wrappers.assuming(learner, cov) for cov in (0.5, np.full(DIM, 0.5), 0.5 * np.eye(DIM))
-    ]
-    zero, quarter = (nj.wrappers.assuming(learner, cov) for cov in (0.0, 0.25))
+    covs = 0.5, np.full(DIM, 0.5), 0.5 * np.eye(DIM), 0.0, 0.25
+    *truths, zero, quarter = (nj.wrappers.assuming(learner, cov) for cov in covs)
     blind = nj.learners.uncorrected(**TUNING)
     printed = nj.learners.known_covariance(as_printed=True, **TUNING)
     by_step = truths[1]._replace(unroll=None)
-    every = predictions(
-        learner, *truths, by_step, zero, blind, quarter, printed, distribution=NOISE
-    )
+    learners = learner, *truths, by_step, zero, blind, quarter, printed
+    every = predictions(*learners, distribution=NOISE)
     np.testing.assert_allclose(every[1:5], np.tile(every[0], (4, 1)), atol=1e-6)
     np.testing.assert_allclose(every[5], every[6], atol=1e-6)
     np.testing.assert_allclose(every[7], every[8], atol=1e-6)
@@ -163,8 +155,8 @@ def test_a_learner_does_as_the_covariance_that_it_is_told():
 def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
     learner = LEARNERS["known_covariance"]
     sample = Sample(STREAM.x[:1], STREAM.y[0], None)
-    with pytest.raises(ValueError, match="covariance of this noise is not known"):
-        learner.step(learner.init(DIM), sample, jax.random.key(0))
+    given = learner.init(DIM), sample, jax.random.key(0)
+    raises("covariance of this noise is not known", learner.step, *given)
 
     def stepped(variance):
         told = nj.wrappers.assuming(learner, variance)
@@ -172,8 +164,8 @@ def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
 
     zero, half = jax.vmap(stepped)(jnp.array([0.0, 0.5]))
     np.testing.assert_allclose(half - zero, 0.3 * 2 * 0.5 * np.full(DIM, 0.1), rtol=1e-4)
-    with pytest.raises(ValueError, match=r"cov must be finite and >= 0, got -0\.1: it holds var"):
-        nj.wrappers.assuming(learner, -0.1)
+    message = r"cov must be finite and >= 0, got -0\.1: it holds var"
+    raises(message, nj.wrappers.assuming, learner, -0.1)
 
 
 def test_assuming_raises_if_the_learner_ignores_the_covariance():
@@ -190,8 +182,6 @@ def test_assuming_raises_if_the_learner_ignores_the_covariance():
 
 def test_assuming_takes_a_target_that_is_a_plain_number():
     learner = nj.wrappers.assuming(LEARNERS["known_covariance"], 0.3)
-    weights = [
-        learner.step(learner.init(DIM), Sample(STREAM.x[:1], y), None).weights
-        for y in (0.5, jnp.float32(0.5))
-    ]
-    np.testing.assert_array_equal(*weights)
+    samples = (Sample(STREAM.x[:1], y) for y in (0.5, jnp.float32(0.5)))
+    plain, array = (learner.step(learner.init(DIM), sample, None) for sample in samples)
+    np.testing.assert_array_equal(plain.weights, array.weights)
