@@ -166,6 +166,25 @@ def test_shares_are_those_of_adahedge(x64, rng, number):
 
 
 @pytest.mark.slow
+@pytest.mark.statistical
+def test_the_mixture_finds_the_best_radius_and_a_wrong_estimate_does_not():
+    """With the copies' plain products in place of unbiased readings it prefers to predict zero."""
+    long, noise = nj.streams.linear(key(3), 4096, 3), nj.noise.Gaussian(0.5)
+    radii = nj.wrappers.swept(lambda r: nj.learners.two_copies(radius=r), jnp.array([0.03, 1.0]))
+
+    def biased(state, sample, key):
+        value, _ = radii.read(state, sample, key)
+        return value, value**2 + 0.5 * jnp.sum(state.weights**2, axis=-1)
+
+    def shares(learner):
+        learner = nj.wrappers.mixture(learner)
+        return jax.jit(lambda key: nj.rollout(learner, long, noise, key).state.shares)(key(4))
+
+    assert shares(radii)[1] > 0.99
+    assert shares(radii._replace(read=biased, unroll=None))[1] < 0.01
+
+
+@pytest.mark.slow
 def test_each_column_is_finished_as_the_learner_alone():
     """Of 5 rounds in blocks of 4 the last is used by `finish` only."""
 
