@@ -8,13 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
-        "validation",
-        "intervals",
-        "running",
-        "sums",
-        "draws",
-        "csv_blocks",
-        "version",
+        *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
         "jaxlib_errors",
     ),
     ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
@@ -147,11 +141,8 @@ def named(module: str) -> str:
 def test_every_module_has_a_file_of_tests():
     """Of its name, also with more words after it, or the one in `TESTED_IN`."""
     modules, files = modules_and_tests()
-    without = {
-        module
-        for module in modules
-        if not any(f"{file}_".startswith(f"{named(module)}_") for file in files)
-    }
+    names = {module: f"{named(module)}_" for module in modules}
+    without = {m for m in modules if not any(f"{file}_".startswith(names[m]) for file in files)}
     assert without == {*TESTED_IN}
     assert {*TESTED_IN.values()} <= files
 

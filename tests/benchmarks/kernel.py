@@ -1,8 +1,5 @@
 """Speed and memory of the kernel learners: `python tests/benchmarks/kernel.py`.
 
-Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
-reports which requirements are met; its exit status is 0 in any case.
-
 The floor under `unroll` is what no exact kernel learner is spared: the surrogate of each stored
 copy at both copies of every later round, and its clean kernel at the clean instance.
 """
@@ -18,9 +15,9 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 from timing import (
     Row,
+    against_scan,
     at_least,
     at_most,
-    by_round,
     faster,
     growth,
     judged,
@@ -76,7 +73,6 @@ noisy_by_seed = jax.jit(jax.vmap(noisy, in_axes=(None, 0)))
 
 
 def worlds_learner(horizon):
-    """Parallel worlds with room for `horizon` rounds."""
     return nj.learners.parallel_worlds(
         WORLD, horizon=horizon, radius=RADIUS, learning_rate=LEARNING_RATE
     )
@@ -169,20 +165,17 @@ def engine():
         samples = noisy_by_seed(stream, keys)
         weights = jax.random.normal(KEY, (seeds, horizon))
         learner = worlds_learner(horizon)
-        unroll, scan = judged(learner), judged(by_round(learner))
+        unroll = judged(learner)
         ours, least, drawing = median_times(
             functools.partial(unroll, samples, stream.x),
             functools.partial(floor, samples, stream.x, weights),
             functools.partial(noisy_by_seed, stream, keys),
         )
-        theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
         setting = f"T = {horizon:,}, S = {seeds}"
         rows += [
             Row(f"noise drawn, {setting}", drawing, "s"),
-            Row(f"unroll, {setting}", ours, "s"),
-            Row(f"scan over step, {setting}", theirs, "s"),
+            *against_scan(setting, ours, learner, samples, stream.x, 6),
             Row(f"floor, {setting}", least, "s"),
-            faster(f"scan / unroll, {setting}", ours, theirs, 6),
             at_most(f"unroll / floor, {setting}", ours, least, 1.4),
         ]
         if seeds == SEEDS:
@@ -219,14 +212,8 @@ def one_stream():
     samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
     learner = worlds_learner(ONE_STREAM_HORIZON)
     ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
-    scan = functools.partial(judged(by_round(learner)), samples, stream.x)
-    theirs = median_time(scan, repeats=1)
     setting = f"one stream, T = {ONE_STREAM_HORIZON:,}"
-    return [
-        Row(f"unroll, {setting}", ours, "s"),
-        Row(f"scan over step, {setting}", theirs, "s"),
-        faster(f"scan / unroll, {setting}", ours, theirs, 5),
-    ]
+    return against_scan(setting, ours, learner, samples, stream.x, 5)
 
 
 def fourier():
@@ -331,25 +318,18 @@ def radial():
         return lambda: jitted(stored, queries, weights)
 
     base, *others = median_times(*map(evaluated, worlds.values()))
-    names = list(worlds)[1:]
-    return [
-        Row(
-            "gaussian world, surrogate", SEEDS * stored[0].size // DIM * points / base / 1e9, "G/s"
-        ),
-        *(
-            at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
-            for name, seconds in zip(names, others, strict=True)
-        ),
+    rate = SEEDS * stored[0].size // DIM * points / base / 1e9
+    return [Row("gaussian world, surrogate", rate, "G/s")] + [
+        at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
+        for name, seconds in zip([*worlds][1:], others, strict=True)
     ]
 
 
 def rows():
-    """All rows."""
     return [*engine(), *one_stream(), *fourier(), *radial()]
 
 
-def main():
-    """Prints the configuration and the table."""
+if __name__ == "__main__":
     report(
         f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
         f"length scale {LENGTH_SCALE}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
@@ -357,7 +337,3 @@ def main():
         f"{FOURIER_HORIZON:,} rounds, 4 and 16 of {STREAMS_HORIZON:,}",
         rows,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,5 @@
 """Speed, memory and traces of the linear learners: `python tests/benchmarks/linear.py`.
 
-Needs the extra `benchmark` (scikit-learn and river are the peers) and a machine that does nothing
-else. It reports which requirements are met; its exit status is 0 in any case.
-
 XLA's CPU compiler turns only small loop bodies into one kernel; beyond that size each operation of
 a round is dispatched by itself, fast if they are at most 8 (`noisy_jax.sums`).
 """
@@ -19,19 +16,15 @@ import river
 import river.linear_model
 import sklearn
 import sklearn.linear_model
-from timing import Row, at_least, median_time, median_times, report
+from timing import Row, at_least, limited, median_time, median_times, reached, report
 
 import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.noise.observation import observe_block
 from noisy_jax.simulated.rollouts import scan_in_blocks
 
-HORIZON = 200_000
-SEEDS = 256
-SEEDS_HORIZON = 4_096
-STUDY_SEEDS = 64
-RIVER_HORIZON = 5_000
-MONTE_CARLO_HORIZON = 16_384
+HORIZON, RIVER_HORIZON, MONTE_CARLO_HORIZON = 200_000, 5_000, 16_384
+SEEDS, SEEDS_HORIZON, STUDY_SEEDS = 256, 4_096, 64
 RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.05, 0.1
 PEAKS, DIMENSIONS = True, (20, 64, 256, 784)
 QUICK = {
@@ -90,11 +83,6 @@ def millions(rounds, function):
     return rounds / median_time(function) / 1e6
 
 
-def at_most(what, count, bound):
-    """A row for a count that must not exceed `bound`."""
-    return Row(what, count, "count", f"<= {bound}", count <= bound)
-
-
 def speed():
     """Rows on one stream against its peers, and on many seeds against one stream."""
     unit = "M rounds/s"
@@ -138,7 +126,7 @@ def speed():
     whole = millions(STUDY_SEEDS * MONTE_CARLO_HORIZON, lambda: study(study_seeds))
 
     return [
-        Row(f"{STUDY_SEEDS} seeds, noise drawn on the way", whole, unit, ">= 5", whole >= 5),
+        reached(f"{STUDY_SEEDS} seeds, noise drawn on the way", whole, unit, 5),
         Row("noise drawn, 1 seed", drawing, unit),
         Row(f"noise drawn, {SEEDS} seeds", drawing_all, unit),
         Row("two_copies, steps alone", ours, unit),
@@ -203,14 +191,13 @@ def memory():
         command = [sys.executable, __file__, PEAK_MEMORY, str(num_seeds), str(batch_size)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         peaks.append(int(done.stdout) / 1024)
-        rows.append(
-            Row(f"peak memory, {num_seeds:,} seeds, {batch_size} at once", peaks[-1], "MiB")
-        )
+        what = f"peak memory, {num_seeds:,} seeds, {batch_size} at once"
+        rows.append(Row(what, peaks[-1], "MiB"))
     # Peaks of equal runs differ by some 20 MiB; predictions kept for all seeds would take 128 more.
     by_seeds, by_batch = peaks[1] - peaks[0], peaks[2] - peaks[1]
     return [
         *rows,
-        Row("growth with 8 times the seeds", by_seeds, "MiB", "<= 64", by_seeds <= 64),
+        limited("growth with 8 times the seeds", by_seeds, "MiB", 64),
         Row("growth with 8 times the batch", by_batch, "MiB"),
     ]
 
@@ -239,9 +226,9 @@ def traces():
     for factor in (1.0, 2.0, 3.0):
         predictions(factor * RADIUS, factor * LEARNING_RATE, factor * VARIANCE)
     return [
-        at_most("traces by a second monte_carlo of the same run", second[0], 1),
-        at_most("compilations by a second monte_carlo of the same run", second[1], 0),
-        at_most("traces by a sweep of radius, rate and variance", len(swept), 1),
+        limited("traces by a second monte_carlo of the same run", second[0], "count", 1),
+        limited("compilations by a second monte_carlo of the same run", second[1], "count", 0),
+        limited("traces by a sweep of radius, rate and variance", len(swept), "count", 1),
     ]
 
 
@@ -251,8 +238,10 @@ def rows():
     return [*speed(), *dimensions(), *peaks, *traces()]
 
 
-def main():
-    """Prints the configuration and the table."""
+if __name__ == "__main__":
+    if sys.argv[1:2] == [PEAK_MEMORY]:
+        print_peak_memory(*map(int, sys.argv[2:]))
+        sys.exit()
     report(
         f"float32; data set diabetes (d = 10), T = {HORIZON:,}, noise of variance {VARIANCE}, "
         f"radius {RADIUS}, learning rate {LEARNING_RATE}\n"
@@ -260,10 +249,3 @@ def main():
         f"final_regret, T = {MONTE_CARLO_HORIZON:,}; dimensions and memory: streams.linear",
         rows,
     )
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == [PEAK_MEMORY]:
-        print_peak_memory(*map(int, sys.argv[2:]))
-    else:
-        main()

@@ -1,8 +1,4 @@
-"""Speed of NORMA: `python tests/benchmarks/norma.py`.
-
-Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
-reports which requirements are met; its exit status is 0 in any case.
-"""
+"""Speed of NORMA: `python tests/benchmarks/norma.py`."""
 
 import functools
 
@@ -156,18 +152,12 @@ def novelty():
 
 
 def rows():
-    """All rows."""
     return [*ring(), *growth(), *novelty()]
 
 
-def main():
-    """Prints the configuration and the table."""
+if __name__ == "__main__":
     report(
         f"float32; x ~ N(0, I), d = {DIM}, Gaussian kernel of length scale {LENGTH_SCALE}, soft "
         f"margin 1, ηλ = {DECAY}, η = {RATE}; novelty: ν = {NU}",
         rows,
     )
-
-
-if __name__ == "__main__":
-    main()

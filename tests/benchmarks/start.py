@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from timing import Row, at_most, machine, print_table
+from timing import Row, at_most, limited, report
 
 REPEATS, JOBS = 15, 3
 QUICK = {"REPEATS": 3, "JOBS": 1}
@@ -98,11 +98,6 @@ def run(*arguments, cache=None):
     return time.perf_counter() - start, first, int(peak) / 1024
 
 
-def limited(what, measured, unit, most):
-    """A row for a number that must not exceed `most`."""
-    return Row(what, measured, unit, f"<= {most:g}", measured <= most)
-
-
 def main_job():
     """`python -m noisy_jax`, without kept programs and with them."""
     runs = []
@@ -140,7 +135,6 @@ def compiled():
 
 
 def imports():
-    """Rows on imports."""
     codes = [BASE, *(f"{BASE}; {ours}" for ours in IMPORTS)]
     runs = [[*map(processor_time, codes)] for _ in range(REPEATS + 1)]
     base, alone, *used = map(statistics.median, zip(*runs[1:], strict=True))  # 0 wrote the bytecode
@@ -152,10 +146,8 @@ def imports():
 
 
 def rows():
-    """All rows."""
     return [*imports(), *compiled(), *main_job()]
 
 
 if __name__ == "__main__":
-    print(machine())
-    print_table(rows())
+    report(f"{REPEATS} imports, {JOBS} jobs", rows)

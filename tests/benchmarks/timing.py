@@ -17,25 +17,15 @@ from noisy_jax.base import unrolled
 
 
 class Row(NamedTuple):
-    """One line of a benchmark's table.
-
-    Attributes:
-        what: what was measured.
-        measured: the number.
-        unit: its unit, or "ratio".
-        required: the requirement in words, empty for a line that only informs.
-        met: whether the requirement holds, `None` for a line that only informs.
-        ours: of a ratio, what this library reached, with its unit.
-        peer: of a ratio, what it is compared with.
-    """
+    """One line of a benchmark's table; without a requirement it only informs."""
 
     what: str
     measured: float
-    unit: str
+    unit: str  # or "ratio"
     required: str = ""
     met: bool | None = None
-    ours: str = ""
-    peer: str = ""
+    ours: str = ""  # of a ratio, what this library reached, with its unit
+    peer: str = ""  # of a ratio, what it is compared with
 
 
 def at_least(what, ours, peer, bound, unit="M rounds/s"):
@@ -50,6 +40,16 @@ def at_most(what, ours, peer, bound, unit="s"):
     ratio = ours / peer
     required, parts = f"<= {bound}", (f"{ours:.3g} {unit}", f"{peer:.3g} {unit}")
     return Row(what, ratio, "ratio", required, ratio <= bound, *parts)
+
+
+def limited(what, measured, unit, most):
+    """A row for a number that must not exceed `most`."""
+    return Row(what, measured, unit, f"<= {most:g}", measured <= most)
+
+
+def reached(what, measured, unit, least, where=""):
+    """A row for a number that must not fall below `least`."""
+    return Row(what, measured, unit, f">= {least:g}{where}", measured >= least)
 
 
 def faster(what, ours, peer, bound=None):
@@ -67,10 +67,6 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
     """Median seconds of a call to each function, after one call that compiles and warms up.
 
     They are called in turns, so that whatever else the machine does slows all of them alike.
-
-    Args:
-        *functions: called without arguments; arrays that they return are waited for.
-        repeats: calls of each that are timed.
     """
     for function in functions:
         jax.block_until_ready(function())
@@ -107,6 +103,17 @@ def by_round(learner):
     return learner._replace(unroll=None)
 
 
+def against_scan(setting, ours, learner, samples, x, bound):
+    """Rows on the seconds `ours` of a learner's own way, and on a scan over its steps."""
+    scan = functools.partial(judged(by_round(learner)), samples, x)
+    theirs = median_time(scan, repeats=1)
+    return [
+        Row(f"unroll, {setting}", ours, "s"),
+        Row(f"scan over step, {setting}", theirs, "s"),
+        faster(f"scan / unroll, {setting}", ours, theirs, bound),
+    ]
+
+
 def memory(compiled):
     """Bytes that a compiled function holds at once, its arguments and results included."""
     stats = compiled.memory_analysis()
@@ -121,18 +128,15 @@ def memory(compiled):
 def growth(*runs):
     """Rows on time and memory of twice the rounds.
 
-    Args:
-        *runs: for T rounds, then for 2T: a learner, its samples `[S, T]` and the clean x `[T, d]`.
+    `runs` are, for T rounds and for 2T, a learner, its samples `[S, T]` and the clean x `[T, d]`.
     """
     compiled = [judged(learner).lower(*data).compile() for learner, *data in runs]
-    short, long = (
-        functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True)
+    once, twice = median_times(
+        *(functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True))
     )
-    once, twice = median_times(short, long)
     few, many = (len(x) for _, _, x in runs)
-    rows = [
-        at_most(f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}", twice, once, 4.3)
-    ]
+    what = f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}"
+    rows = [at_most(what, twice, once, 4.3)]
     for f, (learner, samples, x) in zip(compiled, runs, strict=True):
         held = sum(leaf.nbytes for leaf in jax.tree.leaves(learner.init(x.shape[-1])))
         setting = f"T = {len(x):,}"
