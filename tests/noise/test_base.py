@@ -144,9 +144,8 @@ def test_pytree_round_trip(distribution):
 @pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
 def test_covariance_times_every_form(cov):
     v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
-    chex.assert_trees_all_close(
-        covariance_times(jnp.asarray(cov), v), v @ Gaussian(cov).covariance(3), atol=1e-6
-    )
+    expected = v @ Gaussian(cov).covariance(3)
+    np.testing.assert_allclose(covariance_times(jnp.asarray(cov), v), expected, atol=1e-6)
 
 
 def observed(**changes):
@@ -190,10 +189,7 @@ def observed(**changes):
         (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
         (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
         (lambda: estimate_covariance(np.full((5, 2, 2), np.nan)), r"copies\[0, 0, 0\] is nan"),
-        (
-            lambda: observe(jax.random.key(0), jnp.ones(2), jnp.ones(()), Gaussian(1.0), copies=0),
-            "copies must be a whole number of at least 1, got 0",
-        ),
+        (lambda: observed(copies=0), "copies must be a whole number of at least 1, got 0"),
         (lambda: Gaussian(1 + 1j), r"Gaussian\.cov must be real, got \(1\+1j\)"),
         (lambda: Gaussian(1.0).covariance(-1), "dim must be a whole number of at least 1, got -1"),
         (lambda: Gaussian(1.0).sample(0, np.ones(2)), "key must be a key .* got 0"),
@@ -206,15 +202,6 @@ def observed(**changes):
             "noise must be a Noise, got PerRound: ",
         ),
         (lambda: observed(y_noise=Gaussian(np.ones(2))), "a scalar distribution, "),
-    ],
-)
-def test_bad_input_raises(build, message):
-    raises(message, build)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
         (
             lambda: PerRound(jax.vmap(Gaussian)(jnp.array([np.eye(2), [[1, 2], [2, 1]]]))),
             "positive semi-definite",
@@ -233,7 +220,7 @@ def test_bad_input_raises(build, message):
         (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
     ],
 )
-def test_bad_stacked_parameters_raise(build, message):
+def test_bad_input_raises(build, message):
     raises(message, build)
 
 

@@ -9,11 +9,7 @@ import numpy as np
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.1, 0.04], [0.04, 0.2]])
-
-
 X = np.array([0.7, -0.4])
-
-
 HIDDEN = np.array([[0.9, -0.4, 0.3], [0.2, 0.8, -0.6]])
 
 
@@ -48,8 +44,6 @@ def wave(x):
 
 
 SYMMETRIC = [(-1.0, 0.5), (1.0, 0.5)]
-
-
 SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 

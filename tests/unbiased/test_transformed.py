@@ -22,10 +22,8 @@ EVERY = pytest.mark.parametrize("name", MAKERS)
 
 def calls(name, f, argnum=0):
     """g without its key, and the number of copies."""
-    g = MAKERS[name](f, argnum)
-    if name in ("multilevel", "gaussian"):
-        return functools.partial(g, key=KEY), g.copies
-    return g, g.copies
+    g, draws = MAKERS[name](f, argnum), name in ("multilevel", "gaussian")
+    return (functools.partial(g, key=KEY) if draws else g), g.copies
 
 
 def loss(params, x, y, *, scale=1.0):

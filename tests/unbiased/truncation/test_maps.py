@@ -114,10 +114,8 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     common = common * math.exp(-(z @ z) / s2)
     corrected = np.sum(common * 2.0**n2 / (factorial(n2) * s2**n2))
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
-    kernel = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5)
-    maps = gradient(
-        kernel, nj.losses.squared(), radius=1.0, x_second_moment=0.5, kernel_order=13
-    ).maps
+    kernel, options = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5), {"x_second_moment": 0.5}
+    maps = gradient(kernel, nj.losses.squared(), radius=1.0, kernel_order=13, **options).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
     copies = jnp.broadcast_to(x, (maps.copies, 2))
     estimates = jax.vmap(maps.estimate, (0, None))(orders, copies)
@@ -134,17 +132,16 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
 def test_copies_are_counted_and_used_once(rng, name):
     maps = maps_of(name, 2)
     copies = jnp.asarray(rng.normal(size=(maps.copies, 2)), jnp.float32)
-    for tensor in range(3):
-        for envelope in range(3 if name == "gaussian" else 1):
-            orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
 
-            def size(copies, orders=orders):
-                estimate = maps.estimate(orders, copies)
-                return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
+    def size(copies, orders):
+        estimate = maps.estimate(orders, copies)
+        return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
 
-            gradient, estimate = jax.grad(size, has_aux=True)(copies)
-            assert estimate.copies == tensor + 2 * envelope
-            assert np.sum(np.any(gradient != 0, axis=1)) == estimate.copies
+    for tensor, envelope in np.ndindex(3, 3 if name == "gaussian" else 1):
+        orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
+        slope, estimate = jax.grad(size, has_aux=True)(copies, orders)
+        assert estimate.copies == tensor + 2 * envelope
+        assert np.sum(np.any(slope != 0, axis=1)) == estimate.copies
 
 
 def test_instances_may_be_whole_numbers():
@@ -158,11 +155,9 @@ def test_instances_may_be_whole_numbers():
 @pytest.mark.claim("EXT-OptimalGauss")
 def test_optimal_distribution_has_the_smaller_second_moment(x64):
     for name in ("polynomial", "exponential", "gaussian"):
-        paper, best = (
-            maps_of(name, KERNELS[name][1], distribution=distribution)
-            for distribution in ("geometric", "optimal")
-        )
-        assert best.second_moment(0.45) < paper.second_moment(0.45)
+        both = (maps_of(name, KERNELS[name][1], distribution=d) for d in ("optimal", "geometric"))
+        best, paper = (maps.second_moment(0.45) for maps in both)
+        assert best < paper
 
 
 @pytest.mark.claim("EXT-OptimalGauss")
