@@ -1,5 +1,3 @@
-"""Errors that a user reads: each is one line."""
-
 import contextlib
 
 import pytest

@@ -1,5 +1,3 @@
-"""What studies leave in their folder."""
-
 import csv
 
 

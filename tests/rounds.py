@@ -1,5 +1,3 @@
-"""The rounds of a rollout, each drawn by itself."""
-
 import jax
 import jax.numpy as jnp
 
@@ -10,13 +8,12 @@ from noisy_jax.noise.observation import BLOCK, observe_block
 def observations(stream, noise, key, *, copies, y_noise=None):
     """The samples and keys `[T]` that `nj.rollout` shows to a learner."""
 
+    def own(each, t):
+        changes = isinstance(each, nj.noise.PerRound)
+        return jax.tree.map(lambda leaf: leaf[t][None], each) if changes else each
+
     def one(t):
-        noises = [
-            jax.tree.map(lambda leaf: leaf[t][None], each)
-            if isinstance(each, nj.noise.PerRound)
-            else each
-            for each in (noise, y_noise)
-        ]
+        noises = own(noise, t), own(y_noise, t)
         x, y = stream.x[t][None], stream.y[t][None]
         shown = observe_block(key, t[None], t % BLOCK, x, y, *noises, copies=copies)
         return jax.tree.map(lambda leaf: leaf[0], shown)

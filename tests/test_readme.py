@@ -17,9 +17,8 @@ def same(word, shown):
     one, two = number.fullmatch(word), number.fullmatch(shown)
     if not (one and two and one[1] == two[1] and one[3] == two[3]):
         return word == shown
-    return float(one[2].replace(",", "")) == pytest.approx(
-        float(two[2].replace(",", "")), rel=0.02, abs=0.02
-    )
+    one, two = (float(each[2].replace(",", "")) for each in (one, two))
+    return one == pytest.approx(two, rel=0.02, abs=0.02)
 
 
 @pytest.mark.slow

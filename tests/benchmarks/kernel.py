@@ -174,8 +174,7 @@ def engine():
         setting = f"T = {horizon:,}, S = {seeds}"
         rows += [
             Row(f"noise drawn, {setting}", drawing, "s"),
-            *against_scan(setting, ours, learner, samples, stream.x, 6),
-            Row(f"floor, {setting}", least, "s"),
+            against_scan(setting, ours, learner, samples, stream.x, 6),
             at_most(f"unroll / floor, {setting}", ours, least, 1.4),
         ]
         if seeds == SEEDS:
@@ -200,14 +199,13 @@ def against_numpy(ours, unroll, samples, stream):
                 loop(copies[seed], x, y)
 
         seconds = median_time(some_seeds, repeats=3) * len(copies) / NUMPY_SEEDS
-        rows.append(Row(f"NumPy, {name} loop, {len(copies)} times a seed's", seconds, "s"))
         bound = 40 if loop is plain_numpy else None
         rows.append(faster(f"NumPy, {name} loop / unroll", ours, seconds, bound))
     return rows
 
 
 def one_stream():
-    """Rows on one stream, where no other seed fills the cores."""
+    """A row on one stream, where no other seed fills the cores."""
     stream = smooth(KEY, ONE_STREAM_HORIZON, DIM)
     samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
     learner = worlds_learner(ONE_STREAM_HORIZON)
@@ -250,13 +248,10 @@ def fourier():
     )
     compiled = [drawn_on_the_way.lower(rounds, True).compile() for rounds in (short, long)]
     held = [memory(program) / 2**20 for program in compiled]
-    name = f"fourier_worlds, D = {FEATURES}"
     return [
         *rows,
-        Row(f"{name}, {short:,} rounds and drawing them", once, "s"),
         Row(f"drawing {short:,} rounds alone", drawing, "s"),
         at_most(f"time of {long:,} / {short:,} rounds", longer, once, round(1.1 * LONG, 1)),
-        Row(f"memory of {long:,} rounds", held[1], "MiB"),
         at_most(f"memory of {long:,} / {short:,} rounds", *held[::-1], 1, "MiB"),
     ]
 
@@ -326,7 +321,7 @@ def radial():
 
 
 def rows():
-    return [*engine(), *one_stream(), *fourier(), *radial()]
+    return [*engine(), one_stream(), *fourier(), *radial()]
 
 
 if __name__ == "__main__":

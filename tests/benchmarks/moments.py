@@ -134,10 +134,8 @@ def simex():
         found = [LinearRegression().fit(x, y).coef_]
         for level in method.levels:
             scale = (level * VARIANCE) ** 0.5
-            each = [
-                LinearRegression().fit(x + scale * random.standard_normal(x.shape), y).coef_
-                for _ in range(DRAWS)
-            ]
+            draws = (x + scale * random.standard_normal(x.shape) for _ in range(DRAWS))
+            each = [LinearRegression().fit(more, y).coef_ for more in draws]
             found.append(np.mean(each, axis=0))
         curve = np.polyfit([0.0, *method.levels], np.array(found), 2)
         return curve[0] - curve[1] + curve[2]

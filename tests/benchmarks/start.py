@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import numpy as np
 from timing import Row, at_most, limited, report
 
 REPEATS, JOBS = 15, 3
@@ -83,14 +84,11 @@ def processor_time(code):
 
 def run(*arguments, cache=None):
     """Seconds, seconds to the first line, and MB of a process, with a user's folder for caches."""
-    own = ENVIRONMENT | (
-        {"JAX_COMPILATION_CACHE_DIR": ""} if cache is None else {"XDG_CACHE_HOME": cache}
-    )
+    kept = {"JAX_COMPILATION_CACHE_DIR": ""} if cache is None else {"XDG_CACHE_HOME": cache}
     command = [sys.executable, "-IS", "-c", MEASURED, sys.executable, *arguments]
     start = time.perf_counter()
-    made = subprocess.Popen(
-        command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    made = subprocess.Popen(command, env=ENVIRONMENT | kept, text=True, **pipes)
     made.stdout.readline()
     first = time.perf_counter() - start
     *_, peak = made.stdout.read().split()
@@ -105,10 +103,7 @@ def main_job():
         with tempfile.TemporaryDirectory() as folder:
             job = "-m", "noisy_jax", "--out", f"{folder}/out"
             runs.append((run(*job, cache=f"{folder}/cache"), run(*job, cache=f"{folder}/cache")))
-    fresh, again = (
-        [statistics.median(one) for one in zip(*own, strict=True)]
-        for own in zip(*runs, strict=True)
-    )
+    fresh, again = np.median(runs, axis=0)
     study = statistics.median(run("-c", STUDY)[0] for _ in range(JOBS))
     return [
         limited("README's study", study, "s", 8),

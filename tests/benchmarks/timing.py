@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,14 +104,9 @@ def by_round(learner):
 
 
 def against_scan(setting, ours, learner, samples, x, bound):
-    """Rows on the seconds `ours` of a learner's own way, and on a scan over its steps."""
+    """A row on the seconds `ours` of a learner's own way, against a scan over its steps."""
     scan = functools.partial(judged(by_round(learner)), samples, x)
-    theirs = median_time(scan, repeats=1)
-    return [
-        Row(f"unroll, {setting}", ours, "s"),
-        Row(f"scan over step, {setting}", theirs, "s"),
-        faster(f"scan / unroll, {setting}", ours, theirs, bound),
-    ]
+    return faster(f"scan / unroll, {setting}", ours, median_time(scan, repeats=1), bound)
 
 
 def memory(compiled):
@@ -163,20 +158,22 @@ def machine() -> str:
     )
 
 
-def required(row: Row) -> str:
-    """The requirement and whether it holds."""
-    return row.required + {True: " (met)", False: " (NOT MET)", None: ""}[row.met]
+def cells(row: Row, benchmark: str = "") -> tuple[str, ...]:
+    """Task, ours, peer, ratio and required of a row."""
+    required = row.required + {True: " (met)", False: " (NOT MET)", None: ""}[row.met]
+    number = f"{row.measured:,.3g}"
+    if row.unit == "ratio":
+        return benchmark + row.what, row.ours, row.peer, number, required
+    return benchmark + row.what, f"{number} {row.unit}", "", "", required
 
 
-def print_columns(lines: Sequence[Sequence[str]], right: Collection[int]) -> None:
-    """Prints aligned columns; `right` are those aligned to the right."""
+def print_columns(lines: Iterable[Sequence[str]]) -> None:
+    """Prints `cells` in aligned columns, numbers to the right."""
+    lines = [("task", "ours", "peer", "ratio", "required"), *lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        print("  ".join(cells).rstrip())
+    for task, *numbers, required in lines:
+        right = (cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False))
+        print("  ".join([task.ljust(widths[0]), *right, required]).rstrip())
 
 
 def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
@@ -188,8 +185,7 @@ def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
 
 def print_table(rows: Sequence[Row]) -> None:
     """Prints the rows in aligned columns, then which requirements are met and which are not."""
-    lines = [(row.what, f"{row.measured:,.4g}", row.unit, required(row)) for row in rows]
-    print_columns([("what", "measured", "unit", "required"), *lines], right={1})
+    print_columns(map(cells, rows))
     for met, title in ((True, "Met"), (False, "Not met")):
         names = [row.what for row in rows if row.met is met]
         print(f"\n{title} ({len(names)}):", *(names or ["none"]), sep="\n  ")

@@ -8,7 +8,7 @@ import functools
 import jax
 import numpy as np
 from loops import descent
-from timing import Row, against_scan, faster, growth, judged, median_time, report
+from timing import against_scan, faster, growth, judged, median_time, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
@@ -104,7 +104,7 @@ def unknown_noise():
         ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
         name = f"unknown_noise, {options.get('estimate', 'replicates')}"
         setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
-        found += against_scan(setting, ours, learner, samples, stream.x, 6)
+        found.append(against_scan(setting, ours, learner, samples, stream.x, 6))
     return found
 
 
@@ -125,8 +125,7 @@ def rows():
     setting = f"T = {HORIZON:,}, S = {SEEDS}"
     longer, more_samples, more_rounds = made(2 * HORIZON)
     return [
-        *against_scan(setting, ours, learner, samples, stream.x, 3),
-        Row(f"NumPy loop, {SEEDS} times a seed's, T = {HORIZON:,}", peer, "s"),
+        against_scan(setting, ours, learner, samples, stream.x, 3),
         faster("NumPy loop / unroll", ours, peer),
         *unknown_noise(),
         *growth((learner, samples, stream.x), (longer, more_samples, more_rounds.x)),

@@ -1,5 +1,3 @@
-"""How a study's reports are printed and saved."""
-
 import dataclasses
 import errno
 import sys

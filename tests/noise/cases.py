@@ -1,5 +1,3 @@
-"""Distributions that the tests of noise share."""
-
 from typing import NamedTuple
 
 import jax
@@ -33,6 +31,10 @@ def assert_mean_is(values, truth, largest_error):
 
 
 W, Y = np.array([0.5, 0.3, -1.0]), 0.6
+
+
+def per_round(make, *parameters):
+    return nj.noise.PerRound(jax.vmap(make)(*parameters))
 
 
 def last_errors(stream, noise):
@@ -88,9 +90,8 @@ def check_unbiased(case, *, atol, gradients=True):
         gram, _ = moments.corrected(moments.sums(samples, p))
         return gram, *jax.tree.map(lambda leaf: p @ leaf, found)
 
-    gram, read, unbiased, blind = means(
-        nj.Sample(copies[:, None], np.full(len(p), Y), estimates), p
-    )
+    samples = nj.Sample(copies[:, None], np.full(len(p), Y), estimates)
+    gram, read, unbiased, blind = means(samples, p)
     np.testing.assert_allclose(gram, np.outer(x, x), atol=atol)
     np.testing.assert_allclose(read, [W @ x, (W @ x) ** 2], atol=atol)
     if gradients:

@@ -25,7 +25,7 @@ from noisy_jax.noise import (
 )
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import FULL, assert_mean_is
+from tests.noise.cases import FULL, assert_mean_is, per_round
 from tests.quadrature import gauss_hermite
 
 UNITS = {
@@ -198,19 +198,19 @@ def observed(**changes):
         (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
         (lambda: observed(noise=0.1), r"noise must be a Noise, got 0\.1: noise\.Gaussian"),
         (
-            lambda: observed(noise=PerRound(jax.vmap(Gaussian)(np.ones(2)))),
+            lambda: observed(noise=per_round(Gaussian, np.ones(2))),
             "noise must be a Noise, got PerRound: ",
         ),
         (lambda: observed(y_noise=Gaussian(np.ones(2))), "a scalar distribution, "),
         (
-            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([np.eye(2), [[1, 2], [2, 1]]]))),
+            lambda: per_round(Gaussian, jnp.array([np.eye(2), [[1, 2], [2, 1]]])),
             "positive semi-definite",
         ),
         (
-            lambda: PerRound(jax.vmap(Gaussian)(jnp.array([0.1, -0.1]))),
+            lambda: per_round(Gaussian, jnp.array([0.1, -0.1])),
             r"Gaussian\.cov must be finite and >= 0, .*: jax\.vmap gives NaN where a parameter is",
         ),
-        (lambda: PerRound(jax.vmap(Laplace)(jnp.array([0.1, -0.1]))), r"Laplace\.scale must be p"),
+        (lambda: per_round(Laplace, jnp.array([0.1, -0.1])), r"Laplace\.scale must be p"),
         (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
         (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
         (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
@@ -230,23 +230,22 @@ def test_lists_are_accepted():
     assert Laplace([0.1, 0.2]).sample(jax.random.key(0), jnp.zeros(2)).shape == (2,)
 
 
-def test_a_traced_matrix_that_is_not_psd_is_reported():
-    stream = nj.streams.linear(jax.random.key(0), 5, 2)
+def rolled(noise, rounds=4, dim=2):
+    """A run of a learner under this noise."""
+    stream = nj.streams.linear(jax.random.key(0), rounds, dim)
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
+    return nj.rollout(learner, stream, noise, jax.random.key(0))
 
-    @jax.jit
-    def run(cov):
-        return nj.rollout(learner, stream, Gaussian(cov), jax.random.key(0)).diverged_at
 
+def test_a_traced_matrix_that_is_not_psd_is_reported():
+    run = jax.jit(lambda cov: rolled(Gaussian(cov), 5).diverged_at)
     assert run(jnp.eye(2)) == -1
     assert run(jnp.array([[1.0, 2.0], [2.0, 1.0]])) == 1
 
 
 def test_per_round_distributions_must_be_stacked():
-    stream = nj.streams.linear(jax.random.key(0), 4, 2)
-    learner = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match="every parameter stacked along the 4 rounds"):
-        nj.rollout(learner, stream, PerRound(jax.vmap(Gaussian)(np.ones(3))), jax.random.key(0))
+    noise = per_round(Gaussian, np.ones(3))
+    raises("every parameter stacked along the 4 rounds", rolled, noise)
 
 
 def test_a_custom_distribution_names_what_it_lacks():
@@ -262,17 +261,15 @@ def test_a_custom_distribution_names_what_it_lacks():
         with pytest.raises(NotImplementedError, match=r"must define centred\(self, key, x\)"):
             noise.sample(jax.random.key(0), jnp.ones(2))
     distribution = nj.noise.register_distribution(Whole)()
+    assert rolled(distribution).diverged_at == -1
     stream = nj.streams.linear(jax.random.key(0), 4, 2)
-    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
-    assert nj.rollout(learner, stream, distribution, jax.random.key(0)).diverged_at == -1
-    found = nj.bounds.moments(stream, distribution)
-    exact = nj.bounds.moments(stream, Gaussian(1.0))
+    found, exact = (nj.bounds.moments(stream, each) for each in (distribution, Gaussian(1.0)))
     np.testing.assert_allclose(found.x_second_moment, exact.x_second_moment)
     np.testing.assert_allclose(found.noise_norm, exact.noise_norm)
     assert np.isnan(found.x_fourth_moment)
     assert nj.bounds.two_copies(found, horizon=9, radius=1.0).regret > 0
-    with pytest.raises(ValueError, match=r"x_fourth_moment must be positive .* `excess_kurtosis`"):
-        nj.bounds.known_covariance(found, horizon=9, radius=1.0)
+    message = r"x_fourth_moment must be positive .* `excess_kurtosis`"
+    raises(message, nj.bounds.known_covariance, found, horizon=9, radius=1.0)
 
 
 @nj.noise.register_distribution
@@ -300,14 +297,10 @@ class Mixture(Noise):
 def test_a_custom_distribution_has_parameters_of_any_shape():
     parameters = np.array([0.7, 0.3]), np.array([0.1, 2.0]), np.zeros(4)
     distribution = Mixture(*parameters)
-    np.testing.assert_allclose(
-        distribution.covariance(4), np.eye(4) * (0.7 * 0.01 + 0.3 * 4), rtol=1e-6
-    )
-    stream = nj.streams.linear(jax.random.key(0), 3, 4)
-    learner = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
-    alone = nj.rollout(learner, stream, distribution, jax.random.key(0)).predictions
+    expected = np.eye(4) * (0.7 * 0.01 + 0.3 * 4)
+    np.testing.assert_allclose(distribution.covariance(4), expected, rtol=1e-6)
     stacked = PerRound(jax.vmap(Mixture)(*(np.tile(p, (3, 1)) for p in parameters)))
-    per_round = nj.rollout(learner, stream, stacked, jax.random.key(0)).predictions
+    alone, per_round = (rolled(noise, 3, 4).predictions for noise in (distribution, stacked))
     np.testing.assert_allclose(per_round, alone, atol=1e-6)
 
     @nj.noise.register_distribution

@@ -17,15 +17,7 @@ from noisy_jax.noise import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import (
-    Case,
-    W,
-    Y,
-    check_bound,
-    check_unbiased,
-    full,
-    last_errors,
-)
+from tests.noise.cases import Case, W, Y, check_bound, check_unbiased, full, last_errors
 
 X = np.array([0.7, -1.2, 0.4])
 COUNTS = np.array([0.7, 1.2, 3.0])

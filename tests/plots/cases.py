@@ -1,5 +1,3 @@
-"""Results that the tests of pictures share."""
-
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
 

@@ -1,5 +1,3 @@
-"""The picture of regret."""
-
 import math
 
 import noisy_jax as nj

@@ -1,5 +1,3 @@
-"""Functions and noise that the tests of transformations share."""
-
 import itertools
 
 import jax
@@ -48,7 +46,7 @@ SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 
 def enumerated(function, noise, copies, sigma):
-    """The exact mean of function(copies `[V]`) at x = .7, and the number of its values."""
+    """The exact mean of function(copies `[V]`) at x = .7."""
     values, shares = zip(*noise, strict=True)
     errors = np.array(list(itertools.product(values, repeat=copies)))
     weights = np.prod(list(itertools.product(shares, repeat=copies)), axis=1)

@@ -100,18 +100,16 @@ ENTIRE = {
 }
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", ENTIRE)
-def test_the_continuation_is_the_function_of_a_complex_number(name):
+def test_the_continuation_is_the_function_of_a_complex_number(name, x64):
     """NumPy at the complex point; real and imaginary parts may also be mapped and jitted."""
     f, reference = ENTIRE[name]
     found = jax.jit(lambda re, im: continued(f, re, im, "pair"))(RE, IM)
     np.testing.assert_allclose(found, np.real(reference(Z)), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
-def test_erf_is_scipys(dtype, tolerance):
+def test_erf_is_scipys(dtype, tolerance, x64):
     """Around zero, along both axes, and where its size is e^64."""
     real, imaginary = np.meshgrid(np.linspace(-6, 6, 25), np.linspace(-8, 8, 33))
     expected = scipy.special.erf(real + 1j * imaginary)
@@ -122,8 +120,7 @@ def test_erf_is_scipys(dtype, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_the_derivative_of_erf_is_that_of_a_complex_number():
+def test_the_derivative_of_erf_is_that_of_a_complex_number(x64):
     def parts(real, imaginary):
         return jnp.stack(erf(Continued(real, imaginary)))
 

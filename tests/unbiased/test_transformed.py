@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,9 +54,7 @@ def test_copies_without_noise_give_the_function_itself(name):
         if name == "gaussian":  # its draws are added to the noise, so that only their mean is f
             g = functools.partial(nj.unbiased.gaussian(f, 0.0), key=KEY)
         found = g(jnp.broadcast_to(x, (count, *shape)))
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, f(x)
-        )
+        chex.assert_trees_all_close(found, f(x), rtol=1e-4, atol=1e-5)
 
 
 @EVERY
@@ -80,10 +79,8 @@ def test_it_works_under_jaxs_transformations(name):
 
     gradient = jax.jit(jax.grad(risk))(PARAMS)
     one_by_one = [jax.grad(g)(PARAMS, rows[i], y[i]) for i in range(5)]
-    mean = jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *one_by_one)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), gradient, mean
-    )
+    mean = jax.tree.map(lambda *leaves: jnp.stack(leaves).mean(axis=0), *one_by_one)
+    chex.assert_trees_all_close(gradient, mean, rtol=1e-3, atol=1e-4)
     _, change = jax.jvp(risk, (PARAMS,), (jax.tree.map(jnp.ones_like, PARAMS),))
     total = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(gradient))
     np.testing.assert_allclose(change, total, rtol=1e-3)

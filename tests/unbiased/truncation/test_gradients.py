@@ -203,12 +203,10 @@ def test_slope_bias_of_residuals_includes_the_targets(x64):
 def gaussian_maps(tensor_order, envelope_order):
     """A Gaussian kernel's map with its two series cut off at different orders."""
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-    both = [
-        of(kernel, x_second_moment=0.3, kernel_order=order, max_bias=9.0).maps
-        for order in (tensor_order, envelope_order)
-    ]
-    envelope = both[1].envelope
-    return MapEstimator(kernel, both[0].series, both[0].orders, MeanEstimator(*envelope))
+    options = {"x_second_moment": 0.3, "max_bias": 9.0}
+    maps = of(kernel, kernel_order=tensor_order, **options).maps
+    envelope = of(kernel, kernel_order=envelope_order, **options).maps.envelope
+    return MapEstimator(kernel, maps.series, maps.orders, MeanEstimator(*envelope))
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])

@@ -43,9 +43,8 @@ def test_draws_follow_the_distribution():
     st.floats(1.05, 6.0),
 )
 def test_optimal_distribution_is_better_than_others(coefficients, second_moment, p):
-    series = nj.series.power_series(
-        lambda n: np.array(coefficients), len(coefficients) - 1, degree=0
-    )
+    order = len(coefficients) - 1
+    series = nj.series.power_series(lambda n: np.array(coefficients), order, degree=0)
 
     def moment(distribution):
         return truncation.MeanEstimator(series, distribution).second_moment(second_moment)
