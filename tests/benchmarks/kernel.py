@@ -221,17 +221,15 @@ def fourier():
     learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
     rows = _against_scikit_learn(judged(learner))
 
-    @functools.partial(jax.jit, static_argnums=(0, 1))
-    def drawn_on_the_way(rounds, learning):
-        """Sum of squared losses (or of the data alone) over rounds that are never all in memory."""
+    @functools.partial(jax.jit, static_argnums=0)
+    def drawn_on_the_way(rounds):
+        """Sum of squared losses over rounds that are never all in memory."""
 
         def some_rounds(t, carry):
             state, total = carry
             stream_key, noise_key = jax.random.split(jax.random.fold_in(KEY, t))
             stream = smooth(stream_key, DRAWN_AT_ONCE, FEATURES_DIM)
             samples = noisy(stream, noise_key)
-            if not learning:
-                return state, total + jnp.sum(samples.x) + jnp.sum(stream.y)
             keys = jax.random.split(KEY, DRAWN_AT_ONCE)
             state, predictions, _ = learner.unroll(state, samples, stream.x, keys)
             return state, total + jnp.sum((predictions - stream.y) ** 2)
@@ -240,19 +238,13 @@ def fourier():
         return jax.lax.fori_loop(0, rounds // DRAWN_AT_ONCE, some_rounds, start)
 
     short, long = FOURIER_HORIZON, LONG * FOURIER_HORIZON
-    once, longer, drawing = median_times(
-        lambda: drawn_on_the_way(short, True),
-        lambda: drawn_on_the_way(long, True),
-        lambda: drawn_on_the_way(short, False),
-        repeats=3,
-    )
-    compiled = [drawn_on_the_way.lower(rounds, True).compile() for rounds in (short, long)]
+    compiled = [drawn_on_the_way.lower(rounds).compile() for rounds in (long, short)]
+    times = median_times(*compiled, repeats=3)
     held = [memory(program) / 2**20 for program in compiled]
     return [
         *rows,
-        Row(f"drawing {short:,} rounds alone", drawing, "s"),
-        at_most(f"time of {long:,} / {short:,} rounds", longer, once, round(1.1 * LONG, 1)),
-        at_most(f"memory of {long:,} / {short:,} rounds", *held[::-1], 1, "MiB"),
+        at_most(f"time of {long:,} / {short:,} rounds", *times, round(1.1 * LONG, 1)),
+        at_most(f"memory of {long:,} / {short:,} rounds", *held, 1, "MiB"),
     ]
 
 
@@ -313,8 +305,7 @@ def radial():
         return lambda: jitted(stored, queries, weights)
 
     base, *others = median_times(*map(evaluated, worlds.values()))
-    rate = SEEDS * stored[0].size // DIM * points / base / 1e9
-    return [Row("gaussian world, surrogate", rate, "G/s")] + [
+    return [
         at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
         for name, seconds in zip([*worlds][1:], others, strict=True)
     ]

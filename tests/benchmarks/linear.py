@@ -17,7 +17,6 @@ import sklearn.linear_model
 from timing import Row, at_least, limited, median_time, median_times, reached, report
 
 import noisy_jax as nj
-from noisy_jax.base import unrolled
 from noisy_jax.noise.observation import observe_block
 from noisy_jax.simulated.rollouts import scan_in_blocks
 
@@ -60,22 +59,6 @@ def learned(samples):
     return jax.lax.scan(one_round, LEARNER.init(samples.x.shape[-1]), samples)[0]
 
 
-@jax.jit
-def judged(samples, x, keys):
-    """State and clean predictions of predict-then-step on each of the samples."""
-    return unrolled(LEARNER)(LEARNER.init(x.shape[-1]), samples, x, keys)[:2]
-
-
-@jax.jit
-def added(samples):
-    """The sum of all noisy copies: the least that a scan over the data can do."""
-
-    def one_round(total, sample):
-        return total + sample.x[0] + sample.x[1], None
-
-    return jax.lax.scan(one_round, jnp.zeros(samples.x.shape[-1]), samples)[0]
-
-
 def millions(rounds, function):
     """Millions of rounds per second of a function that goes through `rounds` of them."""
     return rounds / median_time(function) / 1e6
@@ -88,10 +71,7 @@ def speed():
     draw = jax.jit(noisy)
     samples = draw(stream, KEY)
     drawing = millions(HORIZON, lambda: draw(stream, KEY))
-    keys = jax.random.split(KEY, HORIZON)
     ours = millions(HORIZON, lambda: learned(samples))
-    judging = millions(HORIZON, lambda: judged(samples, stream.x, keys))
-    reading = millions(HORIZON, lambda: added(samples))
 
     x, y = np.array(samples.x[:, 0], np.float64), np.array(samples.y, np.float64)
     sklearn_rate = millions(HORIZON, lambda: _sgd().fit(x, y))
@@ -115,9 +95,6 @@ def speed():
     drawing_all = millions(SEEDS * SEEDS_HORIZON, lambda: draw_all(head, seeds))
     learned_all = jax.jit(jax.vmap(learned, in_axes=1))
     all_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_all(time_major))
-    seed_major = jax.tree.map(lambda a: a.swapaxes(0, 1), time_major)
-    learned_seed_major = jax.jit(jax.vmap(learned))
-    seed_major_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_seed_major(seed_major))
 
     run, _ = full_run()
     study_seeds, study = seeds[:STUDY_SEEDS], jax.jit(jax.vmap(run))
@@ -127,11 +104,8 @@ def speed():
         reached(f"{STUDY_SEEDS} seeds, noise drawn on the way", whole, unit, 5),
         Row("noise drawn, 1 seed", drawing, unit),
         Row(f"noise drawn, {SEEDS} seeds", drawing_all, unit),
-        Row("two_copies, clean prediction before each step (unrolled)", judging, unit),
-        Row("reading the data alone", reading, unit),
         at_least("two_copies / scikit-learn", ours, sklearn_rate, 1.5),
         at_least("two_copies / river", ours, river_rate, 60),
-        Row(f"{SEEDS} seeds, arrays [S, T, 2, d]", seed_major_rate, unit),
         at_least(f"{SEEDS} seeds [T, S, 2, d] / one stream", all_rate, ours, 2),
     ]
 
