@@ -7,12 +7,14 @@ programs they compile, and CPU seconds with that.
 """
 
 import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 from timing import Row, at_most, limited, report
@@ -24,20 +26,10 @@ IMPORTS = "import noisy_jax", "from noisy_jax import fit", "from noisy_jax impor
 UNSET = "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in UNSET}
 """Python keeps bytecode, as `pip install` does, and the library chooses where programs are kept."""
-STUDY = """
-import jax, noisy_jax as nj
-key, noise = jax.random.key(0), nj.noise.Gaussian(0.1)
-stream = nj.streams.resampled(key, nj.streams.dataset("diabetes"), horizon=16_384)
-learners = {
-    "two copies": nj.learners.two_copies(radius=1.0),
-    "corrected leader": nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0),
-    "uncorrected": nj.learners.uncorrected(radius=1.0),
-}
-best = nj.comparators.linear_ball(radius=1.0)
-options = {"num_seeds": 32, "horizons": [1024, 4096, 16_384], "comparator": best}
-print(nj.study(learners, stream, noise, jax.random.key(1), **options))
-"""
-"""The study at the head of README.md."""
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(STUDY,) = (code for code in EXAMPLES if "nj.study(" in code)
+STUDY = f"import jax, noisy_jax as nj\n{STUDY}"
 COUNTED = """
 import jax, logging, time, numpy as np, noisy_jax as nj
 key, rng = jax.random.key(0), np.random.default_rng(0)

@@ -131,14 +131,11 @@ def growth(*runs):
     )
     few, many = (len(x) for _, _, x in runs)
     what = f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}"
-    rows = [at_most(what, twice, once, 4.3)]
-    for f, (learner, samples, x) in zip(compiled, runs, strict=True):
-        held = sum(leaf.nbytes for leaf in jax.tree.leaves(learner.init(x.shape[-1])))
-        setting = f"T = {len(x):,}"
-        rows.append(Row(f"state of a seed, {setting}", held / 2**10, "KiB"))
-        rows.append(Row(f"in all, {setting}, S = {len(samples.y)}", memory(f) / 2**20, "MiB"))
-    once, twice = (memory(f) / 2**20 for f in compiled)
-    return [*rows, at_most("memory, twice the rounds / once", twice, once, 2, "MiB")]
+    less, more = (memory(f) / 2**20 for f in compiled)
+    return [
+        at_most(what, twice, once, 4.3),
+        at_most("memory, twice the rounds / once", more, less, 2, "MiB"),
+    ]
 
 
 def processor() -> str:
