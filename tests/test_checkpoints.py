@@ -1,5 +1,4 @@
 import contextlib
-import errno
 import io
 import os
 import warnings
@@ -13,7 +12,7 @@ import pytest
 from noisy_jax import checkpoints
 from noisy_jax.checkpoints import Checkpoint, _with_digest
 from noisy_jax.simulated.montecarlo import monte_carlo
-from tests.errors import raises
+from tests.errors import disk_full, raises
 from tests.running import printed
 
 KEY = jax.random.key(7)
@@ -172,12 +171,9 @@ def test_moments_that_do_not_fit_are_an_error(tmp_path, stored):
 
 
 def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     simulated(4, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", disk_full)
         with pytest.warns(UserWarning, match=r"cannot write .*: No space left on device; the run"):
             estimate = simulated(16, tmp_path)
         with warnings.catch_warnings(record=True) as caught:

@@ -1,5 +1,4 @@
 import ast
-import errno
 import inspect
 import pkgutil
 import tempfile
@@ -11,7 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
-from tests.errors import raises
+from tests.errors import disk_full, raises
 from tests.running import printed
 
 MODULES = [value for name in nj.__all__ if inspect.ismodule(value := getattr(nj, name))]
@@ -95,8 +94,5 @@ def test_a_trial_of_writing_leaves_the_files_of_a_folder_alone(tmp_path, taken):
 
 
 def test_a_folder_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
-    def full(dir):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", disk_full)
     raises(r"^cannot write to the folder .*: No space left on device$", writable_folder, tmp_path)

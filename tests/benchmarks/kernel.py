@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sklearn
-from loops import descent
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 from timing import (
@@ -18,6 +17,7 @@ from timing import (
     against_scan,
     at_least,
     at_most,
+    descent,
     faster,
     growth,
     judged,

@@ -120,6 +120,25 @@ def memory(compiled):
     )
 
 
+def descent(read, y, *, radius, learning_rate):
+    """Predictions of gradient descent on expansions in NumPy, with the recursion for ‖f‖².
+
+    From a round t and the weights `[t]` of its terms `read` gives f at the clean instance, at the
+    copy that is read and at the one that is stored, and the squared norm of the new term.
+    """
+    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
+    predictions = np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        predictions[t], value, own, norm = read(t, weights[:t])
+        alpha = -2 * learning_rate * (value - y[t])
+        squared_norm += 2 * alpha * own + alpha**2 * norm
+        weights[t] = alpha
+        if squared_norm > radius**2:
+            weights[: t + 1] *= radius / np.sqrt(squared_norm)
+            squared_norm = radius**2
+    return predictions
+
+
 def growth(*runs):
     """Rows on time and memory of twice the rounds.
 

@@ -7,8 +7,7 @@ import functools
 
 import jax
 import numpy as np
-from loops import descent
-from timing import against_scan, faster, growth, judged, median_time, report
+from timing import against_scan, descent, faster, growth, judged, median_time, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe

@@ -121,19 +121,6 @@ def test_no_key_is_used_twice(distribution):
         jax.eval_shape(round_of, jax.random.key(0))
 
 
-def test_sweep_over_parameters_inside_vmap():
-    @jax.jit
-    @jax.vmap
-    def swept(v):
-        n = Gaussian(v).sample(jax.random.key(0), jnp.zeros(3))
-        return n, Laplace(v).covariance(2)
-
-    v = np.array([0.0, 1.0, 4.0])
-    n, cov = swept(v)
-    np.testing.assert_allclose(n, n[1][None] * np.sqrt(v)[:, None], rtol=1e-6)
-    np.testing.assert_allclose(cov[1:], (2 * v**2)[1:, None, None] * np.eye(2))
-
-
 def test_pytree_round_trip(distribution):
     leaves, treedef = jax.tree.flatten(distribution)
     again = jax.tree.unflatten(treedef, leaves)

@@ -86,8 +86,7 @@ def test_rollouts_need_a_learner_that_corrects_for_it():
     with pytest.raises(ValueError, match="independent of the noise in x"):
         nj.rollout(kernel, short, Gaussian(0.1), key(), y_noise=y_noise)
     raises("no bound is known", nj.bounds.moments, stream, noise, y_noise=y_noise)
-    with pytest.raises(ValueError, match="fit data of dimension 3"):
-        observe(key(), jnp.ones(3), jnp.ones(()), noise, copies=1, y_noise=y_noise)
+    raises("data of dimension 3", observe, key(), np.ones(3), 1.0, noise, copies=1, y_noise=y_noise)
     raises(r"must be \[d\]", Correlated, 0.5)
     changing = PerRound(jax.vmap(Correlated)(jnp.ones((8, 2))))
     learner = nj.learners.known_covariance(radius=1.0)

@@ -19,7 +19,6 @@ from noisy_jax.noise import (
     Laplace,
     Missing,
     Multiplicative,
-    PerRound,
     Poisson,
     gaussian,
 )
@@ -28,7 +27,7 @@ from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from tests.keys import key
 from tests.noise.cases import per_round
-from tests.rounds import observations
+from tests.rounds import observations, of_rounds
 
 ROUNDS, DIM = BLOCK + 20, 3
 STREAM = nj.Stream(jnp.ones((ROUNDS, DIM)), jnp.where(jnp.arange(ROUNDS) % 2, 1.0, -1.0))
@@ -62,17 +61,11 @@ NOISES = {
 @functools.partial(jax.jit, static_argnames=("first", "last", "copies"))
 def shown(key, noises, first, last, offset=None, copies=2):
     """The rounds from first to last, as one block; their keys as numbers."""
-    noises = [sliced(noise, first, last) for noise in noises]
+    noises = [of_rounds(noise, slice(first, last)) for noise in noises]
     offset, rounds = first % BLOCK if offset is None else offset, jnp.arange(first, last)
     clean = STREAM.x[first:last], STREAM.y[first:last]
     samples, keys = observe_block(key, rounds, offset, *clean, *noises, copies=copies)
     return samples, jax.random.key_data(keys)
-
-
-def sliced(noise, first, last):
-    """The distributions of some rounds."""
-    cut = isinstance(noise, PerRound)
-    return jax.tree.map(lambda leaf: leaf[first:last], noise) if cut else noise
 
 
 @pytest.mark.parametrize("name", NOISES)

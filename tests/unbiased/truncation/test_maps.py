@@ -34,9 +34,8 @@ def every_estimate(maps, x, noise):
     """Estimates of Ψ(x) over all orders and all noise, and their probabilities."""
     distributions = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
     copies, orders, chances = copies_and_orders(x, noise, maps.copies, distributions)
-    zero = jnp.zeros(len(chances), int)
-    orders = MapOrders(orders[0], orders[1] if len(orders) > 1 else zero)
-    return jax.vmap(maps.estimate)(orders, copies), orders, chances
+    orders = MapOrders(*orders, *[jnp.zeros(len(chances), int)] * (2 - len(orders)))
+    return jax.vmap(maps.estimate)(orders, copies), chances
 
 
 def truncated_map(maps, x):
@@ -58,8 +57,8 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
     kernel, order = KERNELS[name]
     maps = maps_of(name, order, distribution=distribution, p=1.7)
     noise, more = 0.3 * rng.normal(size=(2, maps.copies, 2))
-    estimates, _, chances = every_estimate(maps, X, noise)
-    others, _, other_chances = every_estimate(maps, Z, more)
+    estimates, chances = every_estimate(maps, X, noise)
+    others, other_chances = every_estimate(maps, Z, more)
     np.testing.assert_allclose(chances.sum(), 1, rtol=1e-12)
 
     inner = chances @ maps.inner(estimates, others) @ other_chances
@@ -80,7 +79,7 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
 def test_second_moment_by_enumeration(x64, rng, name):
     maps = maps_of(name, KERNELS[name][1], p=1.7)
     noise = np.broadcast_to(0.3 * rng.normal(size=2), (maps.copies, 2))
-    estimates, _, chances = every_estimate(maps, X, noise)
+    estimates, chances = every_estimate(maps, X, noise)
     squares = jax.vmap(lambda e: maps.inner(*[jax.tree.map(lambda a: a[None], e)] * 2)[0, 0])
     second = X @ X + noise[0] @ noise[0]
     moment = chances @ squares(estimates)
@@ -89,7 +88,7 @@ def test_second_moment_by_enumeration(x64, rng, name):
         np.testing.assert_allclose(moment, maps.second_moment(second), rtol=1e-11)
     else:  # E⟨x̃, x̃'⟩² is below (E‖x̃‖²)² under noise, and equal to it without
         assert moment > 0.8 * maps.second_moment(second)
-        clean, _, chances = every_estimate(maps, X, 0 * noise)
+        clean, chances = every_estimate(maps, X, 0 * noise)
         np.testing.assert_allclose(chances @ squares(clean), maps.second_moment(X @ X), rtol=1e-11)
 
 
