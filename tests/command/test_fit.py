@@ -1,19 +1,13 @@
 """The study fit: a noisy table from the shell to corrected coefficients."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from noisy_jax.__main__ import main
-from tests.files import names_in, rows_of
+from tests.files import names_in, rows_of, written
 from tests.keys import SHIFT
 
 TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
-
-
-def written(path, **columns):
-    pd.DataFrame(columns).to_csv(path, index=False)
-    return path
 
 
 @pytest.fixture

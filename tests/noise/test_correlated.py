@@ -1,7 +1,5 @@
 """Noise in y that is correlated with the noise in x: exact means over Rademacher noise."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +11,7 @@ from noisy_jax.noise import Correlated, Gaussian, Laplace, PerRound, Rademacher,
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import key
+from tests.residuals import signs
 
 W, X, Y = np.array([0.5, -0.9]), np.array([1.0, 0.4]), 0.7
 SLOPES, SCALE = np.array([0.8, -0.3]), np.array([0.5, 0.9])
@@ -20,9 +19,9 @@ SLOPES, SCALE = np.array([0.8, -0.3]), np.array([0.5, 0.9])
 
 def samples():
     """All 32 samples of two copies whose first one is correlated with y, `[32, …]`."""
-    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=5)))
-    noise = signs[:, :4].reshape(-1, 2, 2) * SCALE
-    y = Y + noise[:, 0] @ SLOPES + 0.4 * signs[:, 4]
+    drawn = signs(5)
+    noise = drawn[:, :4].reshape(-1, 2, 2) * SCALE
+    y = Y + noise[:, 0] @ SLOPES + 0.4 * drawn[:, 4]
     cov = np.broadcast_to(SCALE**2, (32, 2))
     return nj.Sample(X + noise, y, cov, cov * SLOPES)
 

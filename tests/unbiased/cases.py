@@ -1,10 +1,8 @@
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.quadrature import gauss_hermite
+from tests.quadrature import gauss_hermite, tensor
 
 COV = np.array([[0.1, 0.04], [0.04, 0.2]])
 X = np.array([0.7, -0.4])
@@ -47,9 +45,7 @@ SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 def enumerated(function, noise, copies, sigma):
     """The exact mean of function(copies `[V]`) at x = .7."""
-    values, shares = zip(*noise, strict=True)
-    errors = np.array(list(itertools.product(values, repeat=copies)))
-    weights = np.prod(list(itertools.product(shares, repeat=copies)), axis=1)
+    errors, weights = tensor(*zip(*noise, strict=True), copies)
     return weights @ np.asarray(jax.jit(jax.vmap(function))(0.7 + sigma * errors), np.float64)
 
 

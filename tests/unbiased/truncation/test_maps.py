@@ -10,7 +10,7 @@ from scipy.special import factorial
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import gradient
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from tests.unbiased.truncation.enumeration import copies_and_orders
+from tests.quadrature import tensor
 
 X, Z = np.array([0.5, -0.4]), np.array([0.3, 0.6])
 KERNELS = {
@@ -31,11 +31,14 @@ def maps_of(name, order, x_second_moment=0.45, **options):
 
 
 def every_estimate(maps, x, noise):
-    """Estimates of Ψ(x) over all orders and all noise, and their probabilities."""
-    distributions = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
-    copies, orders, chances = copies_and_orders(x, noise, maps.copies, distributions)
-    orders = MapOrders(*orders, *[jnp.zeros(len(chances), int)] * (2 - len(orders)))
-    return jax.vmap(maps.estimate)(orders, copies), chances
+    """Estimates of Ψ(x) over all orders and both signs of each noise, their probabilities."""
+    signs, chances = tensor([-1.0, 1.0], [0.5, 0.5], maps.copies)
+    envelopes = [1.0] if maps.envelope is None else maps.envelope.orders.probabilities
+    orders = np.outer(maps.orders.probabilities, envelopes)
+    order, copy = np.indices((orders.size, len(signs))).reshape(2, -1)
+    drawn = MapOrders(*(each.ravel()[order] for each in np.indices(orders.shape)))
+    copies = x + signs[copy][:, :, None] * noise
+    return jax.vmap(maps.estimate)(drawn, copies), orders.ravel()[order] * chances[copy]
 
 
 def truncated_map(maps, x):
@@ -136,10 +139,10 @@ def test_copies_are_counted_and_used_once(rng, name):
         estimate = maps.estimate(orders, copies)
         return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
 
-    for tensor, envelope in np.ndindex(3, 3 if name == "gaussian" else 1):
-        orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
+    for order, envelope in np.ndindex(3, 3 if name == "gaussian" else 1):
+        orders = MapOrders(jnp.int32(order), jnp.int32(envelope))
         slope, estimate = jax.grad(size, has_aux=True)(copies, orders)
-        assert estimate.copies == tensor + 2 * envelope
+        assert estimate.copies == order + 2 * envelope
         assert np.sum(np.any(slope != 0, axis=1)) == estimate.copies
 
 

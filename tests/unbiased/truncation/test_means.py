@@ -6,7 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import MeanEstimator, geometric, optimal
 from tests.keys import key
-from tests.unbiased.truncation.enumeration import cases
+from tests.quadrature import tensor
 
 LOSSES = {
     "squared": nj.losses.squared(),
@@ -24,11 +24,10 @@ DISTRIBUTIONS = {
 
 def enumerated(estimator, atoms, chances):
     """Mean and second moment over all orders and all values of independent copies."""
-    order, *copies = cases(np.arange(estimator.copies + 1), *([atoms] * estimator.copies))
-    _, *factors = cases(np.arange(estimator.copies + 1), *([chances] * estimator.copies))
-    weight = np.asarray(estimator.orders.probabilities)[order] * np.prod(factors, axis=0)
-    estimates = np.asarray(jax.jit(jax.vmap(estimator.estimate))(order, np.stack(copies, axis=1)))
-    return weight @ estimates, weight @ estimates**2
+    copies, weights = tensor(atoms, chances, estimator.copies)
+    every = jax.jit(jax.vmap(jax.vmap(estimator.estimate, (None, 0)), (0, None)))
+    estimates = np.asarray(every(np.arange(estimator.copies + 1), copies))
+    return [estimator.orders.probabilities @ e @ weights for e in (estimates, estimates**2)]
 
 
 @pytest.mark.claim("NK-Sec3.2", "NK-Lemma1", "NK-Lemma2", "EXT-Centre")
