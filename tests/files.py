@@ -1,10 +1,15 @@
-"""What studies leave in their folder."""
-
 import csv
+
+import pandas as pd
 
 
 def names_in(folder):
     return {path.name for path in folder.iterdir()}
+
+
+def written(path, **columns):
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
 
 
 def rows_of(path):

@@ -29,18 +29,11 @@ PRELOADED = ["jax", "jax.numpy", "optax", "chex", "scipy.stats", "sklearn.linear
 
 
 class Mutant(NamedTuple):
-    """One change of the package.
+    """One change of the package."""
 
-    Attributes:
-        claim: the row of CLAIMS.md that it makes false, or a test, `FILE::NAME` below tests/.
-        place: file or folder below noisy_jax/.
-        old: text that is there exactly once, whatever the spaces and line ends between its words.
-        new: what takes its place.
-    """
-
-    claim: str
-    place: str
-    old: str
+    claim: str  # the row of CLAIMS.md that it makes false, or a test, `FILE::NAME` below tests/
+    place: str  # file or folder below noisy_jax/
+    old: str  # is there exactly once, whatever the spaces and line ends between its words
     new: str
 
 

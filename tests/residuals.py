@@ -1,5 +1,3 @@
-"""Residuals and signs that several tests enumerate."""
-
 import itertools
 
 import numpy as np

@@ -1,4 +1,12 @@
-"""What Python processes print."""
+import os
+import subprocess
+import sys
+
+
+def printed(*arguments, **environment):
+    """What a Python process prints, which must end well."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.check_output(command, env=os.environ | environment, text=True)
 
 
 def outputs(*running):

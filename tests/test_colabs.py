@@ -45,15 +45,10 @@ def _markdown(notebook):
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
 
 
-def _order():
-    """Names of the notebooks, as the README lists them."""
+def test_the_readme_lists_all_notebooks_and_each_links_to_the_next():
     text = (ROOT / "README.md").read_text("utf-8")
     (line,) = re.findall(r"^\[Notebooks\]\(colabs\).*$", text, re.MULTILINE)
-    return re.findall(r"`(\w+)`", line)
-
-
-def test_the_readme_lists_all_notebooks_and_each_links_to_the_next():
-    order = _order()
+    order = re.findall(r"`(\w+)`", line)
     assert sorted(order) == NAMES
     assert order[0] == "quickstart"
     for name, after in zip(order, [*order[1:], None], strict=True):
@@ -136,15 +131,11 @@ def test_install_cell_leaves_jax_alone_and_installs_what_is_imported(notebook):
     assert not [package for package in packages if re.match(r"jax(lib)?\b", package)]
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     colabs = " ".join(extras["optional-dependencies"]["colabs"])
-    for name in _imported(notebook) - set(sys.stdlib_module_names) - BESIDE:
+    source = "\n".join(cell.source for cell in _code(notebook))
+    imported = set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE))
+    for name in imported - set(sys.stdlib_module_names) - BESIDE:
         assert re.search(rf"\b{name}\b", "".join(others)), name  # also where noisy_jax is there
         assert f"{name}>=" in colabs
-
-
-def _imported(notebook):
-    """First names of the modules that a notebook imports."""
-    source = "\n".join(cell.source for cell in _code(notebook))
-    return set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE))
 
 
 def test_links_lead_to_notebooks(notebook):

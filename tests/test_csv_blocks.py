@@ -20,10 +20,15 @@ def written(path, change=None, sep=","):
     return numbers
 
 
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch):
+    monkeypatch.setattr(csv_blocks, "_BYTES", 2**13)
+    monkeypatch.setattr(csv_blocks, "LEAST_BYTES", 1)
+
+
 def both(path, monkeypatch, **options):
     """What is read by pyarrow and cell by cell: the parts, or the message."""
     found = []
-    monkeypatch.setattr(csv_blocks, "_BYTES", 2**13)
     for least in (1, 10**9):
         monkeypatch.setattr(csv_blocks, "LEAST_BYTES", least)
         try:
@@ -40,8 +45,6 @@ def no_cells(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("noisy_jax.csv_files._Numbers.of", fail)
-    monkeypatch.setattr(csv_blocks, "_BYTES", 2**13)
-    monkeypatch.setattr(csv_blocks, "LEAST_BYTES", 1)
 
 
 @pytest.mark.parametrize("options", [{}, {"rows": 280}, {"rows": 280, "after": 760}])
@@ -67,17 +70,8 @@ def test_columns_and_missing_values_are_read_by_pyarrow(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("cell", "options"),
     [
-        ("text", {}),
-        ("1_0", {}),
-        ("inf", {}),
-        ("nan", {}),
-        ("", {}),
-        ("1e999", {}),
-        ("5,6", {}),
-        (" 7.5 ", {}),
-        ("\xa05", {}),
-        ('"7.5"', {}),
-        ('"7.5\n"', {}),
+        *((cell, {}) for cell in ("text", "1_0", "inf", "nan", "", "1e999", "5,6")),
+        *((cell, {}) for cell in (" 7.5 ", "\xa05", '"7.5"', '"7.5\n"')),
         ("1,5", {"sep": ";"}),
         ("0x10", {"missing": True}),
         ("n/a", {"layout": Layout(missing=["N/A"])}),
@@ -102,25 +96,21 @@ def test_what_is_no_number_is_read_cell_by_cell(tmp_path, monkeypatch, cell, opt
         np.testing.assert_array_equal(np.concatenate(fast), np.concatenate(slow))
 
 
-def test_a_file_that_is_too_short_is_named(tmp_path, monkeypatch):
+def test_files_with_too_few_rows_are_named(tmp_path, monkeypatch):
     written(path := tmp_path / "table.csv")
     fast, slow = both(path, monkeypatch, after=ROWS + 1)
     assert fast == slow
     assert "but 1201 were read before" in slow
+    path.write_text("a,y\n" + "\n" * 9)
+    fast, slow = both(path, monkeypatch)
+    assert fast == slow == f"{path} has a header but no rows"
 
 
 def test_without_pyarrow_files_are_read_cell_by_cell(tmp_path, monkeypatch):
     numbers = written(path := tmp_path / "table.csv")
-    monkeypatch.setattr(csv_blocks, "LEAST_BYTES", 1)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.csv", None)
     ((_, part),) = csv_parts(path, "y")
     np.testing.assert_array_equal(part, numbers)
-
-
-def test_files_without_rows_are_named(tmp_path, monkeypatch):
-    (path := tmp_path / "table.csv").write_text("a,y\n" + "\n" * 9)
-    fast, slow = both(path, monkeypatch)
-    assert fast == slow == f"{path} has a header but no rows"
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n"])

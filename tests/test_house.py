@@ -8,13 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
-        "validation",
-        "intervals",
-        "running",
-        "sums",
-        "draws",
-        "csv_blocks",
-        "version",
+        *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
         "jaxlib_errors",
     ),
     ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
@@ -127,38 +121,25 @@ def test_contributing_shows_the_floors():
     assert shown == [sorted(rooms) for rooms in FLOORS]
 
 
-def modules_and_tests() -> tuple[set[str], set[str]]:
-    """Modules of the package, and files of tests in its rooms, as paths without their ending."""
-    package, tests = ROOT / "noisy_jax", ROOT / "tests"
-    modules = {path.relative_to(package).with_suffix("") for path in package.rglob("*.py")}
-    files = {path.relative_to(tests).with_suffix("") for path in tests.rglob("test_*.py")}
-    return (
-        {str(path) for path in modules if path.name not in ("__init__", "__main__")},
-        {str(path) for path in files},
-    )
+def paths(folder: str, pattern: str) -> set[str]:
+    """Python files in a folder and below, as paths without their ending."""
+    found = [path.relative_to(ROOT / folder) for path in (ROOT / folder).rglob(pattern)]
+    return {str(path.with_suffix("")) for path in found if not path.name.startswith("__")}
 
 
-def named(module: str) -> str:
-    """`room/module` -> `room/test_module`."""
-    *rooms, name = module.split("/")
-    return "/".join([*rooms, f"test_{name}"])
+MODULES, FILES = paths("noisy_jax", "*.py"), paths("tests", "test_*.py")
+NAMES = {module: re.sub(r"(\w+)$", r"test_\1_", module) for module in MODULES}
+"""`room/module` -> `room/test_module_`."""
 
 
 def test_every_module_has_a_file_of_tests():
     """Of its name, also with more words after it, or the one in `TESTED_IN`."""
-    modules, files = modules_and_tests()
-    without = {
-        module
-        for module in modules
-        if not any(f"{file}_".startswith(f"{named(module)}_") for file in files)
-    }
+    without = {m for m in MODULES if not any(f"{file}_".startswith(NAMES[m]) for file in FILES)}
     assert without == {*TESTED_IN}
-    assert {*TESTED_IN.values()} <= files
+    assert {*TESTED_IN.values()} <= FILES
 
 
 def test_every_file_of_tests_in_a_room_has_a_module():
-    modules, files = modules_and_tests()
-    rooms = {file for file in files if "/" in file and not file.startswith("papers/")}
-    names = [f"{named(module)}_" for module in modules]
-    without = {file for file in rooms if not any(f"{file}_".startswith(name) for name in names)}
-    assert without == WHOLE_ROOM
+    rooms = {file for file in FILES if "/" in file and not file.startswith("papers/")}
+    names = tuple(NAMES.values())
+    assert {file for file in rooms if not f"{file}_".startswith(names)} == WHOLE_ROOM

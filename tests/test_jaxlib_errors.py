@@ -1,8 +1,6 @@
 """jaxlib computes what the library relies on, or the library avoids what it does not."""
 
 import os
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.jaxlib_errors import avoid_wrong_sums
+from tests.running import printed
 
 FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 
@@ -50,9 +49,7 @@ jaxlib.version.__version__ = "0.10.2"
 import noisy_jax
 print(os.environ["XLA_FLAGS"])
 """
-    environment = os.environ | {"XLA_FLAGS": ""}
-    printed = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
-    assert printed == f"{FLAG}=-reduce\n"
+    assert printed("-c", code, XLA_FLAGS="") == f"{FLAG}=-reduce\n"
 
 
 @pytest.mark.parametrize(

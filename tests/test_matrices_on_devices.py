@@ -41,17 +41,11 @@ for k in range(50):
     fits(jnp.arange(64.0) + k).block_until_ready()
 print("done")
 """
-PAPERS = Path(__file__).parent.parent / "colabs" / "papers"
+PATH = Path(__file__).parent.parent / "colabs" / "papers"
 COMMANDS = {
-    "contamination": (
-        PAPERS / "contamination.py",
-        *("--data", "synthetic", "--rows", "60", "--shares", "0", "0.2", "--seeds", "2"),
-    ),
-    "kernel": (
-        *("-m", "noisy_jax", "kernel"),
-        *("--data", "teacher", "--horizons", "64", "128", "--seeds", "4"),
-    ),
-    "one_copy": (PAPERS / "one_copy.py", "--horizons", "64", "128", "--seeds", "4"),
+    "contamination": f"{PATH}/contamination.py --data synthetic --rows 60 --shares 0 0.2 --seeds 2",
+    "kernel": "-m noisy_jax kernel --data teacher --horizons 64 128 --seeds 4",
+    "one_copy": f"{PATH}/one_copy.py --horizons 64 128 --seeds 4",
 }
 
 
@@ -81,6 +75,6 @@ def test_many_independent_fits_in_one_program_end(tmp_path):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_end_on_two_devices(tmp_path, name):
     flags = "--xla_backend_optimization_level=0"  # compiling takes most of their time
-    shown = printed(tmp_path, *COMMANDS[name], JAX_NUM_CPU_DEVICES="2", XLA_FLAGS=flags)
+    shown = printed(tmp_path, *COMMANDS[name].split(), JAX_NUM_CPU_DEVICES="2", XLA_FLAGS=flags)
     assert shown.startswith(f"Study {name};")
     assert list((tmp_path / "noisy_jax_results").rglob("*.csv"))

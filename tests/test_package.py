@@ -1,12 +1,6 @@
-"""The package's public names: what tab completion and `import *` show."""
-
 import ast
-import errno
 import inspect
-import os
 import pkgutil
-import subprocess
-import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -16,7 +10,8 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
-from tests.errors import raises
+from tests.errors import disk_full, raises
+from tests.running import printed
 
 MODULES = [value for name in nj.__all__ if inspect.ismodule(value := getattr(nj, name))]
 
@@ -46,10 +41,9 @@ print(sorted(m for m in sys.modules if m.startswith(("jax", "noisy_jax"))))
 from noisy_jax import *
 """
     # A computation would start JAX's backend, which raises for a platform that does not exist.
-    environment = os.environ | {"JAX_PLATFORMS": "none"}
-    printed = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
     own = ["noisy_jax", "noisy_jax.jaxlib_errors", "noisy_jax.version"]
-    assert printed == f"{['jaxlib', 'jaxlib.version', *own]}\n"
+    expected = f"{['jaxlib', 'jaxlib.version', *own]}\n"
+    assert printed("-c", code, JAX_PLATFORMS="none") == expected
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -82,10 +76,8 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     root = Path(__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = dict(
-        each.split(">=")
-        for each in (*project["dependencies"], *extras["demo"], *extras["test"][1:])
-    )
+    known = *project["dependencies"], *extras["demo"], *extras["test"][1:]
+    wanted = dict(each.split(">=") for each in known)
     lines = (root / "tests" / "lowest.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     assert {each.split(">=")[0] for each in project["dependencies"]} <= {*tested}
@@ -102,8 +94,5 @@ def test_a_trial_of_writing_leaves_the_files_of_a_folder_alone(tmp_path, taken):
 
 
 def test_a_folder_on_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
-    def full(dir):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(tempfile, "TemporaryFile", disk_full)
     raises(r"^cannot write to the folder .*: No space left on device$", writable_folder, tmp_path)

@@ -34,9 +34,6 @@ def test_laplace_copies_attain_the_budget_and_do_not_exceed_it(copies, rng):
     released[0] = [2.0, 1.0]  # beyond both in every coordinate, where the ratio is largest
     loss = np.abs(np.sum(density(released - one) - density(released - other), axis=(1, 2)))
     np.testing.assert_allclose(loss.max(), epsilon, rtol=1e-12)
-    if copies > 1:  # as it would be without composition
-        loss = copies * sensitivity / laplace_mechanism(epsilon=epsilon, l1_sensitivity=2.0).scale
-        np.testing.assert_allclose(loss, copies * epsilon)
 
 
 def hockey_stick(epsilon, sigma, sensitivity, copies):
@@ -44,11 +41,11 @@ def hockey_stick(epsilon, sigma, sensitivity, copies):
     deviation = sigma / np.sqrt(copies)
     here, there = stats.norm(sensitivity, deviation).pdf, stats.norm(0, deviation).pdf
     start = sensitivity / 2 + epsilon * deviation**2 / sensitivity  # where the densities cross
-    excess = integrate.quad(
-        lambda z: here(z) - np.exp(epsilon) * there(z),
-        start, start + 12 * deviation, epsabs=0, epsrel=1e-10,
-    )  # fmt: skip
-    return excess[0]
+
+    def excess(z):
+        return here(z) - np.exp(epsilon) * there(z)
+
+    return integrate.quad(excess, start, start + 12 * deviation, epsabs=0, epsrel=1e-10)[0]
 
 
 @pytest.mark.parametrize(
@@ -68,13 +65,6 @@ def test_gaussian_copies_attain_delta_and_no_smaller_noise(epsilon, delta, sensi
     else:  # beyond its hypothesis it is no longer private
         assert classical < sigma
         assert hockey_stick(epsilon, classical, sensitivity, copies) > delta
-
-
-def test_gaussian_copies_reveal_as_much_as_their_mean():
-    numbers = {"epsilon": 1.0, "delta": 1e-5}
-    one = gaussian_mechanism(l2_sensitivity=1.0, **numbers).cov
-    two = gaussian_mechanism(l2_sensitivity=3.0, copies=2, **numbers).cov
-    np.testing.assert_allclose(two, 18 * one, rtol=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e3])

@@ -1,4 +1,4 @@
-"""The examples of the README and of the guides run as they stand, and print what is shown."""
+"""The examples of the README, of the guides and of CONTRIBUTING.md run as they stand."""
 
 import re
 from pathlib import Path
@@ -17,9 +17,8 @@ def same(word, shown):
     one, two = number.fullmatch(word), number.fullmatch(shown)
     if not (one and two and one[1] == two[1] and one[3] == two[3]):
         return word == shown
-    return float(one[2].replace(",", "")) == pytest.approx(
-        float(two[2].replace(",", "")), rel=0.02, abs=0.02
-    )
+    one, two = (float(each[2].replace(",", "")) for each in (one, two))
+    return one == pytest.approx(two, rel=0.02, abs=0.02)
 
 
 @pytest.mark.slow
@@ -33,6 +32,17 @@ def test_examples_run_and_print_what_is_shown(page, capsys):
         printed = capsys.readouterr().out.split()
         assert len(printed) == len(shown.split()), code
         assert all(map(same, printed, shown.split())), f"{code}\nprints {' '.join(printed)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["learner", "noise distribution", "loss", "kernel", "world", "figure"]
+)
+def test_worked_examples_of_contributing_run(name):
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split(f"\n## Add a {name}\n")[1]
+    code = EXAMPLE.findall(text)[0][0]
+    assert code.count("\n") <= 60
+    exec(code, {"__name__": "example"})
 
 
 def test_the_first_screen():

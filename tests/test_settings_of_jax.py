@@ -1,22 +1,17 @@
-"""The library runs under strict promotion of data types, and where `jit` is disabled."""
-
 import doctest
 import importlib
-import os
 import pkgutil
-import subprocess
-import sys
 
 import pytest
 
 import noisy_jax
+from tests.running import printed
 
 MODULES = sorted(
     found.name
     for found in pkgutil.walk_packages(noisy_jax.__path__, "noisy_jax.")
     if "__main__" not in found.name
 )
-
 
 WITHOUT_JIT = """
 import jax, noisy_jax as nj
@@ -29,11 +24,7 @@ print(found.stream.x.shape)
 
 @pytest.mark.slow
 def test_worst_streams_are_found_without_jit():
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_JIT], text=True, capture_output=True, check=True,
-        env=os.environ | {"JAX_DISABLE_JIT": "1"},
-    )  # fmt: skip
-    assert done.stdout == "(2, 1)\n"
+    assert printed("-c", WITHOUT_JIT, JAX_DISABLE_JIT="1") == "(2, 1)\n"
 
 
 def test_the_rooms_have_examples():

@@ -29,14 +29,6 @@ NAMES = (
 """Linear first: it measures memory, while this process holds little."""
 
 
-def cells(name: str, row: timing.Row) -> tuple[str, ...]:
-    """Task, ours, peer, ratio and required of a row of a benchmark."""
-    task, number = f"{name}: {row.what}", f"{row.measured:,.3g}"
-    if row.unit == "ratio":
-        return task, row.ours, row.peer, number, timing.required(row)
-    return task, f"{number} {row.unit}", "", "", timing.required(row)
-
-
 def record(rows: dict[str, timing.Row], quick: bool) -> dict:
     """One run: where and when it was, ratios or other numbers by name, and requirements."""
     found = subprocess.run(
@@ -50,11 +42,7 @@ def record(rows: dict[str, timing.Row], quick: bool) -> dict:
         "machine": {"processor": timing.processor(), "cores": os.cpu_count()},
         "versions": {"python": platform.python_version()} | {one: version(one) for one in packages},
         "ratios": {name: float(row.measured) for name, row in rows.items() if row.unit == "ratio"},
-        "numbers": {
-            name: [float(row.measured), row.unit]
-            for name, row in rows.items()
-            if row.unit != "ratio"
-        },
+        "numbers": {n: [float(r.measured), r.unit] for n, r in rows.items() if r.unit != "ratio"},
         "requirements": {
             name: {"required": row.required, "met": bool(row.met)}
             for name, row in rows.items()
@@ -65,14 +53,11 @@ def record(rows: dict[str, timing.Row], quick: bool) -> dict:
 
 def main():
     """Runs all benchmarks, and prints the table."""
-    parser = argparse.ArgumentParser(
-        prog="python tests/benchmarks", description="All benchmarks, as one table."
-    )
+    parser = argparse.ArgumentParser("python tests/benchmarks", description="All, as one table.")
     parser.add_argument("--quick", action="store_true", help="on less data, in under 3 minutes")
     parser.add_argument("--json", metavar="FILE", type=Path, help="a file for the results as well")
     given = parser.parse_args()
-    quick, measured = given.quick, {}
-    table = [("task", "ours", "peer", "ratio", "required")]
+    quick, measured, table = given.quick, {}, []
     for name in NAMES:
         print(f"{name} …", end=" ", flush=True)
         start, benchmark = time.perf_counter(), importlib.import_module(name)
@@ -80,12 +65,12 @@ def main():
             timing.most_repeats = 3
             vars(benchmark).update(benchmark.QUICK)
         rows = [row for row in benchmark.rows() if row.required or row.peer]
-        table += [cells(name, row) for row in rows]
+        table += [timing.cells(row, f"{name}: ") for row in rows]
         measured |= {f"{name}: {row.what}": row for row in rows}
         jax.clear_caches()
         print(f"{time.perf_counter() - start:.0f} s", flush=True)
     print(f"\n{timing.machine()}\n")
-    timing.print_columns(table, right={1, 2, 3})
+    timing.print_columns(table)
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(record(measured, quick), indent=1) + "\n")

@@ -1,8 +1,5 @@
 """Speed and memory of the kernel learners: `python tests/benchmarks/kernel.py`.
 
-Needs the extra `benchmark` (scikit-learn is the peer) and a machine that does nothing else. It
-reports which requirements are met; its exit status is 0 in any case.
-
 The floor under `unroll` is what no exact kernel learner is spared: the surrogate of each stored
 copy at both copies of every later round, and its clean kernel at the clean instance.
 """
@@ -13,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import sklearn
-from loops import descent
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 from timing import (
     Row,
+    against_scan,
     at_least,
     at_most,
-    by_round,
+    descent,
     faster,
     growth,
     judged,
@@ -76,7 +73,6 @@ noisy_by_seed = jax.jit(jax.vmap(noisy, in_axes=(None, 0)))
 
 
 def worlds_learner(horizon):
-    """Parallel worlds with room for `horizon` rounds."""
     return nj.learners.parallel_worlds(
         WORLD, horizon=horizon, radius=RADIUS, learning_rate=LEARNING_RATE
     )
@@ -169,20 +165,16 @@ def engine():
         samples = noisy_by_seed(stream, keys)
         weights = jax.random.normal(KEY, (seeds, horizon))
         learner = worlds_learner(horizon)
-        unroll, scan = judged(learner), judged(by_round(learner))
+        unroll = judged(learner)
         ours, least, drawing = median_times(
             functools.partial(unroll, samples, stream.x),
             functools.partial(floor, samples, stream.x, weights),
             functools.partial(noisy_by_seed, stream, keys),
         )
-        theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
         setting = f"T = {horizon:,}, S = {seeds}"
         rows += [
             Row(f"noise drawn, {setting}", drawing, "s"),
-            Row(f"unroll, {setting}", ours, "s"),
-            Row(f"scan over step, {setting}", theirs, "s"),
-            Row(f"floor, {setting}", least, "s"),
-            faster(f"scan / unroll, {setting}", ours, theirs, 6),
+            against_scan(setting, ours, learner, samples, stream.x, 6),
             at_most(f"unroll / floor, {setting}", ours, least, 1.4),
         ]
         if seeds == SEEDS:
@@ -207,26 +199,19 @@ def against_numpy(ours, unroll, samples, stream):
                 loop(copies[seed], x, y)
 
         seconds = median_time(some_seeds, repeats=3) * len(copies) / NUMPY_SEEDS
-        rows.append(Row(f"NumPy, {name} loop, {len(copies)} times a seed's", seconds, "s"))
         bound = 40 if loop is plain_numpy else None
         rows.append(faster(f"NumPy, {name} loop / unroll", ours, seconds, bound))
     return rows
 
 
 def one_stream():
-    """Rows on one stream, where no other seed fills the cores."""
+    """A row on one stream, where no other seed fills the cores."""
     stream = smooth(KEY, ONE_STREAM_HORIZON, DIM)
     samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
     learner = worlds_learner(ONE_STREAM_HORIZON)
     ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
-    scan = functools.partial(judged(by_round(learner)), samples, stream.x)
-    theirs = median_time(scan, repeats=1)
     setting = f"one stream, T = {ONE_STREAM_HORIZON:,}"
-    return [
-        Row(f"unroll, {setting}", ours, "s"),
-        Row(f"scan over step, {setting}", theirs, "s"),
-        faster(f"scan / unroll, {setting}", ours, theirs, 5),
-    ]
+    return against_scan(setting, ours, learner, samples, stream.x, 5)
 
 
 def fourier():
@@ -236,17 +221,15 @@ def fourier():
     learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
     rows = _against_scikit_learn(judged(learner))
 
-    @functools.partial(jax.jit, static_argnums=(0, 1))
-    def drawn_on_the_way(rounds, learning):
-        """Sum of squared losses (or of the data alone) over rounds that are never all in memory."""
+    @functools.partial(jax.jit, static_argnums=0)
+    def drawn_on_the_way(rounds):
+        """Sum of squared losses over rounds that are never all in memory."""
 
         def some_rounds(t, carry):
             state, total = carry
             stream_key, noise_key = jax.random.split(jax.random.fold_in(KEY, t))
             stream = smooth(stream_key, DRAWN_AT_ONCE, FEATURES_DIM)
             samples = noisy(stream, noise_key)
-            if not learning:
-                return state, total + jnp.sum(samples.x) + jnp.sum(stream.y)
             keys = jax.random.split(KEY, DRAWN_AT_ONCE)
             state, predictions, _ = learner.unroll(state, samples, stream.x, keys)
             return state, total + jnp.sum((predictions - stream.y) ** 2)
@@ -255,22 +238,13 @@ def fourier():
         return jax.lax.fori_loop(0, rounds // DRAWN_AT_ONCE, some_rounds, start)
 
     short, long = FOURIER_HORIZON, LONG * FOURIER_HORIZON
-    once, longer, drawing = median_times(
-        lambda: drawn_on_the_way(short, True),
-        lambda: drawn_on_the_way(long, True),
-        lambda: drawn_on_the_way(short, False),
-        repeats=3,
-    )
-    compiled = [drawn_on_the_way.lower(rounds, True).compile() for rounds in (short, long)]
+    compiled = [drawn_on_the_way.lower(rounds).compile() for rounds in (long, short)]
+    times = median_times(*compiled, repeats=3)
     held = [memory(program) / 2**20 for program in compiled]
-    name = f"fourier_worlds, D = {FEATURES}"
     return [
         *rows,
-        Row(f"{name}, {short:,} rounds and drawing them", once, "s"),
-        Row(f"drawing {short:,} rounds alone", drawing, "s"),
-        at_most(f"time of {long:,} / {short:,} rounds", longer, once, round(1.1 * LONG, 1)),
-        Row(f"memory of {long:,} rounds", held[1], "MiB"),
-        at_most(f"memory of {long:,} / {short:,} rounds", *held[::-1], 1, "MiB"),
+        at_most(f"time of {long:,} / {short:,} rounds", *times, round(1.1 * LONG, 1)),
+        at_most(f"memory of {long:,} / {short:,} rounds", *held, 1, "MiB"),
     ]
 
 
@@ -331,25 +305,17 @@ def radial():
         return lambda: jitted(stored, queries, weights)
 
     base, *others = median_times(*map(evaluated, worlds.values()))
-    names = list(worlds)[1:]
     return [
-        Row(
-            "gaussian world, surrogate", SEEDS * stored[0].size // DIM * points / base / 1e9, "G/s"
-        ),
-        *(
-            at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
-            for name, seconds in zip(names, others, strict=True)
-        ),
+        at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
+        for name, seconds in zip([*worlds][1:], others, strict=True)
     ]
 
 
 def rows():
-    """All rows."""
-    return [*engine(), *one_stream(), *fourier(), *radial()]
+    return [*engine(), one_stream(), *fourier(), *radial()]
 
 
-def main():
-    """Prints the configuration and the table."""
+if __name__ == "__main__":
     report(
         f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
         f"length scale {LENGTH_SCALE}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
@@ -357,7 +323,3 @@ def main():
         f"{FOURIER_HORIZON:,} rounds, 4 and 16 of {STREAMS_HORIZON:,}",
         rows,
     )
-
-
-if __name__ == "__main__":
-    main()

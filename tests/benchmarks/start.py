@@ -7,14 +7,17 @@ programs they compile, and CPU seconds with that.
 """
 
 import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-from timing import Row, at_most, machine, print_table
+import numpy as np
+from timing import Row, at_most, limited, report
 
 REPEATS, JOBS = 15, 3
 QUICK = {"REPEATS": 3, "JOBS": 1}
@@ -23,20 +26,10 @@ IMPORTS = "import noisy_jax", "from noisy_jax import fit", "from noisy_jax impor
 UNSET = "PYTHONDONTWRITEBYTECODE", "JAX_COMPILATION_CACHE_DIR"
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in UNSET}
 """Python keeps bytecode, as `pip install` does, and the library chooses where programs are kept."""
-STUDY = """
-import jax, noisy_jax as nj
-key, noise = jax.random.key(0), nj.noise.Gaussian(0.1)
-stream = nj.streams.resampled(key, nj.streams.dataset("diabetes"), horizon=16_384)
-learners = {
-    "two copies": nj.learners.two_copies(radius=1.0),
-    "corrected leader": nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=1.0),
-    "uncorrected": nj.learners.uncorrected(radius=1.0),
-}
-best = nj.comparators.linear_ball(radius=1.0)
-options = {"num_seeds": 32, "horizons": [1024, 4096, 16_384], "comparator": best}
-print(nj.study(learners, stream, noise, jax.random.key(1), **options))
-"""
-"""The study at the head of README.md."""
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(STUDY,) = (code for code in EXAMPLES if "nj.study(" in code)
+STUDY = f"import jax, noisy_jax as nj\n{STUDY}"
 COUNTED = """
 import jax, logging, time, numpy as np, noisy_jax as nj
 key, rng = jax.random.key(0), np.random.default_rng(0)
@@ -83,24 +76,16 @@ def processor_time(code):
 
 def run(*arguments, cache=None):
     """Seconds, seconds to the first line, and MB of a process, with a user's folder for caches."""
-    own = ENVIRONMENT | (
-        {"JAX_COMPILATION_CACHE_DIR": ""} if cache is None else {"XDG_CACHE_HOME": cache}
-    )
+    kept = {"JAX_COMPILATION_CACHE_DIR": ""} if cache is None else {"XDG_CACHE_HOME": cache}
     command = [sys.executable, "-IS", "-c", MEASURED, sys.executable, *arguments]
     start = time.perf_counter()
-    made = subprocess.Popen(
-        command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    made = subprocess.Popen(command, env=ENVIRONMENT | kept, text=True, **pipes)
     made.stdout.readline()
     first = time.perf_counter() - start
     *_, peak = made.stdout.read().split()
     assert made.wait() == 0
     return time.perf_counter() - start, first, int(peak) / 1024
-
-
-def limited(what, measured, unit, most):
-    """A row for a number that must not exceed `most`."""
-    return Row(what, measured, unit, f"<= {most:g}", measured <= most)
 
 
 def main_job():
@@ -110,10 +95,7 @@ def main_job():
         with tempfile.TemporaryDirectory() as folder:
             job = "-m", "noisy_jax", "--out", f"{folder}/out"
             runs.append((run(*job, cache=f"{folder}/cache"), run(*job, cache=f"{folder}/cache")))
-    fresh, again = (
-        [statistics.median(one) for one in zip(*own, strict=True)]
-        for own in zip(*runs, strict=True)
-    )
+    fresh, again = np.median(runs, axis=0)
     study = statistics.median(run("-c", STUDY)[0] for _ in range(JOBS))
     return [
         limited("README's study", study, "s", 8),
@@ -140,7 +122,6 @@ def compiled():
 
 
 def imports():
-    """Rows on imports."""
     codes = [BASE, *(f"{BASE}; {ours}" for ours in IMPORTS)]
     runs = [[*map(processor_time, codes)] for _ in range(REPEATS + 1)]
     base, alone, *used = map(statistics.median, zip(*runs[1:], strict=True))  # 0 wrote the bytecode
@@ -152,10 +133,8 @@ def imports():
 
 
 def rows():
-    """All rows."""
     return [*imports(), *compiled(), *main_job()]
 
 
 if __name__ == "__main__":
-    print(machine())
-    print_table(rows())
+    report(f"{REPEATS} imports, {JOBS} jobs", rows)

@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,25 +17,15 @@ from noisy_jax.base import unrolled
 
 
 class Row(NamedTuple):
-    """One line of a benchmark's table.
-
-    Attributes:
-        what: what was measured.
-        measured: the number.
-        unit: its unit, or "ratio".
-        required: the requirement in words, empty for a line that only informs.
-        met: whether the requirement holds, `None` for a line that only informs.
-        ours: of a ratio, what this library reached, with its unit.
-        peer: of a ratio, what it is compared with.
-    """
+    """One line of a benchmark's table; without a requirement it only informs."""
 
     what: str
     measured: float
-    unit: str
+    unit: str  # or "ratio"
     required: str = ""
     met: bool | None = None
-    ours: str = ""
-    peer: str = ""
+    ours: str = ""  # of a ratio, what this library reached, with its unit
+    peer: str = ""  # of a ratio, what it is compared with
 
 
 def at_least(what, ours, peer, bound, unit="M rounds/s"):
@@ -50,6 +40,16 @@ def at_most(what, ours, peer, bound, unit="s"):
     ratio = ours / peer
     required, parts = f"<= {bound}", (f"{ours:.3g} {unit}", f"{peer:.3g} {unit}")
     return Row(what, ratio, "ratio", required, ratio <= bound, *parts)
+
+
+def limited(what, measured, unit, most):
+    """A row for a number that must not exceed `most`."""
+    return Row(what, measured, unit, f"<= {most:g}", measured <= most)
+
+
+def reached(what, measured, unit, least, where=""):
+    """A row for a number that must not fall below `least`."""
+    return Row(what, measured, unit, f">= {least:g}{where}", measured >= least)
 
 
 def faster(what, ours, peer, bound=None):
@@ -67,10 +67,6 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
     """Median seconds of a call to each function, after one call that compiles and warms up.
 
     They are called in turns, so that whatever else the machine does slows all of them alike.
-
-    Args:
-        *functions: called without arguments; arrays that they return are waited for.
-        repeats: calls of each that are timed.
     """
     for function in functions:
         jax.block_until_ready(function())
@@ -107,6 +103,12 @@ def by_round(learner):
     return learner._replace(unroll=None)
 
 
+def against_scan(setting, ours, learner, samples, x, bound):
+    """A row on the seconds `ours` of a learner's own way, against a scan over its steps."""
+    scan = functools.partial(judged(by_round(learner)), samples, x)
+    return faster(f"scan / unroll, {setting}", ours, median_time(scan, repeats=1), bound)
+
+
 def memory(compiled):
     """Bytes that a compiled function holds at once, its arguments and results included."""
     stats = compiled.memory_analysis()
@@ -118,28 +120,41 @@ def memory(compiled):
     )
 
 
+def descent(read, y, *, radius, learning_rate):
+    """Predictions of gradient descent on expansions in NumPy, with the recursion for ‖f‖².
+
+    From a round t and the weights `[t]` of its terms `read` gives f at the clean instance, at the
+    copy that is read and at the one that is stored, and the squared norm of the new term.
+    """
+    weights, squared_norm = np.zeros(len(y), np.float32), 0.0
+    predictions = np.zeros(len(y), np.float32)
+    for t in range(len(y)):
+        predictions[t], value, own, norm = read(t, weights[:t])
+        alpha = -2 * learning_rate * (value - y[t])
+        squared_norm += 2 * alpha * own + alpha**2 * norm
+        weights[t] = alpha
+        if squared_norm > radius**2:
+            weights[: t + 1] *= radius / np.sqrt(squared_norm)
+            squared_norm = radius**2
+    return predictions
+
+
 def growth(*runs):
     """Rows on time and memory of twice the rounds.
 
-    Args:
-        *runs: for T rounds, then for 2T: a learner, its samples `[S, T]` and the clean x `[T, d]`.
+    `runs` are, for T rounds and for 2T, a learner, its samples `[S, T]` and the clean x `[T, d]`.
     """
     compiled = [judged(learner).lower(*data).compile() for learner, *data in runs]
-    short, long = (
-        functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True)
+    once, twice = median_times(
+        *(functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True))
     )
-    once, twice = median_times(short, long)
     few, many = (len(x) for _, _, x in runs)
-    rows = [
-        at_most(f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}", twice, once, 4.3)
+    what = f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}"
+    less, more = (memory(f) / 2**20 for f in compiled)
+    return [
+        at_most(what, twice, once, 4.3),
+        at_most("memory, twice the rounds / once", more, less, 2, "MiB"),
     ]
-    for f, (learner, samples, x) in zip(compiled, runs, strict=True):
-        held = sum(leaf.nbytes for leaf in jax.tree.leaves(learner.init(x.shape[-1])))
-        setting = f"T = {len(x):,}"
-        rows.append(Row(f"state of a seed, {setting}", held / 2**10, "KiB"))
-        rows.append(Row(f"in all, {setting}, S = {len(samples.y)}", memory(f) / 2**20, "MiB"))
-    once, twice = (memory(f) / 2**20 for f in compiled)
-    return [*rows, at_most("memory, twice the rounds / once", twice, once, 2, "MiB")]
 
 
 def processor() -> str:
@@ -159,20 +174,22 @@ def machine() -> str:
     )
 
 
-def required(row: Row) -> str:
-    """The requirement and whether it holds."""
-    return row.required + {True: " (met)", False: " (NOT MET)", None: ""}[row.met]
+def cells(row: Row, benchmark: str = "") -> tuple[str, ...]:
+    """Task, ours, peer, ratio and required of a row."""
+    required = row.required + {True: " (met)", False: " (NOT MET)", None: ""}[row.met]
+    number = f"{row.measured:,.3g}"
+    if row.unit == "ratio":
+        return benchmark + row.what, row.ours, row.peer, number, required
+    return benchmark + row.what, f"{number} {row.unit}", "", "", required
 
 
-def print_columns(lines: Sequence[Sequence[str]], right: Collection[int]) -> None:
-    """Prints aligned columns; `right` are those aligned to the right."""
+def print_columns(lines: Iterable[Sequence[str]]) -> None:
+    """Prints `cells` in aligned columns, numbers to the right."""
+    lines = [("task", "ours", "peer", "ratio", "required"), *lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        print("  ".join(cells).rstrip())
+    for task, *numbers, required in lines:
+        right = (cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False))
+        print("  ".join([task.ljust(widths[0]), *right, required]).rstrip())
 
 
 def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
@@ -184,8 +201,7 @@ def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
 
 def print_table(rows: Sequence[Row]) -> None:
     """Prints the rows in aligned columns, then which requirements are met and which are not."""
-    lines = [(row.what, f"{row.measured:,.4g}", row.unit, required(row)) for row in rows]
-    print_columns([("what", "measured", "unit", "required"), *lines], right={1})
+    print_columns(map(cells, rows))
     for met, title in ((True, "Met"), (False, "Not met")):
         names = [row.what for row in rows if row.met is met]
         print(f"\n{title} ({len(names)}):", *(names or ["none"]), sep="\n  ")

@@ -1,15 +1,13 @@
 """Speed and memory under unknown noise: `python tests/benchmarks/truncation.py`.
 
-It wants a machine that does nothing else, and reports which requirements are met; its exit status
-is 0 in any case. NumPy is given the random orders, and pays for neither them nor the noise.
+NumPy is given the random orders, and pays for neither them nor the noise.
 """
 
 import functools
 
 import jax
 import numpy as np
-from loops import descent
-from timing import Row, by_round, faster, growth, judged, median_time, report
+from timing import against_scan, descent, faster, growth, judged, median_time, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
@@ -54,11 +52,8 @@ def drawn_orders(horizon):
 def plain_numpy(copies, orders, x, y):
     """Predictions of Algorithm 1 for the squared loss, with the recursion for ‖f‖².
 
-    Args:
-        copies: `[T, 2·DEGREE, d]`, of the stored estimate, then of the one that f is read at.
-        orders: `[T, 2]`, of both.
-        x: `[T, d]`, clean.
-        y: `[T]`.
+    `copies[T, 2·DEGREE, d]` are of the stored estimate, then of the one that f is read at; orders
+    are `[T, 2]`, of both.
     """
     beta = np.asarray(KERNEL.series(DEGREE).coefficients, np.float32)
     chances = np.asarray(ESTIMATOR.maps.orders.probabilities, np.float32)
@@ -105,25 +100,17 @@ def unknown_noise():
         shape = (UNKNOWN_SEEDS, HORIZON, learner.needs.copies, DIM)
         copies = NOISE.centred(keys[0], np.broadcast_to(stream.x[:, None], shape))
         samples = nj.Sample(copies, jax.numpy.tile(stream.y, (UNKNOWN_SEEDS, 1)))
-        unroll, scan = judged(learner), judged(by_round(learner))
-        ours = median_time(functools.partial(unroll, samples, stream.x), repeats=3)
-        theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
+        ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
         name = f"unknown_noise, {options.get('estimate', 'replicates')}"
         setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
-        found += [
-            Row(f"unroll, {setting}", ours, "s"),
-            faster(f"scan / unroll, {setting}", ours, theirs, 6),
-        ]
+        found.append(against_scan(setting, ours, learner, samples, stream.x, 6))
     return found
 
 
 def rows():
-    """All rows."""
     learner, samples, stream = made(HORIZON)
-    unroll, scan = judged(learner), judged(by_round(learner))
+    unroll = judged(learner)
     ours = median_time(functools.partial(unroll, samples, stream.x))
-    theirs = median_time(functools.partial(scan, samples, stream.x), repeats=1)
-
     copies, orders = np.asarray(samples.x), np.asarray(drawn_orders(HORIZON))
     x, y = map(np.asarray, stream)
     predictions = np.asarray(unroll(samples, stream.x)[1])
@@ -137,18 +124,14 @@ def rows():
     setting = f"T = {HORIZON:,}, S = {SEEDS}"
     longer, more_samples, more_rounds = made(2 * HORIZON)
     return [
-        Row(f"unroll, {setting}", ours, "s"),
-        Row(f"scan over step, {setting}", theirs, "s"),
-        Row(f"NumPy loop, {SEEDS} times a seed's, T = {HORIZON:,}", peer, "s"),
-        faster(f"scan / unroll, {setting}", ours, theirs, 3),
+        against_scan(setting, ours, learner, samples, stream.x, 3),
         faster("NumPy loop / unroll", ours, peer),
         *unknown_noise(),
         *growth((learner, samples, stream.x), (longer, more_samples, more_rounds.x)),
     ]
 
 
-def main():
-    """Prints the configuration and the table."""
+if __name__ == "__main__":
     report(
         f"float32; {SEEDS} seeds of random_truncation, squared loss, polynomial kernel of degree "
         f"{DEGREE}, d = {DIM}, noise of variance {VARIANCE}\n"
@@ -156,7 +139,3 @@ def main():
         "average",
         rows,
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,14 @@
 """What not choosing a rate costs in time: `python tests/benchmarks/tuning.py`.
 
 An adaptive rate against a fixed one, and a mixture of twelve rates against one learner; noise is
-drawn before. Needs a machine that does nothing else. It reports which requirements are met; its
-exit status is 0 in any case.
+drawn before.
 """
 
 import functools
 
 import jax
 import jax.numpy as jnp
-from timing import at_most, judged, machine, median_times, print_table
+from timing import at_most, judged, median_times, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
@@ -41,7 +40,6 @@ def runs(learner, kind, seeds):
 
 
 def rows():
-    """All rows."""
     found = []
     for kind, make, numbers in (("linear", linear, (1, 64)), ("kernel", kernel, (1, 16))):
         mixture = nj.wrappers.mixture(nj.wrappers.swept(make, RATES))
@@ -57,5 +55,4 @@ def rows():
 
 
 if __name__ == "__main__":
-    print(machine())
-    print_table(rows())
+    report(f"rounds: {ROUNDS}", rows)

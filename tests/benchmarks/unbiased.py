@@ -1,8 +1,6 @@
 """Cost of `nj.unbiased`: `python tests/benchmarks/unbiased.py`.
 
-The gradient of a network's loss by each transformation, against that of the loss itself. Needs a
-machine that does nothing else. It reports which requirements are met; its exit status is 0 in any
-case.
+The gradient of a network's loss by each transformation, against that of the loss itself.
 """
 
 import functools
@@ -24,10 +22,8 @@ ACTIVATIONS = {"sin": jnp.sin, "gelu": functools.partial(jax.nn.gelu, approximat
 def network(activation):
     """The loss of one row of a network of two hidden layers, and its parameters."""
     shapes = [(DIM, WIDTH), (WIDTH, WIDTH), (WIDTH,)]
-    params = [
-        jax.random.normal(key, shape) / shape[0] ** 0.5
-        for key, shape in zip(KEYS[:3], shapes, strict=True)
-    ]
+    draws = map(jax.random.normal, KEYS[:3], shapes)
+    params = [a / a.shape[0] ** 0.5 for a in draws]
 
     def loss(params, x, y):
         first, second, last = params
@@ -63,7 +59,6 @@ def compiled(program, arguments):
 
 
 def rows():
-    """All rows."""
     jax.config.update("jax_enable_compilation_cache", False)
     found = []
     for name, activation in ACTIVATIONS.items():
@@ -86,13 +81,6 @@ def rows():
     return found
 
 
-def main():
-    """Prints the configuration and the table."""
-    report(
-        f"float32; gradient of a network of 2 x {WIDTH} units on batches of {BATCH} rows",
-        rows,
-    )
-
-
 if __name__ == "__main__":
-    main()
+    settings = f"float32; gradient of a network of 2 x {WIDTH} units on batches of {BATCH} rows"
+    report(settings, rows)

@@ -149,9 +149,8 @@ def test_a_folder_of_others_is_not_used(settings, tmp_path, capsys):
     folder.chmod(0o777)
     compiled.keep_compiled()
     assert not settings
-    assert capsys.readouterr().err == (
-        f"compiled programs are not kept: others may write to the folder {folder}\n"
-    )
+    message = f"compiled programs are not kept: others may write to the folder {folder}\n"
+    assert capsys.readouterr().err == message
 
 
 def test_without_a_home_programs_are_not_kept(settings, monkeypatch, capsys):

@@ -1,19 +1,13 @@
 """The study fit: a noisy table from the shell to corrected coefficients."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from noisy_jax.__main__ import main
-from tests.files import names_in, rows_of
+from tests.files import names_in, rows_of, written
 from tests.keys import SHIFT
 
 TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
-
-
-def written(path, **columns):
-    pd.DataFrame(columns).to_csv(path, index=False)
-    return path
 
 
 @pytest.fixture
@@ -34,14 +28,15 @@ def noisy(tmp_path):
 def fitted(tmp_path, capsys):
     """Runs the study with these words: its coefficients by name, and what it prints."""
 
-    def run(path, *options, target="y"):
-        words, out = [word for option in options for word in option.split()], tmp_path / "out"
-        words += ["--data", str(path), "--target", target, "--out", str(out)]
-        assert main(["fit", *words]) == 0
+    def run(path, *options, target="y", status=0):
+        words, out = " ".join(options).split(), tmp_path / "out"
+        given = ["--data", str(path), "--target", target, "--out", str(out)]
+        assert main(["fit", *given, *words]) == status  # of an option that is given twice the last
+        printed, errors = capsys.readouterr()
         table = out / "coefficients.csv"
         rows = rows_of(table) if table.exists() else []
         found = {row.pop("name"): {k: float(v) for k, v in row.items()} for row in rows}
-        return found, capsys.readouterr().out
+        return found, errors if status else printed
 
     return run
 
@@ -52,7 +47,7 @@ def check_covers(found, **truths):
 
 
 @pytest.mark.statistical
-def test_logistic(fitted, tmp_path, capsys):
+def test_logistic(fitted, tmp_path):
     rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=1000)
     y = 1 * (rng.random(1000) < 1 / (1 + np.exp(-2 * x)))
@@ -63,9 +58,8 @@ def test_logistic(fitted, tmp_path, capsys):
     assert abs(found["estimate"] - 2) < found["high"] - found["low"]
     assert found["uncorrected"] < found["low"]
     assert "conditional score" in printed
-    words = ["--data", str(path), "--target", "sick", *known.split(), "--kernel"]
-    assert main(["fit", *words]) == 2
-    assert "leave out --model with --kernel" in capsys.readouterr().err
+    _, errors = fitted(path, known, "--kernel", target="sick", status=2)
+    assert "leave out --model with --kernel" in errors
 
 
 @pytest.mark.statistical
@@ -134,10 +128,8 @@ def test_incomplete_replicates(fitted, tmp_path):
         ("--data no.csv --variance 1", "there is no file no.csv"),
     ],
 )
-def test_wrong_input_is_one_clear_line(noisy, options, message, tmp_path, capsys):
-    given = ["--data", str(noisy[1]), "--target", "y", *options.split()]  # the last one counts
-    assert main(["fit", *given, "--out", str(tmp_path / "out")]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
+def test_wrong_input_is_one_clear_line(noisy, fitted, options, message):
+    (line,) = fitted(noisy[1], options, status=2)[1].strip().splitlines()
     assert message in line
 
 
@@ -146,7 +138,7 @@ def test_a_table_must_be_named(tmp_path, capsys):
     assert "name the table and its target" in capsys.readouterr().err
 
 
-def test_it_says_which_columns_it_used(fitted, tmp_path, capsys):
+def test_it_says_which_columns_it_used(fitted, tmp_path):
     """A file as people have it: row numbers, text, semicolons, decimal commas, a missing code."""
     rng = np.random.default_rng(1)
     x, sd = rng.normal(size=(400, 2)), rng.choice([0.3, 0.6], 400)
@@ -158,9 +150,7 @@ def test_it_says_which_columns_it_used(fitted, tmp_path, capsys):
     text = "\n".join(["name;id;dose;dose_sd;zip;age;y", *lines]).replace(".", ",")
     (tmp_path / "euro.csv").write_text(text)
     form = "--sep ; --decimal , --std-error dose=dose_sd"
-    words = ["--data", str(tmp_path / "euro.csv"), "--target", "y", *form.split(), "--drop", "name"]
-    assert main(["fit", *words, "--out", str(tmp_path)]) == 2
-    assert "'id' of" in capsys.readouterr().err
+    assert "'id' of" in fitted(tmp_path / "euro.csv", form, "--drop name", status=2)[1]
     found, printed = fitted(tmp_path / "euro.csv", form, "--drop name id --missing -999")
     assert "euro.csv, 399 rows\ntarget: y\n" in printed
     used = "dose (standard deviation of the error dose_sd), zip (exact), age (exact)"

@@ -5,7 +5,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.__main__ import main
 from noisy_jax.command.kernel import LEARNERS
-from tests.files import names_in, rows_of
+from tests.files import names_in, rows_of, written
 
 QUICK = ["--horizons", "32", "64", "--seeds", "2"]
 
@@ -56,9 +56,9 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, capsys, rng):
-    lines = [f"{a},{b},{a * b}" for a, b in rng.normal(size=(20, 2))]
-    (tmp_path / "product.csv").write_text("\n".join(["left,right,product", *lines]))
-    data = ["teacher", str(tmp_path / "product.csv"), "--target", "product"]
+    left, right = rng.normal(size=(20, 2)).T
+    table = written(tmp_path / "product.csv", left=left, right=right, product=left * right)
+    data = ["teacher", str(table), "--target", "product"]
     arguments = ["--noise", "laplace", "--horizons", "32", "--seeds", "2", "--data", *data]
     assert main(["kernel", *arguments, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

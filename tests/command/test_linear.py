@@ -5,7 +5,7 @@ import pytest
 
 from noisy_jax.__main__ import main
 from noisy_jax.command.linear import LEARNERS
-from tests.files import names_in
+from tests.files import names_in, written
 
 QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
 
@@ -27,9 +27,8 @@ def test_main_job_on_bundled_data(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
-    lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]
-    table = tmp_path / "table.csv"
-    table.write_text("\n".join(["left,right,gap", *lines]))
+    left, right = rng.normal(size=(30, 2)).T
+    table = written(tmp_path / "table.csv", left=left, right=right, gap=left - right)
     data = ["--data", str(table), "--target", "gap", "--noise", "laplace"]
     options = [*data, "--noise-variance", "0.05", "--learners", "two_copies"]
     assert main([*QUICK, *options, "--out", str(tmp_path / "out")]) == 0
@@ -57,9 +56,8 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
 @pytest.mark.slow
 def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
     """`...csv` has the stem "..": results would be written beside the folder."""
-    lines = [f"{a},{b},{a - b}" for a, b in rng.normal(size=(30, 2))]
-    table = tmp_path / "...csv"
-    table.write_text("\n".join(["left,right,gap", *lines]))
+    left, right = rng.normal(size=(30, 2)).T
+    table = written(tmp_path / "...csv", left=left, right=right, gap=left - right)
     out = tmp_path / "above" / "out"
     arguments = ["--horizons", "16", "--seeds", "2", "--learners", "uncorrected_kernel"]
     data = ["--data", str(table), "--target", "gap"]

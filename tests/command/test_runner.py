@@ -1,7 +1,4 @@
-"""How a study's reports are printed and saved."""
-
 import dataclasses
-import errno
 import sys
 
 import pytest
@@ -10,6 +7,7 @@ from noisy_jax.command.runner import Report, script
 from noisy_jax.command.settings import BaseSettings, option
 from noisy_jax.plots.style import panels
 from noisy_jax.tables import Table
+from tests.errors import disk_full
 from tests.files import names_in
 
 
@@ -55,10 +53,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it(
 
 
 def test_a_full_disk_is_one_line_after_the_table(status, tmp_path, capsys, monkeypatch):
-    def full(self, path):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(Table, "save", full)
+    monkeypatch.setattr(Table, "save", disk_full)
     assert status() == 1
     printed, error = capsys.readouterr()
     assert "0.135" in printed

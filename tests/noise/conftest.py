@@ -1,5 +1,3 @@
-"""The distributions, for all tests of this room."""
-
 import pytest
 
 from tests.noise.cases import DISTRIBUTIONS

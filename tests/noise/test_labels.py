@@ -1,5 +1,3 @@
-"""Labels that are flipped."""
-
 import jax
 import jax.numpy as jnp
 

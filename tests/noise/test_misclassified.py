@@ -11,7 +11,7 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import Case, check_unbiased, full
+from tests.noise.cases import Case, check_bound, check_unbiased, last_errors
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
 FOUR = np.array(
@@ -47,15 +47,9 @@ def test_copies_covariances_and_gradients_are_unbiased(x64, case):
 
 
 def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
-    noise, x, copies, p = case
-    known = nj.bounds.moments(nj.Stream(x[None], np.array([0.5])), noise)
-    squares = np.sum(copies**2, axis=1)
-    np.testing.assert_allclose(known.x_second_moment, p @ squares, rtol=1e-12)
-    np.testing.assert_allclose(known.x_fourth_moment, p @ (squares**2 + squares), rtol=1e-12)
-    estimates = np.einsum("mi,mj->mij", copies, copies)
-    estimates -= full(jax.vmap(noise.estimated_cov)(copies))
-    norms = np.linalg.norm(estimates, ord=2, axis=(1, 2))
-    assert np.all(norms**2 <= squares**2 + squares + 1e-12)
+    squares = np.sum(case.copies**2, axis=1)
+    fourth = squares**2 + squares
+    check_bound(case, fourth, np.sqrt(fourth), rtol=1e-12)
 
 
 @pytest.mark.statistical
@@ -83,14 +77,10 @@ def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
 def test_a_learner_learns_under_vmap_over_the_matrix():
     x = jax.random.bernoulli(key(), 0.4, (2_000, 2)).astype(float)
     stream = nj.Stream(x, x @ jnp.array([0.6, -0.5]))
-    learners = nj.wrappers.paired(
-        nj.learners.known_covariance(radius=1.0), nj.learners.uncorrected(radius=1.0)
-    )
 
     def errors(wrong):
-        matrix = jnp.array([[1.0, 0.0], [0.0, 1.0]]) + wrong * jnp.array([[-1.0, 1], [1, -1]])
-        run = nj.rollout(learners, stream, Misclassified(matrix), key(1))
-        return ((run.predictions - stream.y[:, None]) ** 2)[1_000:].mean(axis=0)
+        matrix = jnp.eye(2) + wrong * jnp.array([[-1.0, 1], [1, -1]])
+        return last_errors(stream, Misclassified(matrix))
 
     found = jax.jit(jax.vmap(errors))(jnp.array([0.25, 0.3]))
     assert np.all(np.isfinite(found))
@@ -131,15 +121,11 @@ def test_the_matrix_of_expected_shares_of_replicates_is_the_matrix(copies):
     patterns = np.array(list(itertools.product([0, 1], repeat=copies)))
     chances = np.prod(matrix[:, patterns], axis=2)
     times = np.rint(1e6 * (share * chances[1] + (1 - share) * chances[0])).astype(int)
-    records = np.repeat(patterns, times, axis=0).astype(float)
-    found = nj.noise.estimate_misclassification(records)
-    np.testing.assert_allclose(found, matrix, atol=1e-4)
-    swapped = nj.noise.estimate_misclassification(1 - records)
-    np.testing.assert_allclose(swapped, matrix[::-1, ::-1], atol=1e-4)
-    some = np.where(
-        np.arange(len(records))[:, None] % 2 + np.arange(copies) == copies, np.nan, records
-    )
-    np.testing.assert_allclose(nj.noise.estimate_misclassification(some), matrix, atol=1e-2)
+    records, estimate = np.repeat(patterns, times, axis=0), nj.noise.estimate_misclassification
+    np.testing.assert_allclose(estimate(1.0 * records), matrix, atol=1e-4)
+    np.testing.assert_allclose(estimate(1.0 - records), matrix[::-1, ::-1], atol=1e-4)
+    hidden = np.arange(len(records))[:, None] % 2 + np.arange(copies) == copies
+    np.testing.assert_allclose(estimate(np.where(hidden, np.nan, records)), matrix, atol=1e-2)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Noisy copies of clean examples."""
-
 import chex
 import jax
 import jax.numpy as jnp

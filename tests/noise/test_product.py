@@ -1,5 +1,7 @@
 """A product of distributions: each coordinate as its own distribution."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,13 +77,12 @@ def test_coordinates_may_depend_on_x(x64):
 def test_a_table_takes_a_distribution_for_each_column(rng):
     x = np.column_stack([rng.random(50) < 0.4, rng.normal(size=50)]) * 1.0
     flips = Misclassified([[0.9, 0.1], [0.2, 0.8]])
-    parts = Product((flips, Gaussian(0.2)))
-    table = nj.observations.from_arrays(x, x[:, 1], noise=parts)
-    other = nj.observations.from_arrays(x, x[:, 1], noise={"x1": flips, "x2": 0.2})
+    parts, make = Product((flips, Gaussian(0.2))), nj.observations.from_arrays
+    table = make(x, x[:, 1], noise=parts)
+    other = make(x, x[:, 1], noise={"x1": flips, "x2": 0.2})
     np.testing.assert_array_equal(table.cov, other.cov)
     np.testing.assert_array_equal(table.x, other.x)
-    with pytest.raises(ValueError, match=r"Product\.columns of shape \[2\]"):
-        nj.observations.from_arrays(x[:, :1], x[:, 1], noise=parts)
+    raises(r"Product\.columns of shape \[2\]", make, x[:, :1], x[:, 1], noise=parts)
 
 
 def test_the_characteristic_function_is_a_product():
@@ -101,19 +102,13 @@ def test_it_is_swept_jitted_and_used_by_worlds():
     stacked = nj.noise.PerRound(each)
     np.testing.assert_allclose(stacked.distribution.cov, [[0.02, 0.1], [0.08, 0.2]], rtol=1e-6)
     noise = Product((Laplace(0.3), Gaussian(0.2)))
-    leaves, treedef = jax.tree.flatten(noise)
-    again = jax.tree.unflatten(treedef, leaves)
+    sample = jax.jit(lambda noise, k: noise.sample(k, jnp.zeros(2)))
     with jax.debug_key_reuse(True):
-        sample = jax.jit(lambda noise, k: noise.sample(k, jnp.zeros(2)))
-        np.testing.assert_array_equal(
-            sample(again, jax.random.key(0)), sample(noise, jax.random.key(0))
-        )
-    nj.worlds.fourier_gaussian(jax.random.key(0), 8, dim=2, length_scale=1.0, noise=noise)
-    with pytest.raises(ValueError, match="characteristic function has zeros"):
-        nj.worlds.fourier_gaussian(
-            jax.random.key(0), 8, dim=2, length_scale=1.0,
-            noise=Product((Rademacher(0.3), Gaussian(0.2))),
-        )  # fmt: skip
+        assert sample(noise, jax.random.key(0)).shape == (2,)
+    world = functools.partial(nj.worlds.fourier_gaussian, dim=2, length_scale=1.0)
+    world(jax.random.key(0), 8, noise=noise)
+    zeros = Product((Rademacher(0.3), Gaussian(0.2)))
+    raises("characteristic function has zeros", world, jax.random.key(0), 8, noise=zeros)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from noisy_jax.noise import (
     Laplace,
     Missing,
     Multiplicative,
-    PerRound,
     Poisson,
     gaussian,
 )
@@ -27,7 +26,8 @@ from noisy_jax.noise.bits import random_bits
 from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from tests.keys import key
-from tests.rounds import observations
+from tests.noise.cases import per_round
+from tests.rounds import observations, of_rounds
 
 ROUNDS, DIM = BLOCK + 20, 3
 STREAM = nj.Stream(jnp.ones((ROUNDS, DIM)), jnp.where(jnp.arange(ROUNDS) % 2, 1.0, -1.0))
@@ -46,10 +46,6 @@ class OneScale(nj.noise.Noise):
         return x + jax.random.rademacher(key) * jnp.linspace(0.5, 1.5, DIM)
 
 
-def per_round(make, values):
-    return PerRound(jax.vmap(make)(values))
-
-
 NOISES = {
     "gaussian": (Gaussian(FULL), None),
     "contaminated": (ContaminatedGaussian(0.5, probability=0.5), Gaussian(0.3)),
@@ -65,19 +61,11 @@ NOISES = {
 @functools.partial(jax.jit, static_argnames=("first", "last", "copies"))
 def shown(key, noises, first, last, offset=None, copies=2):
     """The rounds from first to last, as one block; their keys as numbers."""
-    noises = [sliced(noise, first, last) for noise in noises]
-    offset, rows = first % BLOCK if offset is None else offset, slice(first, last)
-    clean = STREAM.x[rows], STREAM.y[rows]
-    samples, keys = observe_block(
-        key, jnp.arange(first, last), offset, *clean, *noises, copies=copies
-    )
+    noises = [of_rounds(noise, slice(first, last)) for noise in noises]
+    offset, rounds = first % BLOCK if offset is None else offset, jnp.arange(first, last)
+    clean = STREAM.x[first:last], STREAM.y[first:last]
+    samples, keys = observe_block(key, rounds, offset, *clean, *noises, copies=copies)
     return samples, jax.random.key_data(keys)
-
-
-def sliced(noise, first, last):
-    """The distributions of some rounds."""
-    cut = isinstance(noise, PerRound)
-    return jax.tree.map(lambda leaf: leaf[first:last], noise) if cut else noise
 
 
 @pytest.mark.parametrize("name", NOISES)
@@ -132,10 +120,8 @@ def test_noise_that_changes_from_a_constant_to_the_same_is_that_constant():
 @pytest.mark.parametrize("name", ["gaussian", "changing"])
 @pytest.mark.parametrize("kind", ["threefry2x32", "rbg"])
 def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
-    one, three = (
-        shown(jax.random.key(1, impl=kind), NOISES[name], 0, 20, copies=copies)[0]
-        for copies in (1, 3)
-    )
+    first = jax.random.key(1, impl=kind), NOISES[name], 0, 20
+    one, three = (shown(*first, copies=copies)[0] for copies in (1, 3))
     np.testing.assert_allclose(one.x[:, 0], three.x[:, 0], rtol=1e-6)
     np.testing.assert_allclose(one.y, three.y, rtol=1e-6)
     assert not np.allclose(three.x[:, 1], three.x[:, 2])

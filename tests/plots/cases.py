@@ -1,5 +1,3 @@
-"""Results that the tests of pictures share."""
-
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Row, Study
 
@@ -9,9 +7,8 @@ def row(name, horizon, regret):
     return Row(name, horizon, 8, *of_regret, 5 * horizon**0.5, 5.0, 0.0, 0.0, 0.1, 0.0)
 
 
-POWERS = {"corrected": 0.5, "blind": 1.0}
-STUDY = Study(
-    tuple(row(name, t, t**a) for name, a in POWERS.items() for t in (16, 64, 256)),
-    {name: Growth(a, a - 0.1, a + 0.1) for name, a in POWERS.items()},
-    {},
-)
+def study(powers):
+    """Of regrets T^a, from a for each learner."""
+    rows = [row(name, t, t**a) for name, a in powers.items() for t in (16, 64, 256)]
+    growth = {name: Growth(a, a - 0.1, a + 0.1) for name, a in powers.items()}
+    return Study(tuple(rows), growth, {})

@@ -1,15 +1,13 @@
-"""The picture of regret."""
-
 import math
 
 import noisy_jax as nj
 from noisy_jax.simulated.regrets import Growth
 from noisy_jax.simulated.results import Study
-from tests.plots.cases import STUDY, row
+from tests.plots.cases import row, study
 
 
 def test_regret_draws_what_the_study_holds():
-    axes = nj.plots.regret(STUDY)
+    axes = nj.plots.regret(study({"corrected": 0.5, "blind": 1.0}))
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert "rounds" in axes.get_xlabel()
     assert "regret on clean data" in axes.get_ylabel()

@@ -5,7 +5,6 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
 import noisy_jax as nj
-from tests.plots.checks import check_draws_on_given_axes, check_signature
 
 
 def test_the_lowest_risk_is_at_the_top_with_its_interval(rng):
@@ -27,7 +26,5 @@ def test_the_lowest_risk_is_at_the_top_with_its_interval(rng):
     assert axes.lines[2].get_xdata()[0] == found.risk[found.names.index(found.best)]
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert texts == ["unbiased", "approximate"]
-    check_signature(nj.plots.risks)
-    check_draws_on_given_axes(lambda axes: found.plot(axes=axes), 0)
     exact = dataclasses.replace(found, approximate=())
     assert len(exact.plot().lines) == 2

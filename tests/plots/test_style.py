@@ -1,7 +1,9 @@
-"""What all pictures have in common."""
+"""What all pictures have in common, also where names are odd: those are shown letter by letter."""
 
+import io
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -10,11 +12,14 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.plots import style
 from tests.plots import checks
-from tests.plots.cases import STUDY
+from tests.plots.cases import study
+from tests.plots.checks import ODD
 
-NOISY = np.random.default_rng(0).normal(size=(50, 2))
-TABLE = nj.observations.from_arrays(NOISY, NOISY.sum(axis=1), noise=0.1)
-EXACT = nj.observations.from_arrays(np.repeat(NOISY, 2, axis=0), np.arange(100.0), noise=0.0)
+NOISY = np.random.default_rng(0).normal(size=(64, 2))
+
+
+def table(y, noise, *names):
+    return nj.observations.from_arrays(NOISY, y, noise=noise, names=names, target=ODD)
 
 
 def curve(rows):
@@ -27,18 +32,22 @@ def kernels():
     return {"world": nj.worlds.rational(dim=4, noise=noise, cutoff=0.5)}, asked_for
 
 
-PRICE = {"study": STUDY}, {"study": {"blind": 1.0, "corrected": 2.0}}
-KERNEL = nj.fourier(length_scale=2.0, num_features=4)
-CANDIDATES = {"line": nj.fit, "curve": curve}
-PICTURES = {  # how many panels each draws, 0 where it returns no array; and what it is called with
-    "coefficients": (0, lambda: (nj.fit(TABLE),)),
-    "extrapolation": (2, lambda: (nj.fit(TABLE, nj.methods.SIMEX()),)),
-    "function": (0, lambda: (nj.fit(EXACT, KERNEL), EXACT)),
-    "price": (1, lambda: PRICE),
-    "regret": (0, lambda: (STUDY,)),
-    "risks": (0, lambda: (nj.select(CANDIDATES, TABLE, jax.random.key(0)),)),
-    "sensitivity": (2, lambda: (nj.fits.sensitivity(TABLE),)),
-    "worlds": (1, kernels),
+TABLE = table(NOISY.sum(axis=1), 0.1, ODD, "b")
+EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
+CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
+STUDY = study({ODD: 0.5, "blind": 1.0})
+COPIES = {ODD: {ODD: 1.0, "blind": 2.0}}
+CANDIDATES = {ODD: nj.fit, "curve": curve}
+PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;
+    # and what it is called with
+    "coefficients": (0, 2, lambda: (nj.fit(TABLE),)),
+    "extrapolation": (2, 1, lambda: (nj.fit(TABLE, nj.methods.SIMEX()),)),
+    "function": (0, 3, lambda: (nj.fit(EXACT, CURVED), EXACT)),
+    "price": (1, 2, lambda: ({ODD: STUDY}, COPIES)),
+    "regret": (0, 1, lambda: (STUDY,)),
+    "risks": (0, 1, lambda: (nj.select(CANDIDATES, TABLE, jax.random.key(0)),)),
+    "sensitivity": (2, 1, lambda: (nj.fits.sensitivity(TABLE),)),
+    "worlds": (1, 0, kernels),  # the titles of worlds may contain formulas
 }
 
 
@@ -48,11 +57,22 @@ def test_all_are_looked_at():
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
-    picture, (panels, made) = getattr(nj.plots, name), PICTURES[name]
-    draw = partial(picture, *made())
+    picture, (panels, count, made) = getattr(nj.plots, name), PICTURES[name]
+    draw = partial(picture, *made(), **({"at": {f"{ODD}2": 1.0}} if name == "function" else {}))
     checks.check_signature(picture)
     checks.check_draws_on_given_axes(draw, panels)
     checks.check_curves_differ_in_more_than_colour(draw, panels)
+    checks.check_shows_odd_names(draw(), count)
+
+
+@pytest.mark.parametrize("name", ["plain", r"a\$b", "$", "$$", r"\alpha$", "a_b", "", " _"])
+def test_matplotlib_shows_the_letters_of_a_name(name):
+    """Also beside a formula of ours."""
+    figure = style.panels(None, 1, width=2, height=2)[0].figure
+    for text in (style.plain(name), f"{style.plain(name)} ~ $T$"):
+        figure.text(0.5, 0.5, text)
+    figure.savefig(io.BytesIO(), format="png")
+    assert style.plain(name).replace(r"\$", "$") == name
 
 
 def test_looks_repeat_only_after_fifty_six():

@@ -1,5 +1,3 @@
-"""The picture of worlds."""
-
 import numpy as np
 
 import noisy_jax as nj

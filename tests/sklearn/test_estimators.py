@@ -81,19 +81,14 @@ def test_a_column_transformer_hands_over_names_to_the_noise():
     _, noisy, y = rows()
     frame = pd.DataFrame(noisy, columns=["dose", "age"])
     frame["sex"] = np.where(np.arange(len(y)) % 2, "f", "m")
-    columns = [
-        ("numbers", "passthrough", ["dose", "age"]),
-        ("sex", OneHotEncoder(drop="first", sparse_output=False), ["sex"]),
-    ]
+    sex = "sex", OneHotEncoder(drop="first", sparse_output=False), ["sex"]
+    columns = [("numbers", "passthrough", ["dose", "age"]), sex]
     columns = ColumnTransformer(columns, verbose_feature_names_out=False)
     model = make_pipeline(columns, NoisyLinearRegression(noise={"dose": nj.sd(0.7)}))
     model.set_output(transform="pandas").fit(frame, y)
     assert [*model[-1].feature_names_in_] == ["dose", "age", "sex_m"]
-    table = nj.table(
-        {"dose": noisy[:, 0], "age": noisy[:, 1], "sex_m": (frame["sex"] == "m") * 1.0, "y": y},
-        target="y",
-        noise={"dose": 0.49},
-    )
+    plain = frame[["dose", "age"]].assign(sex_m=(frame["sex"] == "m") * 1.0, y=y)
+    table = nj.table(plain, target="y", noise={"dose": 0.49})
     np.testing.assert_allclose(model[-1].coef_, nj.fit(table).coefficients, rtol=1e-12)
     with pytest.raises(ValueError, match="noise has 'dose', but x has the columns 'x1', 'x2'"):
         NoisyLinearRegression(noise={"dose": 0.49}).fit(noisy, y)

@@ -1,5 +1,3 @@
-"""SIMEX around estimators and pipelines."""
-
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline

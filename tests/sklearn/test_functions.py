@@ -1,5 +1,3 @@
-"""The kernel estimator gives what `nj.fit` gives."""
-
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV

@@ -1,5 +1,3 @@
-"""Estimators with coefficients give what `nj.fit` gives."""
-
 import numpy as np
 import pytest
 from scipy.special import expit

@@ -1,5 +1,3 @@
-"""Learners that take chunk after chunk."""
-
 import functools
 import pickle
 

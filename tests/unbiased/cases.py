@@ -1,19 +1,11 @@
-"""Functions and noise that the tests of transformations share."""
-
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.quadrature import gauss_hermite
+from tests.quadrature import gauss_hermite, tensor
 
 COV = np.array([[0.1, 0.04], [0.04, 0.2]])
-
-
 X = np.array([0.7, -0.4])
-
-
 HIDDEN = np.array([[0.9, -0.4, 0.3], [0.2, 0.8, -0.6]])
 
 
@@ -48,16 +40,12 @@ def wave(x):
 
 
 SYMMETRIC = [(-1.0, 0.5), (1.0, 0.5)]
-
-
 SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 
 def enumerated(function, noise, copies, sigma):
-    """The exact mean of function(copies `[V]`) at x = .7, and the number of its values."""
-    values, shares = zip(*noise, strict=True)
-    errors = np.array(list(itertools.product(values, repeat=copies)))
-    weights = np.prod(list(itertools.product(shares, repeat=copies)), axis=1)
+    """The exact mean of function(copies `[V]`) at x = .7."""
+    errors, weights = tensor(*zip(*noise, strict=True), copies)
     return weights @ np.asarray(jax.jit(jax.vmap(function))(0.7 + sigma * errors), np.float64)
 
 

@@ -100,18 +100,16 @@ ENTIRE = {
 }
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", ENTIRE)
-def test_the_continuation_is_the_function_of_a_complex_number(name):
+def test_the_continuation_is_the_function_of_a_complex_number(name, x64):
     """NumPy at the complex point; real and imaginary parts may also be mapped and jitted."""
     f, reference = ENTIRE[name]
     found = jax.jit(lambda re, im: continued(f, re, im, "pair"))(RE, IM)
     np.testing.assert_allclose(found, np.real(reference(Z)), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
-def test_erf_is_scipys(dtype, tolerance):
+def test_erf_is_scipys(dtype, tolerance, x64):
     """Around zero, along both axes, and where its size is e^64."""
     real, imaginary = np.meshgrid(np.linspace(-6, 6, 25), np.linspace(-8, 8, 33))
     expected = scipy.special.erf(real + 1j * imaginary)
@@ -122,8 +120,7 @@ def test_erf_is_scipys(dtype, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-def test_the_derivative_of_erf_is_that_of_a_complex_number():
+def test_the_derivative_of_erf_is_that_of_a_complex_number(x64):
     def parts(real, imaginary):
         return jnp.stack(erf(Continued(real, imaginary)))
 
@@ -192,22 +189,17 @@ def primitive(name, function):
 
 
 def test_ones_own_primitives_can_be_registered():
-    thrice, cube, gate = (
-        primitive("thrice", lambda x: 3 * x),
-        primitive("cube", lambda x: x**3),
-        primitive("gate", jnp.sign),
-    )
+    thrice, cube = primitive("thrice", lambda x: 3 * x), primitive("cube", lambda x: x**3)
+    gate = primitive("gate", jnp.sign)
     copies = jnp.array([RE + IM, RE - IM], float)  # of which z = RE + i IM is made
-    with pytest.raises(ValueError, match=r"does not know whether 'thrice' is one: .*register"):
-        nj.unbiased.pair(thrice.bind)(copies)
+    raises(r"whether 'thrice' is one: .*register", nj.unbiased.pair(thrice.bind), copies)
     nj.unbiased.register(thrice, "linear")
     nj.unbiased.register(cube, "entire")
     nj.unbiased.register(gate, "not analytic")
     np.testing.assert_allclose(nj.unbiased.pair(thrice.bind)(copies), 3 * RE, rtol=1e-6)
     np.testing.assert_allclose(nj.unbiased.pair(cube.bind)(copies), np.real(Z**3), rtol=1e-5)
     raises(r"'gate' is not analytic", nj.unbiased.pair(gate.bind), copies)
-    with pytest.raises(ValueError, match=r"kind must be 'linear', 'entire', .* got 'smooth'"):
-        nj.unbiased.register(gate, "smooth")
-    with pytest.raises(ValueError, match=r"primitive must be a jax\.extend\.core\.Primitive, got"):
-        nj.unbiased.register(jnp.sin, "entire")
-    raises("JAX's own primitive 'sin' is known", nj.unbiased.register, Primitive("sin"), "linear")
+    register = nj.unbiased.register
+    raises(r"kind must be 'linear', 'entire', .* got 'smooth'", register, gate, "smooth")
+    raises(r"primitive must be a jax\.extend\.core\.Primitive, got", register, jnp.sin, "entire")
+    raises("JAX's own primitive 'sin' is known", register, Primitive("sin"), "linear")

@@ -1,5 +1,6 @@
 """Points of an estimate are merged with the rows of a batch, and nothing else changes."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,17 +70,14 @@ def by_square(g, w):
 @pytest.mark.parametrize("use", USES)
 def test_it_is_vmap(use):
     found, expected = USES[use](by_points), USES[use](by_vmap)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected
-    )
+    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_points_and_rows_become_one_axis():
-    program = jax.make_jaxpr(
-        jax.grad(
-            lambda w: jax.vmap(lambda row: at_points(lambda x: jnp.sin(x @ w), row))(ROWS).sum()
-        )
-    )(W)
+    def total_of_rows(w):
+        return jax.vmap(lambda row: at_points(lambda x: jnp.sin(x @ w), row))(ROWS).sum()
+
+    program = jax.make_jaxpr(jax.grad(total_of_rows))(W)
     products = [eqn for eqn in program.eqns if eqn.primitive.name == "dot_general"]
     assert products
     assert all(each.aval.ndim == 2 for eqn in products for each in eqn.outvars)

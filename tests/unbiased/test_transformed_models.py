@@ -50,13 +50,10 @@ def test_equinox_models_are_differentiated_as_they_are(name):
     def loss(model, x, y):
         return (model(x) - y) ** 2
 
-    check(
-        name,
-        loss,
-        model,
-        lambda risk: eqx.filter_jit(eqx.filter_grad(risk)),
-        lambda slope: (slope.first.weight.T, slope.last),
-    )
+    def gradient(risk):
+        return eqx.filter_jit(eqx.filter_grad(risk))
+
+    check(name, loss, model, gradient, lambda slope: (slope.first.weight.T, slope.last))
 
 
 @EVERY
@@ -77,13 +74,10 @@ def test_flax_models_are_differentiated_as_they_are(name):
     def loss(state, x, y):
         return (nnx.merge(graph, state)(x) - y) ** 2
 
-    check(
-        name,
-        loss,
-        state,
-        lambda risk: jax.jit(jax.grad(risk)),
-        lambda slope: jax.tree.leaves(nnx.to_pure_dict(slope)),
-    )
+    def leaves(slope):
+        return jax.tree.leaves(nnx.to_pure_dict(slope))
+
+    check(name, loss, state, lambda risk: jax.jit(jax.grad(risk)), leaves)
 
 
 @EVERY

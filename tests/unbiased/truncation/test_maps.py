@@ -10,7 +10,7 @@ from scipy.special import factorial
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import gradient
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from tests.unbiased.truncation.enumeration import copies_and_orders
+from tests.quadrature import tensor
 
 X, Z = np.array([0.5, -0.4]), np.array([0.3, 0.6])
 KERNELS = {
@@ -31,12 +31,14 @@ def maps_of(name, order, x_second_moment=0.45, **options):
 
 
 def every_estimate(maps, x, noise):
-    """Estimates of Ψ(x) over all orders and all noise, and their probabilities."""
-    distributions = [maps.orders, *([] if maps.envelope is None else [maps.envelope.orders])]
-    copies, orders, chances = copies_and_orders(x, noise, maps.copies, distributions)
-    zero = jnp.zeros(len(chances), int)
-    orders = MapOrders(orders[0], orders[1] if len(orders) > 1 else zero)
-    return jax.vmap(maps.estimate)(orders, copies), orders, chances
+    """Estimates of Ψ(x) over all orders and both signs of each noise, their probabilities."""
+    signs, chances = tensor([-1.0, 1.0], [0.5, 0.5], maps.copies)
+    envelopes = [1.0] if maps.envelope is None else maps.envelope.orders.probabilities
+    orders = np.outer(maps.orders.probabilities, envelopes)
+    order, copy = np.indices((orders.size, len(signs))).reshape(2, -1)
+    drawn = MapOrders(*(each.ravel()[order] for each in np.indices(orders.shape)))
+    copies = x + signs[copy][:, :, None] * noise
+    return jax.vmap(maps.estimate)(drawn, copies), orders.ravel()[order] * chances[copy]
 
 
 def truncated_map(maps, x):
@@ -58,8 +60,8 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
     kernel, order = KERNELS[name]
     maps = maps_of(name, order, distribution=distribution, p=1.7)
     noise, more = 0.3 * rng.normal(size=(2, maps.copies, 2))
-    estimates, _, chances = every_estimate(maps, X, noise)
-    others, _, other_chances = every_estimate(maps, Z, more)
+    estimates, chances = every_estimate(maps, X, noise)
+    others, other_chances = every_estimate(maps, Z, more)
     np.testing.assert_allclose(chances.sum(), 1, rtol=1e-12)
 
     inner = chances @ maps.inner(estimates, others) @ other_chances
@@ -80,7 +82,7 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
 def test_second_moment_by_enumeration(x64, rng, name):
     maps = maps_of(name, KERNELS[name][1], p=1.7)
     noise = np.broadcast_to(0.3 * rng.normal(size=2), (maps.copies, 2))
-    estimates, _, chances = every_estimate(maps, X, noise)
+    estimates, chances = every_estimate(maps, X, noise)
     squares = jax.vmap(lambda e: maps.inner(*[jax.tree.map(lambda a: a[None], e)] * 2)[0, 0])
     second = X @ X + noise[0] @ noise[0]
     moment = chances @ squares(estimates)
@@ -89,7 +91,7 @@ def test_second_moment_by_enumeration(x64, rng, name):
         np.testing.assert_allclose(moment, maps.second_moment(second), rtol=1e-11)
     else:  # E⟨x̃, x̃'⟩² is below (E‖x̃‖²)² under noise, and equal to it without
         assert moment > 0.8 * maps.second_moment(second)
-        clean, _, chances = every_estimate(maps, X, 0 * noise)
+        clean, chances = every_estimate(maps, X, 0 * noise)
         np.testing.assert_allclose(chances @ squares(clean), maps.second_moment(X @ X), rtol=1e-11)
 
 
@@ -114,10 +116,8 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     common = common * math.exp(-(z @ z) / s2)
     corrected = np.sum(common * 2.0**n2 / (factorial(n2) * s2**n2))
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
-    kernel = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5)
-    maps = gradient(
-        kernel, nj.losses.squared(), radius=1.0, x_second_moment=0.5, kernel_order=13
-    ).maps
+    kernel, options = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5), {"x_second_moment": 0.5}
+    maps = gradient(kernel, nj.losses.squared(), radius=1.0, kernel_order=13, **options).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
     copies = jnp.broadcast_to(x, (maps.copies, 2))
     estimates = jax.vmap(maps.estimate, (0, None))(orders, copies)
@@ -134,17 +134,16 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
 def test_copies_are_counted_and_used_once(rng, name):
     maps = maps_of(name, 2)
     copies = jnp.asarray(rng.normal(size=(maps.copies, 2)), jnp.float32)
-    for tensor in range(3):
-        for envelope in range(3 if name == "gaussian" else 1):
-            orders = MapOrders(jnp.int32(tensor), jnp.int32(envelope))
 
-            def size(copies, orders=orders):
-                estimate = maps.estimate(orders, copies)
-                return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
+    def size(copies, orders):
+        estimate = maps.estimate(orders, copies)
+        return jnp.sum(estimate.factors[:, :-1] ** 2 + estimate.factors[:, -1:]), estimate
 
-            gradient, estimate = jax.grad(size, has_aux=True)(copies)
-            assert estimate.copies == tensor + 2 * envelope
-            assert np.sum(np.any(gradient != 0, axis=1)) == estimate.copies
+    for order, envelope in np.ndindex(3, 3 if name == "gaussian" else 1):
+        orders = MapOrders(jnp.int32(order), jnp.int32(envelope))
+        slope, estimate = jax.grad(size, has_aux=True)(copies, orders)
+        assert estimate.copies == order + 2 * envelope
+        assert np.sum(np.any(slope != 0, axis=1)) == estimate.copies
 
 
 def test_instances_may_be_whole_numbers():
@@ -158,11 +157,9 @@ def test_instances_may_be_whole_numbers():
 @pytest.mark.claim("EXT-OptimalGauss")
 def test_optimal_distribution_has_the_smaller_second_moment(x64):
     for name in ("polynomial", "exponential", "gaussian"):
-        paper, best = (
-            maps_of(name, KERNELS[name][1], distribution=distribution)
-            for distribution in ("geometric", "optimal")
-        )
-        assert best.second_moment(0.45) < paper.second_moment(0.45)
+        both = (maps_of(name, KERNELS[name][1], distribution=d) for d in ("optimal", "geometric"))
+        best, paper = (maps.second_moment(0.45) for maps in both)
+        assert best < paper
 
 
 @pytest.mark.claim("EXT-OptimalGauss")

@@ -6,7 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation import MeanEstimator, geometric, optimal
 from tests.keys import key
-from tests.unbiased.truncation.enumeration import cases
+from tests.quadrature import tensor
 
 LOSSES = {
     "squared": nj.losses.squared(),
@@ -24,11 +24,10 @@ DISTRIBUTIONS = {
 
 def enumerated(estimator, atoms, chances):
     """Mean and second moment over all orders and all values of independent copies."""
-    order, *copies = cases(np.arange(estimator.copies + 1), *([atoms] * estimator.copies))
-    _, *factors = cases(np.arange(estimator.copies + 1), *([chances] * estimator.copies))
-    weight = np.asarray(estimator.orders.probabilities)[order] * np.prod(factors, axis=0)
-    estimates = np.asarray(jax.jit(jax.vmap(estimator.estimate))(order, np.stack(copies, axis=1)))
-    return weight @ estimates, weight @ estimates**2
+    copies, weights = tensor(atoms, chances, estimator.copies)
+    every = jax.jit(jax.vmap(jax.vmap(estimator.estimate, (None, 0)), (0, None)))
+    estimates = np.asarray(every(np.arange(estimator.copies + 1), copies))
+    return [estimator.orders.probabilities @ e @ weights for e in (estimates, estimates**2)]
 
 
 @pytest.mark.claim("NK-Sec3.2", "NK-Lemma1", "NK-Lemma2", "EXT-Centre")
@@ -37,15 +36,12 @@ def enumerated(estimator, atoms, chances):
 @pytest.mark.parametrize("center", [0.0, 0.4])
 def test_mean_and_second_moment_by_enumeration(x64, name, distribution, center):
     loss, atoms, chances = LOSSES[name], np.array([-0.9, 0.3, 1.6]), np.array([0.2, 0.5, 0.3])
-    order = 5
-    series = loss.series(order, center)
+    series = loss.series(5, center)
     estimator = MeanEstimator(series, DISTRIBUTIONS[distribution](series.coefficients))
     mean, second = enumerated(estimator, atoms, chances)
-    middle = atoms @ chances
+    middle, spread = atoms @ chances, (atoms - center) ** 2 @ chances
     np.testing.assert_allclose(mean, series(middle), rtol=1e-12)
-    np.testing.assert_allclose(
-        second, estimator.second_moment((atoms - center) ** 2 @ chances), rtol=1e-12
-    )
+    np.testing.assert_allclose(second, estimator.second_moment(spread), rtol=1e-12)
     bias = abs(mean - loss.derivative(middle))
     assert bias <= estimator.bias(abs(middle - center)) + 1e-15
     assert (bias < 1e-15) == (name == "squared")
@@ -87,10 +83,9 @@ def test_golden_second_moments(x64):
 @pytest.mark.claim("NK-Ex4", "EXT-Centre")
 def test_the_center_one_has_a_large_second_moment_for_the_smoothed_hinge(x64):
     """NK-Ex4, option B; E(X − 1)² at least that of E X = 0."""
-    loss = nj.losses.smoothed_hinge(sharpness=2.0)
 
     def moment(center, second):
-        series = loss.series(150, center)
+        series = nj.losses.smoothed_hinge(sharpness=2.0).series(150, center)
         distribution = geometric(series.coefficients, p=2.0)
         return MeanEstimator(series, distribution).second_moment(second)
 
@@ -112,26 +107,20 @@ def test_draw_counts_copies():
 def test_whole_numbers_are_copies_too():
     series = nj.losses.exponential().series(4, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=1.7))
-    whole, real = (
-        estimator.estimate(2, copies) for copies in (jnp.arange(1, 5), jnp.arange(1.0, 5.0))
-    )
+    whole, real = (estimator.estimate(2, jnp.arange(one, 5)) for one in (1, 1.0))
     assert whole == real
     assert real != jnp.trunc(real)
 
 
 @pytest.mark.statistical
 def test_estimates_are_finite_although_some_orders_are_too_rare_to_be_drawn():
-    coefficients = nj.kernels.exponential().series(40).coefficients
     series = nj.kernels.exponential().series(40)
-    for distribution in (
-        geometric(coefficients, p=1e12),
-        optimal(coefficients, second_moment=1e-4),
-    ):
+    steep = geometric(series.coefficients, p=1e12)
+    for distribution in (steep, optimal(series.coefficients, second_moment=1e-4)):
         estimate, used = MeanEstimator(series, distribution).draw(key(0), jnp.full(40, 1e-2))
         assert used <= 1
         assert np.isfinite(estimate)
-    steep = MeanEstimator(series, geometric(coefficients, p=1e12))
-    assert steep.second_moment(1e-4) == np.inf  # no bound, rather than a wrong one
+    assert MeanEstimator(series, steep).second_moment(1e-4) == np.inf  # rather than a wrong bound
 
 
 def test_too_few_copies_raise():

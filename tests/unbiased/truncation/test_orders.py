@@ -43,9 +43,8 @@ def test_draws_follow_the_distribution():
     st.floats(1.05, 6.0),
 )
 def test_optimal_distribution_is_better_than_others(coefficients, second_moment, p):
-    series = nj.series.power_series(
-        lambda n: np.array(coefficients), len(coefficients) - 1, degree=0
-    )
+    order = len(coefficients) - 1
+    series = nj.series.power_series(lambda n: np.array(coefficients), order, degree=0)
 
     def moment(distribution):
         return truncation.MeanEstimator(series, distribution).second_moment(second_moment)
@@ -61,10 +60,8 @@ def test_traced_parameters_give_the_same_distribution():
     coefficients = np.array([1.0, 0.0, -0.3])
     for make, name in ((truncation.geometric, "p"), (truncation.optimal, "second_moment")):
         traced = jax.jit(lambda v, make=make, name=name: make(coefficients, **{name: v}))(1.7)
-        np.testing.assert_allclose(
-            jnp.exp(traced.log_probabilities), make(coefficients, **{name: 1.7}).probabilities,
-            rtol=1e-6,
-        )  # fmt: skip
+        expected = make(coefficients, **{name: 1.7}).probabilities
+        np.testing.assert_allclose(jnp.exp(traced.log_probabilities), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
@@ -73,12 +70,8 @@ def test_base_must_be_above_one(p):
 
 
 def test_other_types_than_keys_raise():
-    estimator = truncation.gradient(
-        nj.kernels.polynomial(degree=2),
-        nj.losses.squared(),
-        radius=1.0,
-        x_second_moment=1.0,
-    )
+    kernel = nj.kernels.polynomial(degree=2)
+    estimator = truncation.gradient(kernel, nj.losses.squared(), radius=1.0, x_second_moment=1.0)
     for drawn in (estimator, estimator.maps):
         raises(r"key must be a key .* got 0", drawn.draw_orders, 0)
     raises(r"key must be a key .* got 0", truncation.geometric([1.0], p=2.0).draw, 0)
