@@ -1,7 +1,5 @@
 """A random number of copies of any noise: exact, by enumeration."""
 
-import functools
-
 import jax
 import numpy as np
 import pytest
@@ -14,25 +12,47 @@ LEVELS = [(3, 1, 0.5, 2**-1.5), (2, 2, 1.0, 0.4), (1, 3, 0.3, 0.5)]
 pytestmark = pytest.mark.usefixtures("x64")
 
 
+def over_levels(g, function, levels, base, q, r):
+    """Σ_N p_N function(a key with which g has level N), with the probabilities."""
+    probabilities = [1 - q, *(q * (1 - r) * r ** (n - 1) for n in range(1, levels))]
+    probabilities.append(1 - sum(probabilities))
+    keys = jax.random.split(jax.random.key(0), 4000)
+    needed = np.asarray(jax.vmap(g.copies_needed)(keys))
+    total = 0.0
+    for level, probability in enumerate(probabilities):
+        if probability:
+            total += probability * function(keys[np.flatnonzero(needed == base * 2**level)[0]])
+    return total, probabilities
+
+
 @pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize("noise", [SYMMETRIC, SKEWED], ids=["symmetric", "skewed"])
 @pytest.mark.parametrize(("levels", "base", "q", "r"), LEVELS)
 def test_multilevel_telescopes(noise, levels, base, q, r):
     """Its mean over levels and noise is F_0 + Σ_N (F_N − F_{N−1}), with the last one twice."""
     g = nj.unbiased.multilevel(wave, levels=levels, base=base, continue_with=q, ratio=r)
-    probabilities = [1 - q, *(q * (1 - r) * r ** (n - 1) for n in range(1, levels))]
-    probabilities.append(1 - sum(probabilities))
-    keys = jax.random.split(jax.random.key(0), 4000)
-    needed = np.asarray(jax.vmap(g.copies_needed)(keys))
-    sizes, found = base * 2 ** np.arange(levels + 1), 0.0
-    for size, probability in zip(sizes, probabilities, strict=True):
-        if probability:
-            given = functools.partial(g, key=keys[np.argmax(needed == size)])
-            found += probability * enumerated(given, noise, g.copies, 0.8)
+
+    def given(key):
+        return enumerated(lambda copies: g(copies, key=key), noise, g.copies, 0.8)
+
+    found, probabilities = over_levels(g, given, levels, base, q, r)
+    sizes = base * 2 ** np.arange(levels + 1)
     before, last = (mean_at(wave, noise, size, 0.8) for size in sizes[-2:].tolist())
     np.testing.assert_allclose(found, 2 * last - before, rtol=1e-9)
     assert abs(found - wave(0.7)) < 0.5 * abs(last - wave(0.7))
     np.testing.assert_allclose(g.mean_copies, np.dot(probabilities, sizes), rtol=1e-12)
+
+
+@pytest.mark.claim("EXT-Multilevel")
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_multilevel_of_a_quadratic_is_exact_at_every_cap(levels):
+    g = nj.unbiased.multilevel(lambda x: 3 * x**2 - x, levels=levels)
+
+    def given(key):
+        return enumerated(lambda copies: g(copies, key=key), SKEWED, g.copies, 0.9)
+
+    found, _ = over_levels(g, given, levels, 1, 0.5, 2**-1.5)
+    np.testing.assert_allclose(found, 3 * 0.7**2 - 0.7, rtol=1e-9)
 
 
 def test_the_frequency_of_levels_is_that_of_the_weights():

@@ -1,14 +1,23 @@
 """Copies of any noise, with the bias removed to an order: by enumeration."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import SKEWED, SYMMETRIC, enumerated, mean_at, wave
 
 pytestmark = pytest.mark.usefixtures("x64")
+
+
+def test_replicates_of_the_squared_loss_is_two_copies_in_both_orders():
+    w, copies = jnp.array([0.8, -1.3]), jnp.array([[0.3, 0.9], [-0.2, 0.5]])
+    g = nj.unbiased.replicates(lambda w, x, y: (x @ w - y) ** 2, 1)
+    orders = [from_two_copies(w, nj.Sample(c, 0.4)) for c in (copies, copies[::-1])]
+    np.testing.assert_allclose(jax.grad(g)(w, copies, 0.4), np.mean(orders, axis=0), rtol=1e-10)
 
 
 @pytest.mark.claim("EXT-ReplicatesOrder")
@@ -28,6 +37,19 @@ def test_replicates_extrapolates_the_means_of_blocks(noise, copies, order, weigh
     found = enumerated(nj.unbiased.replicates(wave, order=order), noise, copies, 0.4)
     expected = sum(w * mean_at(wave, noise, size, 0.4) for size, w in weights.items())
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.claim("EXT-ReplicatesOrder")
+@pytest.mark.parametrize("order", [1, 2])
+def test_replicates_is_exact_for_polynomials(order):
+    """Of degree k + 1 under skewed noise, and of degree 2k + 1 under Gaussian noise."""
+    g = nj.unbiased.replicates(lambda x: x ** (order + 1), order=order)
+    np.testing.assert_allclose(enumerated(g, SKEWED, 2**order, 0.9), 0.7 ** (order + 1), rtol=1e-10)
+    degree, copies = 2 * order + 1, 2**order
+    errors, weights = gauss_hermite(4, np.eye(copies))
+    g = nj.unbiased.replicates(lambda x: x**degree, order=order)
+    found = weights @ np.asarray(jax.vmap(g)(0.7 + 0.9 * errors))
+    np.testing.assert_allclose(found, 0.7**degree, rtol=1e-9)
 
 
 @pytest.mark.claim("EXT-ReplicatesOrder")
