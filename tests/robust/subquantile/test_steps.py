@@ -53,16 +53,15 @@ def test_the_objective_falls_by_the_certified_amount(x64, rng, task, solver):
     assert np.all(states.certified[:, 0] > 1e-3 * scale[:, 0])
     if solver == "descent":  # a step twice as long is not covered by this certificate
         assert not np.all(falls >= 2 * states.certified - 1e-13 * scale)
-    for point, one, L, last in zip(points, first.coefficients, smoothness, states.objective[:, -1],
-                                   strict=True):  # fmt: skip
-        m = kept_count(len(y), point[0])
-        g = trimmed.gradient(task, gram, y, m, point[1], one)
-        index = np.flatnonzero((points == point[None]).all(axis=1))[0]
-        if solver == "descent" and point[2] == np.inf:
-            np.testing.assert_allclose(states.certified[index, 0], g @ gram @ g / (2 * L))
-        a = states.coefficients[index, -1]
-        np.testing.assert_allclose(last, trimmed.objective(task, gram, y, m, point[1], a))
-        assert np.sqrt(a @ gram @ a) <= point[2] * (1 + 1e-9)
+    for index, (share, lam, radius) in enumerate(points):
+        m, a = kept_count(len(y), share), states.coefficients[index, -1]
+        if solver == "descent" and radius == np.inf:
+            g = trimmed.gradient(task, gram, y, m, lam, first.coefficients[index])
+            certified = g @ gram @ g / (2 * smoothness[index])
+            np.testing.assert_allclose(states.certified[index, 0], certified)
+        last = trimmed.objective(task, gram, y, m, lam, a)
+        np.testing.assert_allclose(states.objective[index, -1], last)
+        assert np.sqrt(a @ gram @ a) <= radius * (1 + 1e-9)
 
 
 @pytest.mark.claim("SQ-Alg1-step")
@@ -104,8 +103,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
     np.testing.assert_allclose(h @ gram @ G, slope, rtol=1e-10)
     # The printed gradients, with C = mλ/2 without its factor 2 or beside the mean, are wrong.
     for wrong in (lam / 2, m * lam):
-        other = G - lam * a + wrong * a
-        assert np.abs(features.T @ other - in_features).max() > 1e-3
+        assert np.abs(features.T @ (G - lam * a + wrong * a) - in_features).max() > 1e-3
 
 
 @jax.jit
@@ -146,10 +144,8 @@ def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
     With K = I, y = 0 and f = 2k(x_4, ·), row 4 is trimmed and F_S(f) − min F_S = 2λ. A step of 1/L
     lowers it by ‖g‖²/(2L) = 2λ²/L at least.
     """
-    lam = 0.1
-    problem = subquantile.ridge_problem(
-        np.eye(4), np.zeros(4), contamination=0.25, regularization=lam
-    )
+    lam, rows = 0.1, (np.eye(4), np.zeros(4))
+    problem = subquantile.ridge_problem(*rows, contamination=0.25, regularization=lam)
     first = subquantile.init(problem, np.array([0.0, 0.0, 0.0, 2.0]))
     state = subquantile.step(problem, first)
     smoothness = 2 / 3 + lam
@@ -168,13 +164,12 @@ def test_gap_bounds_what_refitting_would_gain(x64, rng):
     m = kept_count(len(y), 0.3)
     for index, (_, lam, radius) in enumerate(points):
         for t in (1, 5, 59):
-            kept, rows = states.kept[index, t - 1], np.flatnonzero(states.kept[index, t - 1])
-            own = gram[np.ix_(rows, rows)]
+            rows = np.flatnonzero(states.kept[index, t - 1])
+            own, C = gram[np.ix_(rows, rows)], m * lam / 2
             if lam:
-                C = m * lam / 2
-                least = C * y[kept] @ np.linalg.solve(own + C * np.eye(m), y[kept]) / m
+                least = C * y[rows] @ np.linalg.solve(own + C * np.eye(m), y[rows]) / m
             else:
-                least = comparators.kernel_ball(own, y[kept], radius).loss / m
+                least = comparators.kernel_ball(own, y[rows], radius).loss / m
             excess, gap = states.objective[index, t] - least, states.gap[index, t]
             assert excess <= gap + 1e-12
             assert gap < (1e-3 if t == 59 else np.inf) * states.objective[index, t]
