@@ -12,6 +12,8 @@ from tests.keys import key
 from tests.robust import checks
 from tests.robust.checks import BIG, ROWS, SHARE, TABLE, compiled, corrupted
 
+KEY = jax.random.key(0)
+GOOD = {"key": KEY, "x": np.zeros((4, 1)), "y": np.zeros(4), "contamination": 0.25}
 RUNS = {
     name: compiled(getattr(contaminations, name), "predictions" if name == "adaptive" else None)
     for name in ("one_sided", "shift", "adaptive", "covariate")
@@ -84,20 +86,13 @@ def test_vmap_over_keys_and_shares_is_stacked_singles():
         ({"contamination": -0.1}, "contamination must be one number"),
         ({"y": np.zeros(3)}, r"x must be \[T, d\] and y \[T\]"),
         ({"x": np.full((4, 1), np.nan)}, "x must be finite"),
+        ({"key": 0}, "key must be a key .* got 0"),
     ],
 )
-@pytest.mark.parametrize("name", ["one_sided", "adaptive"])
-def test_bad_input_raises(name, change, message):
-    given = {"x": np.zeros((4, 1)), "y": np.zeros(4), "contamination": 0.25} | change
-    extra = {"predictions": np.zeros(4)} if name == "adaptive" else {}
-    raises(message, getattr(contaminations, name), jax.random.key(0), **given, **extra)
-
-
 @pytest.mark.parametrize("name", RUNS)
-def test_a_number_in_place_of_a_key_raises(name):
-    aims = {"predictions": np.zeros(4)} if name == "adaptive" else {}
-    rows = np.zeros((4, 1)), np.zeros(4)
-    raises("key must be a key .* got 0", getattr(contaminations, name), 0, *rows, 0.25, **aims)
+def test_bad_input_raises(name, change, message):
+    extra = {"predictions": np.zeros(4)} if name == "adaptive" else {}
+    raises(message, getattr(contaminations, name), **GOOD | change, **extra)
 
 
 @pytest.mark.parametrize(
@@ -113,21 +108,17 @@ def test_a_number_in_place_of_a_key_raises(name):
     ],
 )
 def test_bad_constants_raise(name, options, message):
-    clean = jax.random.key(0), np.zeros((4, 1)), np.zeros(4), 0.25
-    raises(message, getattr(contaminations, name), *clean, **options)
+    raises(message, getattr(contaminations, name), **GOOD, **options)
 
 
 def test_bad_shares_of_random_rows_raise():
     message = r"contamination must be one number in \[0, 0.5\)"
-    raises(message, contaminations.random_rows, jax.random.key(0), np.zeros(4), 0.5)
+    raises(message, contaminations.random_rows, KEY, np.zeros(4), 0.5)
 
 
-def test_labels_far_away():
+def test_labels_far_away_or_moved_from_the_target():
     made = corrupted(RUNS["one_sided"])
     np.testing.assert_array_equal(made.y[made.corrupted], 10)
-
-
-def test_labels_moved_from_the_target():
     x, y, target = TABLE
     run = jax.jit(functools.partial(contaminations.shift, target=target, size=0.5))
     small = jax.device_get(run(jax.random.key(0), x, y, SHARE))
