@@ -71,10 +71,6 @@ def test_moments_and_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, d
     assert type(estimate.num_seeds) is int
 
 
-def test_quantiles_are_none_unless_asked_for():
-    assert monte_carlo(run, 20, KEY, batch_size=7).quantiles is None
-
-
 @pytest.mark.statistical
 def test_seeds_that_diverge_count_as_the_largest():
     def broken(key):
@@ -95,8 +91,10 @@ def test_huge_and_infinite_values_count_without_a_warning(batch_size):
     assert np.isnan([infinite.mean, infinite.std_error]).all()
 
 
-def test_one_seed_has_no_standard_error():
-    assert np.isnan(monte_carlo(run, 1, KEY).std_error["b"][0])
+def test_one_seed_has_no_standard_error_and_quantiles_are_none_unless_asked_for():
+    estimate = monte_carlo(run, 1, KEY)
+    assert np.isnan(estimate.std_error["b"][0])
+    assert estimate.quantiles is None
 
 
 def test_padding_seeds_do_not_count_even_if_they_diverge():

@@ -78,20 +78,27 @@ def test_linear_learners_share_one_program_over_the_horizons(compiled):
     assert not compiled
 
 
-def check_one_program(make, compiled):
+def parallel_worlds():
+    world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
+    bound = partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)
+    return nj.tuned(partial(nj.learners.parallel_worlds, world), bound, radius=1.0)
+
+
+def random_truncation():
+    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
+    learner = partial(nj.learners.random_truncation, estimator)
+    return nj.tuned(learner, partial(nj.bounds.random_truncation, estimator))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tuned", [parallel_worlds, random_truncation])
+def test_kernel_learners_share_one_program_over_the_horizons(compiled, tuned):
+    make = tuned()
     shared, *_ = study({"a": make}, [60, 200]).rows
     assert compiled.count(BATCHES) == 1
     (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows  # with room for 60
     np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
     assert shared.bound == alone.bound
-
-
-@pytest.mark.slow
-def test_kernel_learners_share_one_program_over_the_horizons(compiled):
-    world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
-    learner = partial(nj.learners.parallel_worlds, world)
-    bound = partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)
-    check_one_program(nj.tuned(learner, bound, radius=1.0), compiled)
 
 
 @pytest.mark.slow
@@ -105,13 +112,6 @@ def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compile
     alone = study({"a": lambda horizon: make(horizon, 300)}, [60, 300]).rows
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_random_truncation_shares_one_program_over_the_horizons(compiled):
-    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
-    learner = partial(nj.learners.random_truncation, estimator)
-    check_one_program(nj.tuned(learner, partial(nj.bounds.random_truncation, estimator)), compiled)
 
 
 @pytest.mark.slow

@@ -1,3 +1,4 @@
+import functools
 import warnings
 
 import chex
@@ -56,7 +57,6 @@ def test_noise_of_targets_that_changes_by_round(x_changes):
 @pytest.mark.claim("DA-Protocol")
 def test_step_sees_nothing_clean():
     """All that a learner can learn of a stream reaches it through noisy samples."""
-    stream = nj.streams.linear(jax.random.key(0), 10, 3)
     seen = []
 
     def step(state, sample, key):
@@ -64,8 +64,8 @@ def test_step_sees_nothing_clean():
         return state
 
     learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, nj.Needs(2))
-    nj.rollout(learner, stream, NOISE, jax.random.key(1))
-    assert seen[0] == (nj.Sample((2, 3), (), ()), ())
+    nj.rollout(learner, STREAM, NOISE, KEY)
+    assert seen[0] == (nj.Sample((2, 2), (), ()), ())
 
 
 @pytest.mark.slow
@@ -216,13 +216,10 @@ def test_a_resumed_run_with_too_many_rounds_is_an_error():
     for first_round in (0, 3):
         message = "5 rounds after 3 others, .* room for 7: .*=8"
         raises(message, nj.rollout, **given, first_round=first_round)
-    assert nj.rollout(learner, rest, NOISE, KEY, state=state, first_round=3).diverged_at == -1
-
-    @jax.jit
-    def continued(state):
-        return nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=3).diverged_at
-
-    assert continued(state) == 5  # a traced state is not seen, and ends in NaN
+    continued = functools.partial(nj.rollout, learner, noise=NOISE, key=KEY, first_round=3)
+    assert continued(rest, state=state).diverged_at == -1
+    traced = jax.jit(lambda state: continued(STREAM, state=state).diverged_at)
+    assert traced(state) == 5  # a traced state is not seen, and ends in NaN
 
 
 @pytest.mark.slow
@@ -232,8 +229,7 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     given = nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=100)
     chex.assert_trees_all_equal(given, fresh)
     # An array, too, has an attribute `round`, which is no count.
-    counter = nj.Learner(
-        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, nj.Needs(1, horizon=5)
-    )
+    rules = (lambda dim: jnp.zeros(())), (lambda s, *_: s + 1), (lambda s, x: s)
+    counter = nj.Learner(*rules, nj.Needs(1, horizon=5))
     counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
     np.testing.assert_array_equal(counted.predictions, np.arange(5))

@@ -165,11 +165,8 @@ def test_rounds_that_do_not_count_have_no_effect_on_the_comparator(rng):
     short = nj.Stream(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
     padded = jax.tree.map(lambda a: jnp.concatenate([a, 0 * a]), short)
     options = {"radius": 0.5, "kernel": nj.kernels.gaussian(length_scale=0.7)}
-
-    @jax.jit
-    def regret(stream, rounds):
-        return clean_regret(learner(), stream, QUIET, key(), rounds=rounds, **options)
-
+    run = functools.partial(clean_regret, learner(), noise=QUIET, key=key(), **options)
+    regret = jax.jit(lambda stream, rounds: run(stream, rounds=rounds))
     np.testing.assert_allclose(regret(short, 3), regret(padded, 3), rtol=1e-5)
 
 

@@ -30,30 +30,26 @@ def rows(rng, loss, m=40):
 def by_scipy(loss, x, y, radius):
     """The least loss in the ball: for kinks with a variable above the pieces of each row."""
     m, d = x.shape
-    ball = {
-        "type": "ineq",
-        "fun": lambda v: radius**2 - v[:d] @ v[:d],
-        "jac": lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)),
-    }
+
+    def positive(value, slope):
+        return {"type": "ineq", "fun": value, "jac": slope}
+
+    constraints = [positive(lambda v: radius**2 - v[:d] @ v[:d],
+                            lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)))]  # fmt: skip
+    if loss in PIECES:
+        start = np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1)
+        total, slope = lambda v: v[d:].sum(), lambda v: np.append(np.zeros(d), np.ones(m))
+        constraints += [
+            positive(lambda v, s=s, c=c: v[d:] - s * (x @ v[:d]) - c,
+                     lambda v, s=s: np.hstack([-s[:, None] * x, np.eye(m)]))
+            for s, c in PIECES[loss](y)
+        ]  # fmt: skip
+    else:
+        start = np.full(d, 0.1 * radius / d)
+        total, slope = (lambda w: float(np.sum(loss(x @ w, y))),
+                        lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x)  # fmt: skip
     options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 1000}}
-    if loss not in PIECES:
-        return minimize(
-            lambda w: float(np.sum(loss(x @ w, y))), np.full(d, 0.1 * radius / d),
-            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x, constraints=ball,
-            **options,
-        ).fun  # fmt: skip
-    above = [
-        {
-            "type": "ineq",
-            "fun": lambda v, s=slope, c=value: v[d:] - s * (x @ v[:d]) - c,
-            "jac": lambda v, s=slope: np.hstack([-s[:, None] * x, np.eye(m)]),
-        }
-        for slope, value in PIECES[loss](y)
-    ]
-    return minimize(
-        lambda v: v[d:].sum(), np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
-        jac=lambda v: np.append(np.zeros(d), np.ones(m)), constraints=[ball, *above], **options,
-    ).fun  # fmt: skip
+    return minimize(total, start, jac=slope, constraints=constraints, **options).fun
 
 
 @pytest.mark.parametrize("loss", [*PIECES, *SMOOTH], ids=repr)
