@@ -11,7 +11,7 @@ from noisy_jax.base import Sample
 from noisy_jax.learners.known_covariance import corrected_gradient
 from tests.errors import raises
 from tests.keys import key
-from tests.quadrature import gauss_hermite, tensor
+from tests.quadrature import gauss_hermite, laplace
 
 COV = np.array([[0.5, 0.2], [0.2, 0.4]])
 WEIGHTS, X = np.array([0.8, -0.5]), np.array([0.6, 0.9])
@@ -58,10 +58,8 @@ def test_gaussian_noise_has_no_effect_on_average(name, x64):
 def test_laplace_noise_has_no_effect_on_average(name, x64):
     loss, y = LAPLACE[name]
     scales = np.array([0.4, 0.3])
-    nodes, weights = np.polynomial.laguerre.laggauss(40)
-    noise, chances = tensor(np.append(nodes, -nodes), np.tile(weights / 2, 2), 2)
     fixed = losses.corrected(loss, noise="laplace")
-    check(fixed, y, 2 * scales**2, 2 * (scales * WEIGHTS) ** 2, noise * scales, chances, 0.01)
+    check(fixed, y, 2 * scales**2, 2 * (scales * WEIGHTS) ** 2, *laplace(60, scales), 0.01)
 
 
 @pytest.mark.claim("EXT-CorrectedLosses")

@@ -9,8 +9,8 @@ import noisy_jax as nj
 from noisy_jax import noise, worlds
 from tests.errors import raises
 from tests.keys import key
-from tests.quadrature import gauss_hermite
-from tests.worlds.grams import POINTS, SPACE, mean_is
+from tests.quadrature import gauss_hermite, matrix
+from tests.worlds.grams import POINTS, SPACE, atoms, check_unbiased, mean_is
 
 FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
 # Σ_max with covariances of three atoms, the last of them Σ_max itself and the first clean.
@@ -41,11 +41,7 @@ def made(name):
     """A world in float64, Σ_max as a matrix, covariances, and atoms of them."""
     max_cov, covs = COVS[name]
     world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=max_cov)
-    return world, matrix(max_cov), covs, world.atom(jnp.asarray(POINTS), covs)
-
-
-def matrix(cov, dim=2):
-    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, (dim,)))
+    return world, matrix(max_cov, 2), covs, world.atom(jnp.asarray(POINTS), covs)
 
 
 def bump(z, A):
@@ -59,10 +55,10 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
     evaluated = jax.jit(world.evaluate)(atoms, queries)
     gram = jax.jit(world.surrogate)(atoms, atoms)
     for i in range(3):
-        A = np.eye(2) + max_cov - matrix(covs[i])
+        A = np.eye(2) + max_cov - matrix(covs[i], 2)
         expected = [bump(POINTS[i] - query, A) for query in queries]
         np.testing.assert_allclose(evaluated[i], expected, rtol=1e-12)
-        expected = [bump(POINTS[i] - POINTS[j], A - matrix(covs[j])) for j in range(3)]
+        expected = [bump(POINTS[i] - POINTS[j], A - matrix(covs[j], 2)) for j in range(3)]
         np.testing.assert_allclose(gram[i], expected, rtol=1e-12)
 
 
@@ -71,20 +67,12 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
 @pytest.mark.slow
 def test_unbiased_for_every_atom_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
-    dim = points.shape[1]
-    world = worlds.heteroscedastic(dim=dim, length_scale=1.0, max_cov=max_cov)
-    atoms, x = world.atom(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
-    truth = np.asarray(world.evaluate(atoms, jnp.asarray(x)[None])[:, 0])
-    fixed = worlds.gaussian(dim=dim, length_scale=1.0, noise=noise.Gaussian(max_cov))
-    for cov in covs:
-        nodes, weights = gauss_hermite(34, matrix(cov, dim))
-        copies = jnp.asarray(x + nodes)
-        stacked = np.broadcast_to(cov, (len(nodes), *np.shape(cov)))
-        gram = np.asarray(world.surrogate(atoms, world.atom(copies, stacked)))
-        np.testing.assert_allclose(gram @ weights, truth, atol=1e-9)
-        # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
-        biased = np.asarray(fixed.surrogate(jnp.asarray(points), copies)) @ weights
-        assert np.abs(biased[0] - truth[0]) > 1e-2
+    options = {"dim": points.shape[1], "length_scale": 1.0}
+    world = worlds.heteroscedastic(max_cov=max_cov, **options)
+    fixed = worlds.gaussian(noise=noise.Gaussian(max_cov), **options)
+    rule = functools.partial(gauss_hermite, 34, dim=world.dim)
+    # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
+    assert check_unbiased(world, points, covs, rule, fixed)[:, 0].min() > 1e-2
 
 
 @pytest.mark.slow
@@ -96,9 +84,8 @@ def test_unbiased_in_ten_dimensions_by_sampling():
     x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
     copies = noise.Gaussian(cov).sample(key(0), x)
     truth = float(world.evaluate(atom, x[:1])[0, 0])
-    stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
     fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))
-    right = world.surrogate(atom, world.atom(copies, stacked))[0]
+    right = world.surrogate(atom, atoms(world, copies, cov))[0]
     assert mean_is(right, truth, 0.005)
     assert not mean_is(fixed.surrogate(atom[0], copies)[0], truth, 0.005)
 
@@ -123,9 +110,8 @@ def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
     world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=FULL)
     cov = COVS["full"][1][1]
     nodes, weights = gauss_hermite(50, cov)
-    stacked = np.broadcast_to(cov, (len(nodes), 2, 2))
-    atoms = world.atom(jnp.asarray(POINTS[0] + nodes), stacked)
-    mean = weights @ np.asarray(world.evaluate(atoms, jnp.asarray(POINTS[1:])))
+    stored = atoms(world, POINTS[0] + nodes, cov)
+    mean = weights @ np.asarray(world.evaluate(stored, jnp.asarray(POINTS[1:])))
     smoothed = [bump(POINTS[0] - x, np.eye(2) + FULL) for x in POINTS[1:]]
     np.testing.assert_allclose(mean, smoothed, atol=1e-9)
     clean = world.kernel(jnp.asarray(POINTS[:1]), jnp.asarray(POINTS[1:]))[0]
@@ -145,14 +131,9 @@ def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
 def test_zero_noise_gives_the_clean_kernel():
     world = worlds.heteroscedastic(dim=2, length_scale=0.65**0.5, max_cov=0.0)
     x = POINTS.astype(np.float32)
-
-    @jax.jit
-    def grams(x):
-        atoms = world.atom(x, jnp.zeros(3))
-        return world.surrogate(atoms, atoms), world.evaluate(atoms, x), world.kernel(x, x)
-
-    *found, clean = grams(x)
-    np.testing.assert_allclose(found, [clean] * 2, rtol=1e-5)
+    stored = world.atom(x, jnp.zeros(3))
+    found = world.surrogate(stored, stored), world.evaluate(stored, x)
+    np.testing.assert_allclose(found, [world.kernel(x, x)] * 2, rtol=1e-5)
 
 
 def test_what_is_traced_and_too_large_is_nan():

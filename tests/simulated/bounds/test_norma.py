@@ -10,6 +10,7 @@ from noisy_jax.simulated.bounds import (
     Drift,
     as_printed,
     margin_errors,
+    online_to_batch,
     regularized_risk,
     truncation_error,
 )
@@ -190,6 +191,7 @@ def test_traced_arguments_out_of_range_give_nan_or_infinity():
 
 BY_MARGIN = {"horizon": 9, "margin": 0.5, "comparator_margin": 1.0, "comparator_loss": 1.0}
 BY_RISK = {"horizon": 9, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
+BY_BATCH = {**BY_RISK, "largest_risk": 2.5, "failure_probability": 0.1}
 BY_BUFFER = {"buffer": 3, "slope": 1.0, "regularization": 0.5, "learning_rate": 1.0}
 
 
@@ -203,6 +205,11 @@ BY_BUFFER = {"buffer": 3, "slope": 1.0, "regularization": 0.5, "learning_rate": 
         (regularized_risk, {**BY_RISK, "learning_rate": 2.0}, "above 0 and below 1, got 1"),
         (regularized_risk, {**BY_RISK, "regularization": 0.0}, "regularization must be positive"),
         (regularized_risk, {**BY_RISK, "slope": np.inf}, "slope must be positive and finite"),
+        (online_to_batch, {**BY_BATCH, "largest_risk": 0.0},
+         r"largest_risk must be positive and finite, got 0\.0"),
+        (online_to_batch, {**BY_BATCH, "failure_probability": 1.0},
+         "failure_probability must be above 0 and below 1, got 1"),
+        (online_to_batch, {**BY_BATCH, "learning_rate": 4.0}, "above 0 and below 1, got 2"),
         (truncation_error, {**BY_BUFFER, "learning_rate": 2.5}, "below 1, got 1.25"),
         (truncation_error, {**BY_BUFFER, "buffer": -1}, "buffer must be finite and >= 0, got -1"),
         (truncation_error, {**BY_BUFFER, "rounds": -1}, "rounds must be finite and >= 0, got -1"),
