@@ -1,4 +1,5 @@
 import csv
+import json
 
 import pandas as pd
 
@@ -10,6 +11,14 @@ def names_in(folder):
 def written(path, **columns):
     pd.DataFrame(columns).to_csv(path, index=False)
     return path
+
+
+def config_of(folder):
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+
+
+def is_png(path):
+    return path.read_bytes().startswith(b"\x89PNG")
 
 
 def rows_of(path):

@@ -11,9 +11,30 @@ def tensor(nodes, weights, dim):
     return grid, np.prod(list(itertools.product(weights, repeat=dim)), axis=1)
 
 
-def gauss_hermite(n, cov):
-    """The rule of N(0, cov), n nodes along each axis of cov `[d, d]`, which may be singular."""
+def matrix(cov, dim):
+    """A covariance `[]`, `[d]` or `[d, d]` as a matrix."""
+    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, dim))
+
+
+def gauss_hermite(n, cov, dim=None):
+    """The rule of N(0, cov), n nodes along each axis of cov of any form; it may be singular."""
+    cov = matrix(cov, dim)
     nodes, weights = np.polynomial.hermite_e.hermegauss(n)
     nodes, weights = tensor(nodes, weights / weights.sum(), len(cov))
     variances, axes = np.linalg.eigh(cov)
     return nodes * np.sqrt(np.maximum(variances, 0)) @ axes.T, weights
+
+
+def laplace(n, scales):
+    """The rule of independent Laplace noise of these scales: n nodes on each side, to 36 scales."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    nodes = 18 * (nodes + 1)
+    weights = 18 * weights * np.exp(-nodes) / 2
+    grid, weights = tensor(np.append(-nodes, nodes), np.tile(weights, 2), len(scales))
+    return grid * scales, weights
+
+
+def contaminated(nodes, weights, probability):
+    """The rule of noise that is there with this probability, and otherwise none."""
+    none = np.zeros((1, nodes.shape[1]))
+    return np.append(nodes, none, axis=0), np.append(probability * weights, 1 - probability)

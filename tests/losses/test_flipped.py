@@ -1,5 +1,3 @@
-"""Losses and learners of labels that are flipped with known probabilities."""
-
 from functools import partial
 
 import jax
@@ -24,6 +22,12 @@ MARGIN = {
 RATES = (0.35, 0.05)
 
 
+def norma(loss, **options):
+    """NORMA with a linear kernel, which holds its weights."""
+    options |= {"regularization": 0.1, "buffer": nj.engine.weight_vector()}
+    return nj.learners.norma(nj.kernels.linear(), loss, **options)
+
+
 @pytest.mark.claim("EXT-FlippedLabels")
 @pytest.mark.parametrize("rate", [RATES, 0.2])
 @pytest.mark.parametrize("name", MARGIN)
@@ -31,16 +35,14 @@ def test_the_mean_over_flips_is_the_loss_of_the_clean_label(name, rate, x64):
     loss, p = MARGIN[name], np.linspace(-2, 2, 9)
     corrected, chances = losses.flipped(loss, rate), np.broadcast_to(rate, 2)
     for label, chance in zip((1.0, -1.0), chances, strict=True):
-        labels = np.full_like(p, label)
-        for corrects, of in ((True, corrected), (False, loss)):
-            value = (1 - chance) * of(p, labels) + chance * of(p, -labels)
-            slope = (1 - chance) * of.gradient(p, labels) + chance * of.gradient(p, -labels)
-            if corrects:
-                np.testing.assert_allclose(value, loss(p, labels), atol=1e-12)
-                np.testing.assert_allclose(slope, loss.gradient(p, labels), atol=1e-12)
-            else:
-                assert np.max(np.abs(value - loss(p, labels))) > 0.05
-                assert np.max(np.abs(slope - loss.gradient(p, labels))) > 0.04
+        y = np.full_like(p, label)
+        for corrects, plain, least in (
+            (corrected, loss, 0.05),
+            (corrected.gradient, loss.gradient, 0.04),
+        ):
+            mean, blind = ((1 - chance) * of(p, y) + chance * of(p, -y) for of in (corrects, plain))
+            np.testing.assert_allclose(mean, plain(p, y), atol=1e-12)
+            assert np.max(np.abs(blind - plain(p, y))) > least
 
 
 @pytest.mark.claim("EXT-FlippedLabels")
@@ -52,13 +54,10 @@ def test_a_learned_margin_moves_as_with_clean_labels_on_average(x64):
         """ρ and f(x) after a label +1 and after a label −1, `[2, 2]`, from f(x) = ¼, ρ = −0.1."""
 
         def one(label):
-            learner = nj.learners.norma(
-                nj.kernels.linear(), loss, learning_rate=1.0, regularization=0.1,
-                buffer=nj.engine.weight_vector(),
-            )  # fmt: skip
+            learner = norma(loss, learning_rate=1.0)
             state = learner.init(2)
-            scale = state.rule._replace(scale=jnp.asarray(-0.1))
-            state = state._replace(weights=x[0], rule=scale)
+            rule = state.rule._replace(scale=jnp.asarray(-0.1))
+            state = state._replace(weights=x[0], rule=rule)
             state = learner.step(state, Sample(x, label), jax.random.key(0))
             return jnp.stack([state.rule.scale, learner.predict(state, x)[0]])
 
@@ -80,10 +79,7 @@ def overlapping(key):
 
 def clean_losses(loss, flips, seeds=12):
     """Mean hinge loss of NORMA on clean labels in the second half of the rounds, `[seeds]`."""
-    learner = nj.learners.norma(
-        nj.kernels.linear(), loss, learning_rate=0.05, regularization=0.1, offset=True,
-        buffer=nj.engine.weight_vector(),
-    )  # fmt: skip
+    learner = norma(loss, learning_rate=0.05, offset=True)
 
     def one(key):
         stream, none = overlapping(key), nj.noise.Gaussian(0.0)
@@ -97,16 +93,11 @@ def clean_losses(loss, flips, seeds=12):
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-FlippedLabels")
 def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
-    hinge, flips = losses.soft_margin(), nj.noise.Flip(RATES)
-
     def run(rates):
-        corrected = losses.flipped(hinge, rates)
-        return clean_losses(corrected, flips)
+        return clean_losses(losses.flipped(losses.soft_margin(), rates), nj.noise.Flip(RATES))
 
-    blind, corrected = jax.jit(jax.vmap(run))(
-        (jnp.array([0.0, RATES[0]]), jnp.array([0.0, RATES[1]]))
-    )
-    gain = blind - corrected
+    rates = tuple(jnp.array([0.0, rate]) for rate in RATES)
+    gain = -jnp.diff(jax.jit(jax.vmap(run))(rates), axis=0)[0]
     assert gain.mean() > 5 * gain.std() / np.sqrt(gain.size)
     assert gain.mean() > 0.15
 
@@ -115,15 +106,10 @@ def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
 def test_flips_run_in_a_study():
     stream = jax.tree.map(lambda leaf: leaf[:8], overlapping(jax.random.key(0)))
     loss, flips = losses.soft_margin(), nj.noise.Flip(RATES)
-    learner = nj.learners.norma(
-        nj.kernels.linear(), losses.flipped(loss, flips.rate), learning_rate=0.1,
-        regularization=0.1, buffer=nj.engine.weight_vector(),
-    )  # fmt: skip
-    study = nj.study(
-        {"corrected": learner}, stream, nj.noise.Gaussian(0.0), jax.random.key(0), loss=loss,
-        num_seeds=3, horizons=[8], y_noise=flips,
-        comparator=nj.comparators.linear_ball(radius=1.0),
-    )  # fmt: skip
+    learner = norma(losses.flipped(loss, flips.rate), learning_rate=0.1)
+    options = {"loss": loss, "comparator": nj.comparators.linear_ball(radius=1.0), "y_noise": flips}
+    rounds = stream, nj.noise.Gaussian(0.0), jax.random.key(0)
+    study = nj.study({"corrected": learner}, *rounds, num_seeds=3, horizons=[8], **options)
     assert np.isfinite(study.rows[0].regret)
     assert study.rows[0].std_error > 0
     assert study.config["y_noise"] == {"kind": "Flip", "rate[0]": 0.35, "rate[1]": 0.05}
@@ -133,8 +119,7 @@ def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
     loss, p = losses.soft_margin(), jnp.float32(0.3)
 
     def both(rate):
-        flip, key = nj.noise.Flip(rate), jax.random.key(0)
-        label = flip.sample(key, jnp.float32(1.0))
+        label = nj.noise.Flip(rate).sample(jax.random.key(0), jnp.float32(1.0))
         return losses.flipped(loss, rate)(p, 1.0), label
 
     values, labels = jax.jit(jax.vmap(both))(jnp.array([0.0, 0.2, 0.5, -0.1]))
@@ -186,15 +171,12 @@ def test_only_learners_take_a_flipped_loss():
 
 
 def test_flips_are_for_labels():
-    stream = nj.streams.linear(jax.random.key(0), 4, 2)
-    learner = nj.learners.norma(
-        nj.kernels.linear(), nj.losses.soft_margin(), regularization=0.1, buffer=4
-    )
-    with pytest.raises(ValueError, match="labels"):
-        nj.rollout(learner, stream, nj.noise.Gaussian(0.0), key(), y_noise=nj.noise.Flip(0.1))
+    rounds = nj.streams.linear(jax.random.key(0), 4, 2), nj.noise.Gaussian(0.0), key()
+    raises("labels", nj.rollout, norma(losses.soft_margin()), *rounds, y_noise=nj.noise.Flip(0.1))
 
 
 LINEAR = nj.moments.known_covariance()
+ONES = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
 
 
 @pytest.mark.slow
@@ -207,27 +189,21 @@ LINEAR = nj.moments.known_covariance()
         (nj.learners.uncorrected_kernel(nj.kernels.linear(), horizon=4, radius=1.0), False),
         (nj.learners.known_covariance(radius=1.0, loss=losses.exponential()), True),
         (nj.learners.perceptron(nj.kernels.linear(), buffer=4), True),
-        (
-            nj.wrappers.noiseless(
-                nj.learners.uncorrected(radius=1.0), nj.Stream(np.ones((4, 2)), np.ones(4))
-            ),
-            True,
-        ),
+        (nj.wrappers.noiseless(nj.learners.uncorrected(radius=1.0), ONES), True),
     ],
 )
 def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
     """E ỹ = (1 − 2ρ)y: their gradients are biased, alone and beside a learner of labels."""
-    stream = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
-    flips, none = nj.noise.Flip(0.1), nj.noise.Gaussian(0.0)
+    options = {"stream": ONES, "noise": nj.noise.Gaussian(0.0), "key": key()}
+    run = partial(nj.rollout, y_noise=nj.noise.Flip(0.1), **options)
     labels = nj.learners.perceptron(nj.kernels.linear(), buffer=4)
     own = nj.learners.gradient_descent(lambda w, sample: w, copies=1, radius=1.0)
-    nj.rollout(own, stream, none, key(), y_noise=flips)  # its gradient may be corrected
+    run(own)  # its gradient may be corrected
     for one in (learner, nj.wrappers.paired(labels, learner)):
         if fits:
-            nj.rollout(one, stream, none, key(), y_noise=flips)
-            continue
-        with pytest.raises(ValueError, match=r"under which this learner is biased: use .*flipped"):
-            nj.rollout(one, stream, none, key(), y_noise=flips)
+            run(one)
+        else:
+            raises("under which this learner is biased: use .*flipped", run, one)
 
 
 @pytest.mark.slow
@@ -253,6 +229,5 @@ def test_mean_steps_from_flipped_labels_are_those_from_clean_ones(kind):
     plain = losses.soft_margin(margin=0.0)
     clean = mean_move(plain, 0.0)
     np.testing.assert_allclose(clean, 0.4, rtol=1e-5)
-    corrected = mean_move(losses.flipped(plain, (0.3, 0.1)), 0.3)
-    np.testing.assert_allclose(corrected, clean, rtol=1e-5)
+    np.testing.assert_allclose(mean_move(losses.flipped(plain, (0.3, 0.1)), 0.3), clean, rtol=1e-5)
     np.testing.assert_allclose(mean_move(plain, 0.3), 0.4 * clean, rtol=1e-5)

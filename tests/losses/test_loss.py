@@ -41,25 +41,24 @@ def test_derivative_is_a_subgradient_everywhere(name, x64):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "parameter"),
     [
-        lambda s: losses.smoothed_absolute(sharpness=s),
-        lambda s: losses.smoothed_hinge(sharpness=s),
-        lambda s: losses.soft_margin(margin=s),
-        lambda s: losses.epsilon_insensitive(epsilon=s),
-        lambda s: losses.huber(width=s),
+        (losses.smoothed_absolute, "sharpness"),
+        (losses.smoothed_hinge, "sharpness"),
+        (losses.soft_margin, "margin"),
+        (losses.epsilon_insensitive, "epsilon"),
+        (losses.huber, "width"),
     ],
 )
-def test_parameters_can_be_swept_by_vmap(make):
+def test_parameters_can_be_swept_by_vmap(make, parameter):
     parameters, p = jnp.array([0.5, 2.0]), jnp.array([-0.3, 1.4])
 
     def judged(s):
-        return make(s)(p, jnp.ones(2)), make(s).gradient(p, jnp.ones(2))
+        loss = make(**{parameter: s})
+        return jnp.stack([loss(p, jnp.ones(2)), loss.gradient(p, jnp.ones(2))])
 
     swept = jax.jit(jax.vmap(judged))(parameters)
-    singles = [jax.jit(judged)(s) for s in parameters]
-    for together, apart in zip(swept, zip(*singles, strict=True), strict=True):
-        np.testing.assert_allclose(together, jnp.stack(apart), rtol=1e-6)
+    np.testing.assert_allclose(swept, [*map(jax.jit(judged), parameters)], rtol=1e-6)
 
 
 @every_loss
@@ -93,6 +92,9 @@ def test_names_contain_the_parameters():
     assert names == ["soft_margin(margin=traced)"]
 
 
+OF_NO_KIND = losses.Loss("mine", "margins", np.abs, np.sign)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -100,18 +102,15 @@ def test_names_contain_the_parameters():
         (lambda: losses.smoothed_hinge(sharpness=-1.0), "sharpness must be positive.*got -1.0"),
         (lambda: losses.soft_margin(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
         (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
+        (lambda: losses.smoothed_hinge(sharpness=[1.0, 2.0]), "sharpness must be one number"),
         (
-            lambda: losses.smoothed_hinge(sharpness=np.ones(2)),
-            r"sharpness must be one number, got shape \[2\]; use jax.vmap for several values",
+            lambda: losses.huber(width=np.ones(2)),
+            r"one number, got shape \[2\]; use jax.vmap for sev",
         ),
-        (lambda: losses.huber(width=[1.0, 2.0]), "width must be one number"),
         (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
         (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
-        (
-            lambda: losses.Loss("mine", "margins", np.abs, np.sign)(1.0, 1.0),
-            r"Loss\.kind must be 'margin', 'residual' or 'count', got",
-        ),
+        (lambda: OF_NO_KIND(1.0, 1.0), r"Loss\.kind must be 'margin', 'residual' or 'count', got"),
         (
             lambda: losses.squared()(np.ones(3), np.zeros((3, 1))),
             r"targets must have the shape of the predictions, .*, got \[3, 1\] and \[3\]",

@@ -1,5 +1,3 @@
-"""Losses with kinks, and their smoothed forms."""
-
 import jax.numpy as jnp
 import numpy as np
 import pytest

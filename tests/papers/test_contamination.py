@@ -1,5 +1,3 @@
-import json
-
 import jax
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import contamination_fits as fits
 import noisy_jax as nj
 from contamination_adversaries import gross
 from contamination_picture import draw_errors
-from tests.files import names_in, rows_of
+from tests.files import config_of, names_in, rows_of
 from tests.keys import key
 from tests.papers import main
 
@@ -19,8 +17,7 @@ from tests.papers import main
 def rows(tmp_path_factory):
     """Rows of a small run by (data, adversary, method, told), and its folder."""
     folder = tmp_path_factory.mktemp("contamination")
-    arguments = ["--fast", "--data", "synthetic", "--out", str(folder)]
-    assert main("contamination", *arguments) == 0
+    assert main("contamination", "--fast", "--data", "synthetic", "--out", str(folder)) == 0
     table = rows_of(folder / "contamination.csv")
     names = "data", "adversary", "method"
     found = {(*(row[name] for name in names), float(row["told"])): row for row in table}
@@ -31,12 +28,12 @@ def rows(tmp_path_factory):
 @pytest.mark.long
 def test_every_adversary_and_method_is_there(rows):
     found, folder = rows
-    methods = {key[2] for key in found if key[0] == "synthetic"}
-    assert methods == set(fits.METHODS)
-    adversaries = {key[1] for key in found if key[0] == "synthetic"}
+    synthetic = [key for key in found if key[0] == "synthetic"]
+    _, adversaries, methods, _ = map(set, zip(*synthetic, strict=True))
+    assert methods == {*fits.METHODS}
     assert adversaries == {*fits.ADVERSARIES, "told"}
     assert names_in(folder) == {"contamination.csv", "config.json", "synthetic.png"}
-    assert json.loads((folder / "config.json").read_text())["command"]["rows"] == 60
+    assert config_of(folder)["command"]["rows"] == 60
 
 
 @pytest.mark.long
@@ -73,8 +70,8 @@ def test_noisy_instances_are_reported(rows):
     assert float(fit["precision"]) == 1
     assert float(fit["error"]) < 1.1 * float(oracle["error"])
     assert float(ridge["error"]) > 5 * float(oracle["error"])
-    small = float(found["noisy inputs", "small shift", "surrogate", 0.3]["precision"])
-    assert 0.6 < small < 1
+    small = found["noisy inputs", "small shift", "surrogate", 0.3]
+    assert 0.6 < float(small["precision"]) < 1
     uncorrected = float(found["noisy inputs", "shift", "uncorrected ridge", 0.0]["error"])
     assert uncorrected == float(found["noisy inputs", "gross", "uncorrected ridge", 0.0]["error"])
 
@@ -84,8 +81,8 @@ def test_noisy_instances_are_reported(rows):
 def test_scikit_learns_rivals_on_linear_data():
     table = fits.linear().draw(key(0))
     made = gross(key(1), table.x, table.y, 0.2)
-    x, y = made.x[None], made.y[None]
-    errors = contamination.rival_errors(table.test_x, table.test_y, x, y)
+    tested = table.test_x, table.test_y
+    errors = contamination.rival_errors(*tested, made.x[None], made.y[None])
     assert errors.shape == (1, 3)
     assert errors.max() < 0.2  # ridge is off by more than one
 
@@ -93,8 +90,7 @@ def test_scikit_learns_rivals_on_linear_data():
 @pytest.mark.long
 def test_real_data_are_split_and_scaled():
     stream = nj.Stream(np.array([[1.0, 5.0], [2.0, 5.0], [4.0, 5.0]] * 5), np.arange(15.0))
-    setting = fits.real(stream, length_scale=1.0, alpha=1.0)
-    table = setting.draw(jax.random.key(0))
+    table = fits.real(stream, length_scale=1.0, alpha=1.0).draw(jax.random.key(0))
     every = np.sort(np.concatenate([table.y, table.test_y]))
     np.testing.assert_allclose(every, np.arange(15) / np.arange(15).std(), rtol=1e-5)
     assert table.x.shape == (10, 2)

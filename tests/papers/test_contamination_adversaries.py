@@ -3,15 +3,8 @@ import pytest
 
 import contamination_adversaries as adversaries
 from tests.keys import key
-from tests.robust.checks import (
-    DIM,
-    TABLE,
-    check_independence,
-    check_keys,
-    check_rows,
-    compiled,
-    corrupted,
-)
+from tests.robust import checks
+from tests.robust.checks import BIG, TABLE, compiled, corrupted
 
 AIMING = ("hugging", "flip", "region")
 RUNS = {
@@ -22,18 +15,18 @@ RUNS = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name):
-    check_rows(RUNS[name], moves=name == "far_covariate")
+    checks.check_rows(RUNS[name], moves=name == "far_covariate")
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_key_is_used_twice(name):
-    check_keys(RUNS[name])
+    checks.check_keys(RUNS[name])
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["gross", "far_covariate"])
 def test_rows_instances_and_labels_are_independent(name):
-    check_independence(RUNS[name])
+    checks.check_independence(RUNS[name])
 
 
 def test_labels():
@@ -55,8 +48,7 @@ def test_labels():
 
 @pytest.mark.statistical
 def test_moved_instances_have_the_stated_distribution():
-    big = np.zeros((4000, DIM)), np.zeros(4000), np.zeros(4000)
-    made = corrupted(RUNS["far_covariate"], big, 0.4, key=key(1))
+    made = corrupted(RUNS["far_covariate"], BIG, 0.4, key=key(1))
     there, labels = made.x[made.corrupted], made.y[made.corrupted]
     assert 5.9 < np.abs(there).max() <= 6
     assert np.abs(np.mean(there**2) - 12) < 5 * 144 * (4 / 45) ** 0.5 / 3200**0.5

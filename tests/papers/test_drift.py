@@ -1,5 +1,3 @@
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,8 +6,8 @@ import pytest
 import drift
 import noisy_jax as nj
 from drift_picture import draw_mistakes
-from tests.files import names_in, rows_of
-from tests.papers import printed_by
+from tests.files import config_of, is_png, names_in, rows_of
+from tests.papers import ends_at, legend_of, printed_by
 
 SEEDS, HORIZON = 3, 150
 
@@ -38,11 +36,11 @@ def test_saves_and_says_what_it_found(small):
     folder, text = small
     files = {"mistakes.csv", "differences.csv", "regret.csv", "config.json", "mistakes.png"}
     assert names_in(folder) == files
-    assert (folder / "mistakes.png").read_bytes().startswith(b"\x89PNG")
+    assert is_png(folder / "mistakes.png")
     assert "difficulty A: mistakes in 150 rounds, mean of 3 streams; tuned on 1 others" in text
     assert "differences of mistakes, paired by stream" in text
     assert text.count(" − ") == 20  # all pairs of five learners, twice
-    config = json.loads((folder / "config.json").read_text())
+    config = config_of(folder)
     assert config["command"]["horizon"] == 150
     assert config["difficulty"]["components"] == 3
     assert config["tuned"]["drift"]["Perceptron"]["margin"] == 0
@@ -69,21 +67,17 @@ def test_differences_are_those_of_the_means(small):
 def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
     folder, _ = small
     rows = rows_of(folder / "mistakes.csv")
-    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    tuned = config_of(folder)["tuned"]
     key = jax.random.split(jax.random.key(0))[1]
     keys = [jax.random.fold_in(key, seed) for seed in range(SEEDS)]
 
     @jax.jit
     def wrong(key, drifts, norma, alma):
         """Mistakes of both learners with the parameters given, by plain rollouts."""
-        stream = jax.tree.map(
-            lambda a, b: jnp.where(drifts, a, b),
-            nj.streams.drifting(key, HORIZON),
-            nj.streams.switching(key, HORIZON),
-        )
+        streams = nj.streams.drifting(key, HORIZON), nj.streams.switching(key, HORIZON)
+        stream = jax.tree.map(lambda a, b: jnp.where(drifts, a, b), *streams)
         sizes = {"threshold": alma["threshold"], "scale": alma["scale"], "buffer": HORIZON}
-        rival = nj.learners.alma(kernel_of(alma), **sizes)
-        both = nj.wrappers.paired(norma_of(norma)[0], rival)
+        both = nj.wrappers.paired(norma_of(norma)[0], nj.learners.alma(kernel_of(alma), **sizes))
         played = nj.rollout(both, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         return jnp.cumsum(stream.y[:, None] * played.predictions <= 0, axis=0)
 
@@ -95,29 +89,24 @@ def test_curves_are_those_of_the_tuned_learners_on_their_streams(small):
         assert np.all(errors[-1] > 0)
         for name, curve, error in zip(pair, runs.mean(axis=0).T, errors.T, strict=True):
             mine = [row for row in rows if (row["schedule"], row["learner"]) == (schedule, name)]
-            rounds = np.array([int(row["round"]) for row in mine])
-            counts = [float(row["mistakes"]) for row in mine]
-            np.testing.assert_allclose(counts, curve[rounds - 1], atol=1e-5)
-            mine = [float(row["std_error"]) for row in mine]
-            np.testing.assert_allclose(mine, error[rounds - 1], atol=1e-4)
+            names = "round", "mistakes", "std_error"
+            rounds, counts, found = np.array([[row[n] for n in names] for row in mine], float).T
+            np.testing.assert_allclose(counts, curve[rounds.astype(int) - 1], atol=1e-5)
+            np.testing.assert_allclose(found, error[rounds.astype(int) - 1], atol=1e-4)
         between = np.diff(runs[:, -1], axis=1)
-        (row,) = (
-            row
-            for row in rows_of(folder / "differences.csv")
-            if (row["schedule"], {row["fewer"], row["more"]}) == (schedule, set(pair))
-        )
+        apart = rows_of(folder / "differences.csv")
+        (row,) = (r for r in apart if {schedule, *pair} == {r["schedule"], r["fewer"], r["more"]})
         assert between.std() > 0
         half = 4.302653 * between.std(ddof=1) / SEEDS**0.5
         np.testing.assert_allclose(float(row["half_width"]), half, rtol=1e-3, atol=1e-3)
-        significant = bool(abs(between.mean()) > half)
-        assert row["significant"] == str(significant)
+        assert row["significant"] == str(bool(abs(between.mean()) > half))
 
 
 @pytest.mark.long
 def test_no_function_of_the_ball_is_better_than_the_best_single_one(small, rng):
     """NORMA's own last function is in the ball, and its loss is above the best less the gap."""
     folder, _ = small
-    tuned = json.loads((folder / "config.json").read_text())["tuned"]
+    tuned = config_of(folder)["tuned"]
     key = jax.random.fold_in(jax.random.split(jax.random.key(0))[1], 0)
     for row in rows_of(folder / "regret.csv"):
         numbers = tuned[row["schedule"]]["NORMA"]
@@ -165,14 +154,11 @@ def test_mistakes_draws_each_learner_with_its_interval():
     assert [ax.get_title() for ax in axes] == ["classes drift", "classes switch"]
     assert all(ax.get_ylabel() == "mistakes so far" for ax in axes)
     assert all(ax.get_xlabel() == "rounds" for ax in axes)
-    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["NORMA0", "NORMA"]
+    assert legend_of(axes[0]) == ["NORMA0", "NORMA"]
     assert [line.get_linestyle() for line in axes[0].lines] == ["--", "-"]
     assert axes[0].lines[0].get_color() == axes[0].lines[1].get_color()
-    np.testing.assert_array_equal(axes[0].lines[1].get_xdata(), ROUNDS)
-    np.testing.assert_array_equal(axes[0].lines[1].get_ydata(), CURVES["NORMA"][0])
-    corners = axes[0].collections[1].get_paths()[0].vertices
-    at_the_end = corners[corners[:, 0] == 100, 1]
-    np.testing.assert_allclose([at_the_end.min(), at_the_end.max()], [13, 17])
+    np.testing.assert_array_equal(axes[0].lines[1].get_data(), [ROUNDS, CURVES["NORMA"][0]])
+    np.testing.assert_allclose(ends_at(axes[0], 1, 100), [13, 17])
 
 
 def test_one_axis_does_not_hide_the_panel_of_small_numbers():

@@ -15,23 +15,18 @@ from tests.papers import printed_by
 @pytest.mark.slow
 def test_the_linear_part_reports_regret_with_and_without_a_ball(tmp_path):
     quick = ["--parts", "linear", "--horizons", "32", "64", "--seeds", "2"]
-    assert "regret against the best predictor without a ball" in printed_by(
-        "leader", *quick, "--out", str(tmp_path)
-    )
+    printed = printed_by("leader", *quick, "--out", str(tmp_path))
+    assert "regret against the best predictor without a ball" in printed
     folder = tmp_path / "linear"
-    names = {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
-    assert names_in(folder) == names
+    assert names_in(folder) == {"results.csv", "unconstrained.csv", "config.json", "regret.png"}
     rows, free = rows_of(folder / "results.csv"), rows_of(folder / "unconstrained.csv")
     more = {
-        horizon: {
-            round(float(b["regret"]) - float(a["regret"]), 6)
-            for a, b in zip(rows, free, strict=True)
-            if a["horizon"] == horizon
-        }
-        for horizon in ("32", "64")
+        (int(a["horizon"]), round(float(b["regret"]) - float(a["regret"]), 6))
+        for a, b in zip(rows, free, strict=True)
     }
-    for horizon, (constant,) in more.items():
-        past = _stream(int(horizon), first=64)
+    assert sorted(horizon for horizon, _ in more) == [32, 64]  # one constant for each
+    for horizon, constant in more:
+        past = _stream(horizon, first=64)
         x, y = np.asarray(past.x, float), np.asarray(past.y, float)
         least = np.sum((x @ np.linalg.lstsq(x, y)[0] - y) ** 2)
         ball = float(nj.comparators.linear_ball(past, radius=1.0).loss)
@@ -50,10 +45,8 @@ def test_all_parts_are_saved(tmp_path):
     quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
     assert "where the leader does badly" in printed_by("leader", *quick, "--out", str(tmp_path))
     assert names_in(tmp_path) == {"linear", "kernel", "stress"}
-    stress = rows_of(tmp_path / "stress" / "stress.csv")
-    assert {"two_copies", "leader", "leader, told neither", "predicting 0"} == {
-        row["learner"] for row in stress
-    }
+    learners = {row["learner"] for row in rows_of(tmp_path / "stress" / "stress.csv")}
+    assert learners == {"two_copies", "leader", "leader, told neither", "predicting 0"}
 
 
 @pytest.mark.slow
@@ -83,18 +76,15 @@ def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     options = {"num_seeds": 4, "horizons": horizons, "comparator": comparator}
     table = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), 4096)
     found = nj.study(makers, table, noise, key(1), **options)
-    return {
-        name: np.array([(r.regret, r.std_error) for r in found.rows if r.learner == name]).T
-        for name in learners
-    }
+    rows = {name: [row for row in found.rows if row.learner == name] for name in learners}
+    return {name: np.array([(r.regret, r.std_error) for r in own]).T for name, own in rows.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     known = nj.moments.known_covariance()
-    rates = 0.01, 0.1, 1.0
-    leaders = {r: nj.learners.corrected_ftrl(known, regularization=r) for r in rates}
+    leaders = {r: nj.learners.corrected_ftrl(known, regularization=r) for r in (0.01, 0.1, 1.0)}
     blind = nj.wrappers.assuming(leaders[0.1], 0.0)
     in_ball = nj.learners.corrected_ftrl(known, radius=1.0, solve_every=4)
     best = nj.comparators.linear_ball(radius=1.0)
@@ -117,8 +107,7 @@ def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, larg
     def leader(assumed):
         law = {"length_scale": 1.0, "characteristic": nj.noise.Gaussian(assumed)}
         frequencies = nj.moments.gaussian_frequencies(jax.random.key(5), 128, dim=10, **law)
-        moments = nj.moments.fourier(frequencies)
-        return nj.learners.corrected_ftrl(moments, solve_every=128)
+        return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=128)
 
     clean = nj.worlds.gaussian(dim=10, length_scale=1.0, noise=nj.noise.Gaussian(0.0))
     best = nj.comparators.world_ball(world=clean, radius=1.2)

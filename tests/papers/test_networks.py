@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
@@ -25,10 +27,8 @@ def test_corrected_networks_are_better_than_the_mean_of_their_copies(tmp_path):
 def test_each_way_starts_from_the_same_network_and_data():
     """After one small step of Adam all errors on clean inputs are alike."""
     settings = Settings(rows=300, steps=1)
-    errors = [
-        jax.jit(lambda key, way=way: clean_error(settings, *way, key))(jax.random.key(0))
-        for way in ways(settings).values()
-    ]
+    runs = [partial(clean_error, settings, *way) for way in ways(settings).values()]
+    errors = [jax.jit(run)(jax.random.key(0)) for run in runs]
     np.testing.assert_allclose(errors, errors[0], rtol=0.05)
     assert set(ways(Settings(law="Laplace"))) < set(ways(settings))
     assert LAWS["Laplace"](0.5).covariance(1)[0, 0] == pytest.approx(0.5)

@@ -1,5 +1,3 @@
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +7,9 @@ from sklearn.metrics import roc_auc_score
 import novelty
 from novelty_detection import FALLING, Rate, Rule, auc, effective_terms
 from novelty_pictures import draw_alarm_rates, draw_rejections
-from tests.files import names_in, rows_of
-from tests.papers import printed_by
+from tests.errors import raises
+from tests.files import config_of, is_png, names_in, rows_of
+from tests.papers import ends_at, legend_of, printed_by
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -18,7 +17,6 @@ FIELDS = {
     "digits": ("alarms", "unseen", "support_vectors"),
     "clusters": ("inliers", "outliers", "auc", "support_vectors"),
 }
-FILES = {"digits.csv", "clusters.csv", "config.json", "alarms.png"}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +35,7 @@ def gram_of(x):
 
 
 def watched(gram, rounds, rule, nu, rate):
-    """Eq. 20 with the signs that descend: (f(x) − ρ of each round, of all x in the end, α)."""
+    """Eq. 20, as it descends: f(x) − ρ of each round, of all x in the end, and effective terms."""
     alpha, rho, scores = np.zeros(rounds), 0.0, np.zeros(rounds)
     for t in range(rounds):
         eta = rate or (t + 1) ** -0.5
@@ -47,29 +45,25 @@ def watched(gram, rounds, rule, nu, rate):
             alpha *= 1 - eta
         alpha[t] = eta * alarm
         rho = max(rule.floor, rho + eta * (nu - alarm))
-    return scores, gram[:, :rounds] @ alpha - rho, alpha
-
-
-def effective(alpha):
-    return alpha.sum() ** 2 / (alpha**2).sum()
+    return scores, gram[:, :rounds] @ alpha - rho, alpha.sum() ** 2 / (alpha**2).sum()
 
 
 def on_clusters(key, settings):
     x, outlier = novelty.clusters(key, ROUNDS)
     gram, late = gram_of(x), np.asarray(outlier)[ROUNDS // 2 :]
     for setting in settings:
-        scores, _, alpha = watched(gram, ROUNDS, *setting)
+        scores, _, terms = watched(gram, ROUNDS, *setting)
         scores = scores[ROUNDS // 2 :]
         shares = np.mean(scores[~late] <= 0), np.mean(scores[late] <= 0)
-        yield *shares, roc_auc_score(late, -scores), effective(alpha)
+        yield *shares, roc_auc_score(late, -scores), terms
 
 
 def on_digits(key, settings):
     x = novelty.digits()[0]
     gram = gram_of(x[np.asarray(jax.random.permutation(key, len(x)))])
     for setting in settings:
-        scores, last, alpha = watched(gram, TRAIN, *setting)
-        yield np.mean(scores <= 0), np.mean(last[TRAIN:] <= 0), effective(alpha)
+        scores, last, terms = watched(gram, TRAIN, *setting)
+        yield np.mean(scores <= 0), np.mean(last[TRAIN:] <= 0), terms
 
 
 @pytest.mark.slow
@@ -81,34 +75,26 @@ def test_tables_are_those_of_a_plain_loop(small, name, run, key):
     fields = FIELDS[name]
     rows = rows_of(small[0] / f"{name}.csv")
     assert len(rows) == {"digits": 4 * 7, "clusters": 4 * 2 * 2}[name]
-    settings = [
-        (
-            Rule(row["decay"], float(row["floor"])),
-            float(row["nu"]),
-            {"t^(−1/2)": 0.0, "0.002": 0.002}[row["learning_rate"]],
-        )
-        for row in rows
-    ]
+    rules = [Rule(row["decay"], float(row["floor"])) for row in rows]
+    rates = [{"t^(−1/2)": 0.0, "0.002": 0.002}[row["learning_rate"]] for row in rows]
+    settings = [*zip(rules, [float(row["nu"]) for row in rows], rates, strict=True)]
     keys = [jax.random.fold_in(key, seed) for seed in range(SEEDS)]
     expected = np.array([list(run(key, settings)) for key in keys])
-    found, errors = (
-        np.array([[float(row[field + end]) for field in fields] for row in rows])
-        for end in ("", "_std_error")
-    )
     one = 0.51 / (len(novelty.digits()[0]) - TRAIN)  # of a seed's digits float32 may miss
-    np.testing.assert_allclose(found, expected.mean(axis=0), rtol=1e-3, atol=one)
     spread = np.abs(np.subtract(*expected)) / 2  # of two seeds
-    np.testing.assert_allclose(errors, spread, rtol=1e-2, atol=one)
+    for end, wanted, rtol in (("", expected.mean(axis=0), 1e-3), ("_std_error", spread, 1e-2)):
+        found = [[float(row[field + end]) for field in fields] for row in rows]
+        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=one)
 
 
 @pytest.mark.long
 def test_saves_and_says_what_it_found(small):
     folder, text = small
     pictures = {"rejections_always.png", "rejections_on_alarms.png"}
-    assert names_in(folder) == FILES | pictures
-    for name in (*pictures, "alarms.png"):
-        assert (folder / name).read_bytes().startswith(b"\x89PNG")
-    assert json.loads((folder / "config.json").read_text())["command"]["nu"] == NU
+    files = {"digits.csv", "clusters.csv", "config.json", "alarms.png"}
+    assert names_in(folder) == files | pictures
+    assert all(is_png(folder / name) for name in (*pictures, "alarms.png"))
+    assert config_of(folder)["command"]["nu"] == NU
     assert "digits: shares of alarms in 128 rounds, mean of 2 orders" in text
     assert "the later half of 512 rounds, 2% outliers, mean of 2 streams" in text
 
@@ -165,10 +151,9 @@ def test_rates_fall_or_are_constant():
 def test_rejections_stand_row_by_row_with_their_captions(rng):
     images = rng.uniform(-1, 1, (7, 8, 8))
     captions = [f"{i}" for i in range(7)]
-    axes = draw_rejections(
-        {"alarms": (images, captions), "worst": (2 * images[:1], ["9"]), "none": (images[:0], [])},
-        columns=3,
-    )
+    shown = {"alarms": (images, captions), "worst": (2 * images[:1], ["9"])}
+    shown["none"] = images[:0], []
+    axes = draw_rejections(shown, columns=3)
     assert [ax.get_title() for ax in axes] == ["alarms", "worst", "none"]
     drawn = axes[0].get_images()
     np.testing.assert_array_equal([image.get_array() for image in drawn], images)
@@ -185,23 +170,19 @@ def test_rejections_stand_row_by_row_with_their_captions(rng):
 
 
 def test_rejections_want_a_caption_for_each_image():
-    with pytest.raises(ValueError, match=r"'worst' must have one caption .* got 1 for 2"):
-        draw_rejections({"worst": (np.zeros((2, 8, 8)), ["1"])})
+    shown = {"worst": (np.zeros((2, 8, 8)), ["1"])}
+    raises("'worst' must have one caption .* got 1 for 2", draw_rejections, shown)
 
 
 def test_alarm_rates_with_their_intervals_beside_the_diagonal():
     nus = [0.01, 0.1]
-    exact = [0.01, 0.1]
-    rates = {"always": ([0.02, 0.1], [0.01, 0.1], [0.04, 0.1]), "on alarms": (exact, exact, exact)}
+    rates = {"always": ([0.02, 0.1], [0.01, 0.1], [0.04, 0.1]), "on alarms": (nus, nus, nus)}
     axes = draw_alarm_rates(nus, rates)
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert labels == ["ν", "always", "on alarms"]
+    assert legend_of(axes) == ["ν", "always", "on alarms"]
     np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[0.01, 0.01], [0.1, 0.1]])
     np.testing.assert_array_equal(axes.lines[1].get_ydata(), [0.02, 0.1])
-    corners = axes.collections[0].get_paths()[0].vertices
-    ends = corners[corners[:, 0] == 0.01, 1]
-    np.testing.assert_allclose([ends.min(), ends.max()], [0.01, 0.04])
+    np.testing.assert_allclose(ends_at(axes, 0, 0.01), [0.01, 0.04])
 
 
 def test_alarm_rates_of_less_than_a_decade_have_few_tick_labels():

@@ -1,5 +1,3 @@
-import json
-
 import jax
 import numpy as np
 import pytest
@@ -8,8 +6,9 @@ from matplotlib.figure import Figure
 import noisy_jax as nj
 from noisy_jax import losses
 from one_copy import draw_one_copy, tuned
-from tests.files import names_in, rows_of
-from tests.papers import printed_by
+from tests.errors import raises
+from tests.files import config_of, names_in, rows_of
+from tests.papers import legend_of, printed_by
 
 LOWEST = (1 - 5**-0.5) ** 2
 LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
@@ -19,10 +18,9 @@ LEARNERS = ["uncorrected", "hedged", "known_covariance", "two_copies"]
 @pytest.mark.claim("NK-Thm3")
 def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path):
     arguments = ["--horizons", "32", "1024", "--seeds", "6", "--out", str(tmp_path)]
-    printed = printed_by("one_copy", *arguments)
-    assert "for one copy of unknown noise: 0.3056" in printed
+    assert "for one copy of unknown noise: 0.3056" in printed_by("one_copy", *arguments)
     assert names_in(tmp_path) == {"one_copy.csv", "config.json", "one_copy.png"}
-    config = json.loads((tmp_path / "config.json").read_text())
+    config = config_of(tmp_path)
     assert config["command"]["seeds"] == 6
     assert config["lower_bound"]["weight"] == pytest.approx(5**-0.5)
 
@@ -48,23 +46,12 @@ def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path):
 
 def test_what_learners_from_one_copy_are_told():
     adversary = nj.streams.one_copy_adversaries(jax.random.key(0), 40).noisy
-    learners = tuned(40)
-    informed = learners["known_covariance"]
-
-    @jax.jit
-    def predictions(key):
-        every = nj.wrappers.paired(
-            learners["uncorrected"],
-            nj.wrappers.assuming(informed, 0.0),
-            informed,
-            nj.wrappers.assuming(informed, 4.0),
-            learners["hedged"],
-        )
-        return nj.rollout(every, *adversary, key).predictions
-
-    blind, zero, truth, four, hedged = predictions(jax.random.key(1)).T
-    np.testing.assert_allclose(zero, blind, atol=1e-6)
-    np.testing.assert_allclose(four, truth, atol=1e-6)
+    blind, informed, hedged = map(tuned(40).get, ("uncorrected", "known_covariance", "hedged"))
+    told = [nj.wrappers.assuming(informed, variance) for variance in (0.0, 4.0)]
+    every = nj.wrappers.paired(blind, informed, hedged, *told)
+    run = jax.jit(lambda key: nj.rollout(every, *adversary, key).predictions)
+    blind, truth, hedged, zero, four = run(jax.random.key(1)).T
+    np.testing.assert_allclose([zero, four], [blind, truth], atol=1e-6)
     assert np.abs(blind - truth).max() > 0.05
     assert np.abs(hedged - truth).max() > 0.01
 
@@ -86,16 +73,14 @@ def test_draws_regrets_lower_bound_and_excesses():
     assert left.get_xscale() == "log"
     assert "rounds" in left.get_xlabel()
     assert "regret on clean data" in left.get_ylabel()
-    labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["blind", "two", "lower bound for one copy: 0.306"]
+    assert legend_of(left) == ["blind", "two", "lower bound for one copy: 0.306"]
 
     of_a, of_b, point = right.lines[:3]
     w = of_a.get_xdata()
     np.testing.assert_allclose(of_a.get_ydata(), 5 * (w - 0.2) ** 2, atol=1e-14)
     np.testing.assert_allclose(of_b.get_ydata(), (w - 1) ** 2, atol=1e-14)
     np.testing.assert_allclose([*point.get_xdata(), *point.get_ydata()], [5**-0.5, 0.305572809])
-    labels = [text.get_text() for text in right.get_legend().get_texts()]
-    assert labels[1] == "hinge: 0.222 at $w$ = 0.778"
+    assert legend_of(right)[1] == "hinge: 0.222 at $w$ = 0.778"
 
 
 def test_no_learner_is_above_the_picture():
@@ -105,13 +90,9 @@ def test_no_learner_is_above_the_picture():
     assert left.get_ylim()[1] > 5 * 0.62
 
 
-def test_wants_a_ball():
-    with pytest.raises(ValueError, match="radius must be positive"):
-        draw_one_copy(ROWS, LOSSES, radius=0.0)
-
-
-def test_grids_of_axes_are_read_row_by_row():
+def test_wants_a_ball_and_reads_grids_of_axes_row_by_row():
+    raises("radius must be positive", draw_one_copy, ROWS, LOSSES, radius=0.0)
     grid = Figure().subplots(2, 1, squeeze=False)
     assert list(draw_one_copy(ROWS, LOSSES, radius=1.5, axes=grid)) == list(grid[:, 0])
-    with pytest.raises(ValueError, match="axes must be 2, one for each panel, got 1"):
-        draw_one_copy(ROWS, LOSSES, radius=1.5, axes=grid[0])
+    message = "axes must be 2, one for each panel, got 1"
+    raises(message, draw_one_copy, ROWS, LOSSES, radius=1.5, axes=grid[0])

@@ -11,7 +11,7 @@ from paid_features import known, problem_of, unknown
 from paid_features_picture import draw_payments
 from tests.files import names_in, rows_of
 from tests.keys import key
-from tests.papers import main
+from tests.papers import ends_at, main
 
 
 def problem(rows=200):
@@ -43,16 +43,15 @@ def test_who_knows_the_variance_pays_the_best_and_has_less_regret():
     made = problem()
     keys = jax.random.split(key(), 6)
     payments, losses = made.best()
-    regrets, paid = {}, {}
-    for play in (known, unknown):
-        found = jax.jit(jax.vmap(functools.partial(play, made, 4096)))(keys)
-        regrets[play], paid[play] = (np.asarray(part) for part in found)
+    (regret, paid), (blind, _) = (
+        jax.jit(jax.vmap(functools.partial(play, made, 4096)))(keys) for play in (known, unknown)
+    )
     best = payments[np.argmin(losses)]
-    assert abs(paid[known].mean() - best) < 0.1 * best
-    assert regrets[known].mean() < 0.15 * regrets[unknown].mean()
+    assert abs(paid.mean() - best) < 0.1 * best
+    assert regret.mean() < 0.15 * blind.mean()
     # Less than by the best predictor that pays nothing, or as much as it may.
-    assert regrets[unknown].mean() < 4096 * (max(losses[0], losses[-1]) - losses.min())
-    assert np.all(regrets[known] > 0)
+    assert blind.mean() < 4096 * (max(losses[0], losses[-1]) - losses.min())
+    assert np.all(regret > 0)
     dear = made._replace(price=jnp.float32(1.0))  # less noise is not worth its price
     assert jax.jit(functools.partial(known, dear, 1024))(keys[0])[1] < 0.01 * made.largest
 
@@ -109,7 +108,5 @@ def test_payments_of_the_last_rounds_beside_the_least_losses():
         np.testing.assert_allclose(measured.get_xydata(), expected)
         expected = scale * 64**0.6 * (rounds / 64) ** power
         np.testing.assert_allclose(promised.get_ydata(), expected)
-        corners = right.collections[place].get_paths()[0].vertices
-        ends = corners[corners[:, 0] == 16, 1]
-        half = np.array([-2, 2]) * 3.182446305
-        np.testing.assert_allclose([ends.min(), ends.max()], scale * 16**0.6 + half)
+        expected = scale * 16**0.6 + np.array([-2, 2]) * 3.182446305
+        np.testing.assert_allclose(ends_at(right, place, 16), expected)

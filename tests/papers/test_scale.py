@@ -1,5 +1,3 @@
-"""The comparison of kernel learners over long streams."""
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,8 +47,7 @@ def test_the_best_learner_changes_where_regrets_cross():
 
 @pytest.mark.long
 def test_all_learners_are_built_and_few_of_them_saved(tmp_path, monkeypatch):
-    settings = scale.Settings(**scale.Settings.fast())
-    made = scale.contenders(settings, 10, 2.0)
+    made = scale.contenders(scale.Settings(**scale.Settings.fast()), 10, 2.0)
     assert all(each.make(64).needs.copies >= 1 for each in made.values())
     some = {name: made[name] for name in ("norma, ring", "fourier_worlds")}
     monkeypatch.setattr(scale, "contenders", lambda *_: some)

@@ -26,16 +26,14 @@ def two(radius, rate, told):
 def test_rows_of_one_family_agree_with_worst():
     """The horizon is padded: 4 of 6 rounds count, and the rows are those of a stream of 4."""
     settings = tightness.Settings(horizons=(4, 6), variances=(0.0, 1.0), steps=40, seeds=16)
-    noisy_kernel = families(2.0)[0].cases[-1]
-    family = Family(two, [CASE, noisy_kernel._replace(radius=0.05)])
-    rows = tightness.found(settings, family, 4)
+    noisy_kernel = families(2.0)[0].cases[-1]._replace(radius=0.05)
+    rows = tightness.found(settings, Family(two, [CASE, noisy_kernel]), 4)
     expected = [(v, bound) for v in (0.0, 1.0) for bound in ("corrected", "printed")]
     assert [(row["variance"], row["bound"]) for row in rows] == expected
     bound = nj.bounds.two_copies(nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0), horizon=4, radius=1.0)
-    found = nj.adversaries.worst(
-        two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4,
-        key=key(0), radius=1.0, y_size=2.0, guarantee=bound, held_out=2,
-    )  # fmt: skip
+    run = two(1.0, float(bound.learning_rate), None), nj.noise.Gaussian(0.0), 4
+    options = {"radius": 1.0, "y_size": 2.0, "guarantee": bound, "held_out": 2}
+    found = nj.adversaries.worst(*run, key=key(0), **options)
     assert rows[0]["ratio"] == pytest.approx(found.ratio, rel=0.02)
     assert rows[0]["guarantee"] == pytest.approx(float(bound.regret))
     assert rows[1]["ratio"] > 1.5 > 1 > rows[2]["ratio"]

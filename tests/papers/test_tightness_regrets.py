@@ -20,16 +20,18 @@ def exact_risk_regret(x, y, rate, lam):
     return total - risks.min(), at[np.argmin(risks)]
 
 
+def regret_of_risk(stream, rounds):
+    keeping, noise = family_of("norma"), nj.noise.Gaussian(0.0)
+    run = keeping.build(0.5, 0.3, None), stream, noise, jax.random.key(0)
+    return keeping.regret(*run, radius=0.5, rounds=rounds)
+
+
 def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
     x, y = rng.uniform(-1, 1, 7).round(2), rng.uniform(-2, 2, 7).round(2)
     y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it
     padded = nj.Stream(*(jnp.pad(jnp.asarray(a, jnp.float32), (0, 3)) for a in (x, y)))
     padded = padded._replace(x=padded.x[:, None])
-    keeping = family_of("norma")
-    regret = keeping.regret(
-        keeping.build(0.5, 0.3, None), padded, nj.noise.Gaussian(0.0), jax.random.key(0),
-        radius=0.5, rounds=7,
-    )  # fmt: skip
+    regret = regret_of_risk(padded, 7)
     expected, best = exact_risk_regret(x, y, 0.3, 2.0)
     np.testing.assert_allclose(regret, expected, rtol=1e-4)
     found = regrets.best_weight(regrets.ABSOLUTE, padded, 0.5, 7 * 2.0)
@@ -38,15 +40,10 @@ def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
 
 @pytest.mark.slow
 def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
-    keeping = family_of("norma")
     stream = nj.Stream(jnp.asarray(rng.uniform(-1, 1, (6, 1))), jnp.asarray(rng.uniform(-2, 2, 6)))
 
     def regret(step):
-        moved = stream._replace(x=stream.x + step, y=stream.y - 2 * step)
-        return keeping.regret(
-            keeping.build(0.5, 0.3, None), moved, nj.noise.Gaussian(0.0), jax.random.key(0),
-            radius=0.5, rounds=6,
-        )  # fmt: skip
+        return regret_of_risk(nj.Stream(stream.x + step, stream.y - 2 * step), 6)
 
     slope = (regret(1e-6) - regret(-1e-6)) / 2e-6
     np.testing.assert_allclose(jax.grad(regret)(0.0), slope, rtol=1e-5)
@@ -56,8 +53,7 @@ def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
 def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
     x, y = rng.uniform(-1, 1, 9), rng.uniform(-2, 2, 9)
     stream = nj.Stream(jnp.asarray(x[:, None], jnp.float32), jnp.asarray(y, jnp.float32))
-    at = np.linspace(-radius, radius, 100_001)
-    losses = np.abs(at[:, None] * x - y).sum(axis=1)
+    losses = np.abs(np.linspace(-radius, radius, 100_001)[:, None] * x - y).sum(axis=1)
     best = float(regrets.best_weight(regrets.ABSOLUTE, stream, radius))
     np.testing.assert_allclose(np.abs(best * x - y).sum(), losses.min(), rtol=1e-5)
 

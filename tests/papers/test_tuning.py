@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.files import names_in, rows_of
-from tests.papers import main, printed_by
+from tests.papers import ends_at, main, printed_by
 from tuning import draw_rates
 
 
@@ -14,9 +14,8 @@ def test_the_study_saves_tables_and_a_picture(tmp_path):
     quick += ["--data", "houses", "drifting", "--learners", "two_copies", "cloned"]
     assert "mixture of rates" in printed_by("tuning", *quick, "--out", str(tmp_path))
     assert names_in(tmp_path) == {"results.csv", "summary.csv", "config.json", "rates.png"}
-    assert (
-        len(rows_of(tmp_path / "results.csv")) == 2 * 2 * 6
-    )  # data, learners; two rates and four ways
+    rows = rows_of(tmp_path / "results.csv")
+    assert len(rows) == 2 * 2 * 6  # data, learners; two rates and four ways
 
 
 @pytest.mark.long
@@ -48,9 +47,7 @@ def test_fixed_rates_are_a_curve_with_its_interval_and_others_are_lines():
     rows += [row(0.3, 50.0, learner="b"), row("mixture", 40.0, learner="b")]
     first, second = draw_rates(rows)
     np.testing.assert_array_equal(first.lines[0].get_xydata(), [[0.3, 7.0], [1.0, 2.0], [3.0, 6.0]])
-    corners = first.collections[0].get_paths()[0].vertices
-    ends = corners[corners[:, 0] == 0.3, 1]
-    np.testing.assert_allclose([ends.min(), ends.max()], [4.429418, 9.570582], rtol=1e-6)
+    np.testing.assert_allclose(ends_at(first, 0, 0.3), [4.429418, 9.570582], rtol=1e-6)
     found = [(line.get_label(), *line.get_ydata()) for line in first.lines[1:]]
     assert found == [("adaptive", 3.0, 3.0)]
     np.testing.assert_array_equal(second.lines[0].get_xydata(), [[0.3, 50.0]])

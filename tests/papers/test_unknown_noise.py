@@ -1,4 +1,4 @@
-import json
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.command import regret
-from tests.files import names_in, rows_of
+from tests.files import config_of, names_in, rows_of
 from tests.papers import main
 
 
@@ -53,13 +53,12 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys, monkeypatch):
         assert [row["learner"] for row in rows] == learners
         check_regrets(rows)
         assert (folder / kind / "regret.png").is_file()
-        copies = json.loads((folder / kind / "config.json").read_text())["copies"]
+        copies = config_of(folder / kind)["copies"]
         assert [name for name in learners if name != "clean"] == list(copies)
 
     rows = rows_of(folder / "estimates.csv")
-    assert [(row["kernel"], row["learner"]) for row in rows] == [
-        (kind, name) for kind in kinds for name in truncations
-    ]
+    named = [(row["kernel"], row["learner"]) for row in rows]
+    assert named == [*itertools.product(kinds, truncations)]
     for optimal, geometric in zip(rows[::2], rows[1::2], strict=True):
         expected = float(optimal["copies"])
         assert float(geometric["copies"]) == pytest.approx(expected, rel=1e-9)
@@ -85,13 +84,12 @@ def test_another_loss_is_judged_against_its_own_comparator(tmp_path, capsys, mon
     sizes = ["--horizons", "32", "--seeds", "2", "--out", str(tmp_path)]
     assert main("unknown_noise", "--show", "truncation", *arguments, *sizes) == 0
     assert len(judged) == 2  # both truncations share the study of a kernel
-    zero = np.zeros(32)
     for stream, best, loss in judged:
         assert repr(loss) == "smoothed_hinge(sharpness=0.5)"
         assert set(np.unique(stream.y)) == {-1.0, 1.0}
         assert best.converged
         assert best.norm <= 0.5 * (1 + 1e-6)
-        assert best.loss < np.sum(loss(zero, stream.y))
+        assert best.loss < np.sum(loss(np.zeros(32), stream.y))
     for kind in ("polynomial", "gaussian"):
         rows = rows_of(tmp_path / "diabetes" / kind / "results.csv")
         assert [row["learner"] for row in rows] == ["optimal_truncation", "geometric_truncation"]

@@ -1,9 +1,7 @@
-import json
-
 import pytest
 
 from noisy_jax.command import regret
-from tests.files import names_in, rows_of
+from tests.files import config_of, names_in, rows_of
 from tests.papers import printed_by
 from unknown_noise_corrections import ESTIMATES, mean_copies
 
@@ -23,15 +21,14 @@ def test_corrections_are_compared_with_means_and_saved(tmp_path):
         assert {row["learner"] for row in rows} == {*estimates, "clean"}
         for row in rows:
             assert float(row["regret"]) > 0
-        copies = json.loads((folder / "config.json").read_text())["copies"]
+        copies = config_of(folder)["copies"]
         assert copies == {each: mean_copies(ESTIMATES[each]) for each in estimates}
 
 
 def test_estimates_take_as_many_copies_as_their_means():
     counts = {name: mean_copies(options) for name, options in ESTIMATES.items()}
-    assert [name for name, count in counts.items() if count == 2] == [
-        "mean_of_2", "replicates_of_2", "pair",
-    ]  # fmt: skip
+    of_two = {name for name, count in counts.items() if count == 2}
+    assert of_two == {"mean_of_2", "replicates_of_2", "pair"}
     assert 2.3 < counts["multilevel"] < 2.5
     assert 4.5 < counts["multilevel_of_base_2"] < 4.8
     assert regret.NOISES["laplace"](0.02).cov == pytest.approx(0.02)

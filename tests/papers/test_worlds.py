@@ -1,9 +1,7 @@
-import json
-
 import numpy as np
 import pytest
 
-from tests.files import rows_of
+from tests.files import config_of, is_png, rows_of
 from tests.papers import main, printed_by
 
 
@@ -19,13 +17,10 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path):
     np.testing.assert_allclose(g, 1 / (1 + r**2 / 4), rtol=1e-5)
     np.testing.assert_allclose(k, g * (1 - np.exp(-c / g)), rtol=1e-5)
     np.testing.assert_allclose(surrogate[0], 1.1714357833666746, rtol=1e-5)
-    at = np.sqrt(1.25)
-    np.testing.assert_allclose(
-        np.interp(at, r[c == 2], surrogate[c == 2]), 0.8698979821417705, atol=1e-4
-    )
-    config = json.loads((tmp_path / "config.json").read_text())
-    assert config["command"]["cutoffs"] == [2.0, 1.0]
-    assert (tmp_path / "worlds.png").read_bytes().startswith(b"\x89PNG")
+    between = np.interp(np.sqrt(1.25), r[c == 2], surrogate[c == 2])
+    np.testing.assert_allclose(between, 0.8698979821417705, atol=1e-4)
+    assert config_of(tmp_path)["command"]["cutoffs"] == [2.0, 1.0]
+    assert is_png(tmp_path / "worlds.png")
 
 
 def test_one_world_without_noise(tmp_path):

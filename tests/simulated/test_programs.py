@@ -1,10 +1,10 @@
 """How many programs a study compiles, and that one program for all horizons changes no number."""
 
-import functools
 import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
@@ -77,18 +78,27 @@ def test_linear_learners_share_one_program_over_the_horizons(compiled):
     assert not compiled
 
 
-@pytest.mark.slow
-def test_kernel_learners_share_one_program_over_the_horizons(compiled):
+def parallel_worlds():
     world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
-    make = nj.tuned(
-        functools.partial(nj.learners.parallel_worlds, world),
-        functools.partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0),
-        radius=1.0,
-    )
+    bound = partial(nj.bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)
+    return nj.tuned(partial(nj.learners.parallel_worlds, world), bound, radius=1.0)
+
+
+def random_truncation():
+    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
+    learner = partial(nj.learners.random_truncation, estimator)
+    return nj.tuned(learner, partial(nj.bounds.random_truncation, estimator))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tuned", [parallel_worlds, random_truncation])
+def test_kernel_learners_share_one_program_over_the_horizons(compiled, tuned):
+    make = tuned()
     shared, *_ = study({"a": make}, [60, 200]).rows
     assert compiled.count(BATCHES) == 1
     (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows  # with room for 60
     np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
+    assert shared.bound == alone.bound
 
 
 @pytest.mark.slow
@@ -102,20 +112,6 @@ def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compile
     alone = study({"a": lambda horizon: make(horizon, 300)}, [60, 300]).rows
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_random_truncation_shares_one_program_over_the_horizons(compiled):
-    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
-    make = nj.tuned(
-        functools.partial(nj.learners.random_truncation, estimator),
-        functools.partial(nj.bounds.random_truncation, estimator),
-    )
-    shared, *_ = study({"a": make}, [60, 200]).rows
-    assert compiled.count(BATCHES) == 1
-    (alone,) = study({"a": lambda horizon: make(horizon)}, [60]).rows
-    np.testing.assert_allclose(shared.regret, alone.regret, rtol=1e-3)
-    assert shared.bound == alone.bound
 
 
 @pytest.mark.slow
@@ -151,18 +147,12 @@ def test_each_horizon_sees_its_own_rounds_of_noise_that_changes():
 def test_a_part_of_a_stream_gives_the_regret_of_the_shorter_stream():
     learner, best, key = nj.learners.two_copies(radius=1.0), jnp.zeros(300), jax.random.key(1)
 
-    @jax.jit
-    def regret(rounds):
-        return nj.simulated.final_regret(
-            learner, STREAM, NOISE, key, loss=LOSS, comparator=best, rounds=rounds
-        )
-
+    run = partial(nj.simulated.final_regret, loss=LOSS, comparator=best)
+    regret = jax.jit(lambda rounds: run(learner, STREAM, NOISE, key, rounds=rounds))
     predictions = nj.rollout(learner, STREAM, NOISE, key).predictions
     expected = nj.simulated.regret(LOSS, predictions, best, STREAM.y)
     for rounds in (1, 100, 128, 129, 256, 257, 300):
         np.testing.assert_allclose(regret(rounds), expected[rounds - 1], rtol=1e-4, atol=1e-5)
     assert np.isnan([regret(0), regret(301)]).all()
-    with pytest.raises(ValueError, match=r"rounds must be in \[1, 300\], got 301"):
-        nj.simulated.final_regret(
-            learner, STREAM, NOISE, key, loss=LOSS, comparator=best, rounds=301
-        )
+    message = r"rounds must be in \[1, 300\], got 301"
+    raises(message, run, learner, STREAM, NOISE, key, rounds=301)

@@ -1,3 +1,4 @@
+import functools
 import warnings
 
 import chex
@@ -8,9 +9,14 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.rollouts import BLOCK, final_regret
+from tests.errors import raises
 from tests.rounds import observations
 
 NOISE = nj.noise.Gaussian(0.2)
+STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
+BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
+KEY = jax.random.key(0)
+GOOD = {"learner": BLIND, "stream": STREAM, "noise": NOISE, "key": KEY}
 WATCHER = nj.Learner(  # predicts what it was last shown, y and the first feature
     init=lambda dim: jnp.zeros(2),
     step=lambda state, sample, key: jnp.stack([sample.y, sample.x[0, 0]]),
@@ -23,17 +29,12 @@ WATCHER = nj.Learner(  # predicts what it was last shown, y and the first featur
 @pytest.mark.slow
 def test_final_regret_is_the_last_of_the_rollout(horizon):
     stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
-    learner = nj.wrappers.paired(
-        nj.learners.uncorrected(radius=1.0, learning_rate=0.1),
-        nj.learners.two_copies(radius=1.0, learning_rate=0.1),
-    )
+    learner = nj.wrappers.paired(BLIND, nj.learners.two_copies(radius=1.0, learning_rate=0.1))
     best = nj.comparators.linear_ball(stream, 1.0).predictions
     key, loss = jax.random.key(1), nj.losses.squared()
     predictions = nj.rollout(learner, stream, NOISE, key).predictions
     assert predictions.shape == (horizon, 2)
-    last = jnp.stack(
-        [nj.simulated.regret(loss, predictions[:, i], best, stream.y)[-1] for i in range(2)]
-    )
+    last = [nj.simulated.regret(loss, p, best, stream.y)[-1] for p in predictions.T]
     total = final_regret(learner, stream, NOISE, key, loss=loss, comparator=best)
     np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
 
@@ -46,20 +47,16 @@ def test_noise_of_targets_that_changes_by_round(x_changes):
     scales = jnp.linspace(0.5, 2.0, horizon)
     noise = per_round(nj.noise.Gaussian, scales) if x_changes else NOISE
     y_noise = per_round(nj.noise.Laplace, scales)
-    shown = jax.jit(lambda key: nj.rollout(WATCHER, stream, noise, key, y_noise=y_noise))(
-        KEY
-    ).predictions
-
+    run = jax.jit(lambda key: nj.rollout(WATCHER, stream, noise, key, y_noise=y_noise).predictions)
     samples, _ = observations(stream, noise, KEY, copies=1, y_noise=y_noise)
     expected = jnp.stack([samples.y, samples.x[:, 0, 0]], axis=1)
-    np.testing.assert_allclose(shown[1:], expected[:-1], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(run(KEY)[1:], expected[:-1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.claim("DA-Protocol")
 def test_step_sees_nothing_clean():
     """All that a learner can learn of a stream reaches it through noisy samples."""
-    stream = nj.streams.linear(jax.random.key(0), 10, 3)
     seen = []
 
     def step(state, sample, key):
@@ -67,8 +64,8 @@ def test_step_sees_nothing_clean():
         return state
 
     learner = nj.Learner(lambda dim: jnp.zeros(()), step, lambda state, x: state, nj.Needs(2))
-    nj.rollout(learner, stream, NOISE, jax.random.key(1))
-    assert seen[0] == (nj.Sample((2, 3), (), ()), ())
+    nj.rollout(learner, STREAM, NOISE, KEY)
+    assert seen[0] == (nj.Sample((2, 2), (), ()), ())
 
 
 @pytest.mark.slow
@@ -85,19 +82,13 @@ def test_diverged_at_names_the_round(round_of_failure):
 
 
 def test_diverged_in_the_last_step_is_reported():
-    stream = nj.streams.linear(jax.random.key(0), 5, 2)
-    learner = nj.learners.two_copies(
-        radius=1.0, learning_rate=lambda count: jnp.where(count == 4, jnp.inf, 0.1)
-    )
-    result = nj.rollout(learner, stream, NOISE, jax.random.key(1))
+    def rate(count):
+        return jnp.where(count == 4, jnp.inf, 0.1)
+
+    learner = nj.learners.two_copies(radius=1.0, learning_rate=rate)
+    result = nj.rollout(learner, STREAM, NOISE, jax.random.key(1))
     assert np.isfinite(result.predictions).all()
     assert result.diverged_at == 5
-
-
-STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
-BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
-KEY = jax.random.key(0)
-GOOD = {"learner": BLIND, "stream": STREAM, "noise": NOISE, "key": KEY}
 
 
 @pytest.mark.parametrize(
@@ -121,8 +112,7 @@ GOOD = {"learner": BLIND, "stream": STREAM, "noise": NOISE, "key": KEY}
     ],
 )
 def test_bad_input_is_an_error(change, message):
-    with pytest.raises(ValueError, match=message):
-        nj.rollout(**GOOD | change)
+    raises(message, nj.rollout, **GOOD | change)
 
 
 COV = jnp.array([[0.3, 0.1], [0.1, 0.2]])
@@ -191,8 +181,8 @@ def test_a_learner_built_for_this_noise_runs_without_a_warning(built, runs):
 def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
     informed = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
     assert not warnings_of(nj.wrappers.assuming(informed, 0.5), NOISE)
-    clean = nj.wrappers.noiseless(built_for(nj.noise.Gaussian(0.0)), STREAM)
-    assert not warnings_of(clean, NOISE)
+    clean = built_for(nj.noise.Gaussian(0.0))
+    assert not warnings_of(nj.wrappers.noiseless(clean, STREAM), NOISE)
 
     def traced(cov):
         return nj.rollout(built_for(nj.noise.Gaussian(0.5)), STREAM, nj.noise.Gaussian(cov), KEY)
@@ -202,10 +192,9 @@ def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
 
 @pytest.mark.parametrize("length", [3, 6])
 def test_a_comparator_of_another_length_is_an_error(length):
-    with pytest.raises(ValueError, match=rf"comparator must be \[5\], .* got \[{length}\]"):
-        final_regret(
-            BLIND, STREAM, NOISE, KEY, loss=nj.losses.squared(), comparator=jnp.zeros(length)
-        )
+    message = rf"comparator must be \[5\], .* got \[{length}\]"
+    options = {"loss": nj.losses.squared(), "comparator": jnp.zeros(length)}
+    raises(message, final_regret, **GOOD, **options)
 
 
 def test_old_keys_are_keys():
@@ -213,36 +202,34 @@ def test_old_keys_are_keys():
     assert run.predictions.shape == (5,)
 
 
+def with_room(horizon):
+    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
+    return nj.learners.uncorrected_kernel(kernel, horizon=horizon, radius=1.0, learning_rate=0.1)
+
+
 @pytest.mark.slow
 def test_a_resumed_run_with_too_many_rounds_is_an_error():
-    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-    learner = nj.learners.uncorrected_kernel(kernel, horizon=7, radius=1.0, learning_rate=0.1)
-    first = nj.Stream(STREAM.x[:3], STREAM.y[:3])
+    learner = with_room(7)
+    first, rest = (nj.Stream(STREAM.x[:n], STREAM.y[:n]) for n in (3, 4))
     state = nj.rollout(learner, first, NOISE, KEY).state
+    given = GOOD | {"learner": learner, "state": state}
     for first_round in (0, 3):
-        with pytest.raises(ValueError, match=r"5 rounds after 3 others, .* room for 7: .*=8"):
-            nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=first_round)
-    rest = nj.Stream(STREAM.x[:4], STREAM.y[:4])
-    assert nj.rollout(learner, rest, NOISE, KEY, state=state, first_round=3).diverged_at == -1
-
-    @jax.jit
-    def continued(state):
-        return nj.rollout(learner, STREAM, NOISE, KEY, state=state, first_round=3).diverged_at
-
-    assert continued(state) == 5  # a traced state is not seen, and ends in NaN
+        message = "5 rounds after 3 others, .* room for 7: .*=8"
+        raises(message, nj.rollout, **given, first_round=first_round)
+    continued = functools.partial(nj.rollout, learner, noise=NOISE, key=KEY, first_round=3)
+    assert continued(rest, state=state).diverged_at == -1
+    traced = jax.jit(lambda state: continued(STREAM, state=state).diverged_at)
+    assert traced(state) == 5  # a traced state is not seen, and ends in NaN
 
 
 @pytest.mark.slow
 def test_first_round_numbers_keys_and_does_not_fill_the_state():
-    kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-    learner = nj.learners.uncorrected_kernel(kernel, horizon=5, radius=1.0, learning_rate=0.1)
-    start = {"state": learner.init(2), "first_round": 100}
+    learner = with_room(5)
     fresh = nj.rollout(learner, STREAM, NOISE, KEY, first_round=100)
-    given = nj.rollout(learner, STREAM, NOISE, KEY, **start)
+    given = nj.rollout(learner, STREAM, NOISE, KEY, state=learner.init(2), first_round=100)
     chex.assert_trees_all_equal(given, fresh)
     # An array, too, has an attribute `round`, which is no count.
-    counter = nj.Learner(
-        lambda dim: jnp.zeros(()), lambda s, *_: s + 1, lambda s, x: s, nj.Needs(1, horizon=5)
-    )
+    rules = (lambda dim: jnp.zeros(())), (lambda s, *_: s + 1), (lambda s, x: s)
+    counter = nj.Learner(*rules, nj.Needs(1, horizon=5))
     counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
     np.testing.assert_array_equal(counted.predictions, np.arange(5))

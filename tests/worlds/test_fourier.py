@@ -8,22 +8,14 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from noisy_jax import noise as laws
 from noisy_jax import worlds
-from noisy_jax.noise import (
-    ContaminatedGaussian,
-    Gaussian,
-    Laplace,
-    Noise,
-    PerRound,
-    Rademacher,
-    StudentT,
-    Uniform,
-)
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace, Noise
 from tests.errors import raises
 from tests.keys import key
-from tests.quadrature import gauss_hermite, tensor
+from tests.quadrature import contaminated, gauss_hermite, laplace, tensor
+from tests.worlds.grams import SPACE, mean_is
 
-FULL = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 KEY = jax.random.key(3)
 
 
@@ -43,15 +35,10 @@ class CentredExponential(Noise):
         return jnp.sum(-1j * a - jnp.log(1 - 1j * a), axis=-1)
 
 
-def exponential(n, scale, dim, *, two_sided=False):
-    """Nodes and weights of centred exponential noise, or of Laplace noise."""
+def exponential(n, scale, dim):
+    """Nodes and weights of centred exponential noise."""
     nodes, weights = np.polynomial.laguerre.laggauss(n)
-    nodes, weights = scale * nodes, weights / weights.sum()
-    if two_sided:
-        nodes, weights = np.r_[-nodes, nodes], np.r_[weights, weights] / 2
-    else:
-        nodes = nodes - scale
-    return tensor(nodes, weights, dim)
+    return tensor(scale * (nodes - 1), weights / weights.sum(), dim)
 
 
 def gaussian_features(noise, dim, num_features=16, key=KEY):
@@ -63,22 +50,16 @@ def weighted_features(noise, dim, num_features=16, key=KEY):
     return worlds.fourier_gaussian(key, num_features, dim=dim, length_scale=1.5**0.5, noise=noise)
 
 
+SOMETIMES = contaminated(*gauss_hermite(60, 0.7, 1), 0.8)
 CASES = {
-    "gaussian_1": (gaussian_features, Gaussian(0.7), 1, gauss_hermite(60, np.eye(1) * 0.7)),
-    "gaussian_2": (gaussian_features, Gaussian(FULL[:2, :2]), 2, gauss_hermite(60, FULL[:2, :2])),
-    "gaussian_3": (gaussian_features, Gaussian(FULL), 3, gauss_hermite(30, FULL)),
-    "laplace": (gaussian_features, Laplace(0.4), 2, exponential(60, 0.4, 2, two_sided=True)),
-    "too_wide": (weighted_features, Gaussian(2.0), 1, gauss_hermite(90, np.eye(1) * 2.0)),
+    "gaussian_1": (gaussian_features, Gaussian(0.7), 1, gauss_hermite(60, 0.7, 1)),
+    "gaussian_2": (gaussian_features, Gaussian(SPACE[:2, :2]), 2, gauss_hermite(60, SPACE[:2, :2])),
+    "gaussian_3": (gaussian_features, Gaussian(SPACE), 3, gauss_hermite(30, SPACE)),
+    "laplace": (gaussian_features, Laplace(0.4), 2, laplace(60, [0.4, 0.4])),
+    "too_wide": (weighted_features, Gaussian(2.0), 1, gauss_hermite(90, 2.0, 1)),
     "exponential_1": (weighted_features, CentredExponential(0.6), 1, exponential(120, 0.6, 1)),
     "exponential_2": (weighted_features, CentredExponential(0.6), 2, exponential(90, 0.6, 2)),
-    "contaminated": (
-        weighted_features,
-        ContaminatedGaussian(0.7, probability=0.8),
-        1,
-        (lambda n, w: (np.r_[n, [[0.0]]], np.r_[0.8 * w, 0.2]))(
-            *gauss_hermite(60, np.eye(1) * 0.7)
-        ),
-    ),
+    "contaminated": (weighted_features, ContaminatedGaussian(0.7, 0.8), 1, SOMETIMES),
 }
 
 
@@ -89,8 +70,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
     build, noise, dim, (nodes, weights) = CASES[name]
     features = build(noise, dim)
     x = rng.normal(size=(2, dim))
-    noisy = np.asarray(features.noisy(x[:, None] + nodes[None]))
-    mean = np.einsum("q,xqd->xd", weights, noisy)
+    mean = np.einsum("q,xqd->xd", weights, features.noisy(x[:, None] + nodes[None]))
     np.testing.assert_allclose(mean, features.clean(x), atol=1e-9)
     # Neither the uncorrected features nor those without one of the two corrections would do.
     assert np.abs(mean - features.noisy(x)).max() > 0.02
@@ -110,7 +90,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean_in_ten_dimensions():
     x = jnp.linspace(-0.5, 0.5, 10)
     copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
     noisy = np.asarray(features.noisy(copies), np.float64)
-    assert_mean_is(noisy, np.asarray(features.clean(x)), 0.005)
+    assert mean_is(noisy, features.clean(x), 0.005).all()
     unshrunk = features._replace(modulus=jnp.ones_like(features.modulus)).clean(x)
     assert np.abs(noisy.mean(axis=0) - unshrunk).max() > 0.02
 
@@ -131,13 +111,13 @@ def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
 @pytest.mark.claim("EXT-FourierParallelWorlds")
 @pytest.mark.parametrize("build", [gaussian_features, weighted_features])
 def test_every_noisy_copy_has_the_squared_norm(rng, build):
-    features = jax.jit(lambda: build(Gaussian(FULL), 3, 64))()
+    features = jax.jit(lambda: build(Gaussian(SPACE), 3, 64))()
     assert (features.dim, features.num_features) == (3, 64)
     x = (rng.normal(size=(200, 3)) * np.geomspace(0.1, 30, 200)[:, None]).astype(np.float32)
     norms = np.sum(np.asarray(jax.jit(features.noisy)(x), np.float64) ** 2, axis=1)
     np.testing.assert_allclose(norms, float(features.squared_norm), rtol=1e-6)
     if build is gaussian_features:
-        diagonal = worlds.gaussian(dim=3, length_scale=1.5**0.5, noise=Gaussian(FULL)).diagonal
+        diagonal = worlds.gaussian(dim=3, length_scale=1.5**0.5, noise=Gaussian(SPACE)).diagonal
         np.testing.assert_allclose(features.squared_norm, diagonal, rtol=1e-6)
 
 
@@ -168,15 +148,8 @@ def test_inner_products_tend_to_the_surrogate_and_to_the_kernel(x64):
     for num_features in (4, 256):
         values = np.asarray(products(jax.random.split(key(3), keys), num_features))
         errors = values - [surrogate, kernel]
-        assert_mean_is(errors, np.zeros(2), 0.02)
-        assert_mean_is(num_features / 2 * errors**2, variances, 0.02)
-
-
-def assert_mean_is(values, truth, floor):
-    """|mean − truth| < 5·SE, where SE is small enough for the test to fail."""
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    assert np.all(error < floor)
-    np.testing.assert_array_less(np.abs(values.mean(axis=0) - truth), 5 * error)
+        assert mean_is(errors, np.zeros(2), 0.02).all()
+        assert mean_is(num_features / 2 * errors**2, variances, 0.02).all()
 
 
 @pytest.mark.slow
@@ -190,10 +163,8 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
     @jax.vmap
     def products(key):
         features = worlds.fourier_gaussian(key, 64, dim=1, length_scale=1.5**0.5, noise=noise)
-        noisy = features.noisy(a)
-        return jnp.stack(
-            [features.squared_norm, noisy @ features.noisy(b), noisy @ features.clean(b)]
-        )
+        noisy, maps = features.noisy(a), (features.noisy(b), features.clean(b))
+        return jnp.stack([features.squared_norm, *(noisy @ each for each in maps)])
 
     def integral(share):
         def integrand(w):
@@ -207,7 +178,7 @@ def test_weighted_features_tend_to_the_integrals_over_the_spectrum(x64, noise):
         integral(lambda w, phi: np.cos(0.9 * w) / abs(phi)),
         integral(lambda w, phi: np.cos(0.9 * w - np.angle(phi))),
     ]
-    assert_mean_is(np.asarray(products(jax.random.split(key(3), 2000))), truth, 0.01)
+    assert mean_is(products(jax.random.split(key(3), 2000)), truth, 0.01).all()
     if noise.cov != CentredExponential(0.6).cov:
         np.testing.assert_allclose(truth[2], np.exp(-(0.9**2) / 3), rtol=1e-9)
 
@@ -230,9 +201,8 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
     def noisy(key, length_scale, variance):
         world = worlds.gaussian(dim=2, length_scale=length_scale, noise=Gaussian(variance))
         distribution = ContaminatedGaussian(variance, probability=0.6)
-        return worlds.fourier(key, world, 8), worlds.fourier_gaussian(
-            key, 8, dim=2, length_scale=length_scale, noise=distribution
-        )
+        options = {"dim": 2, "length_scale": length_scale, "noise": distribution}
+        return worlds.fourier(key, world, 8), worlds.fourier_gaussian(key, 8, **options)
 
     keys, scales = jax.random.split(KEY, 3), jnp.array([1.0, 1.2, 1.4])
     many = jax.jit(jax.vmap(noisy, (0, 0, None)))(keys, scales, 0.3)
@@ -263,14 +233,14 @@ def test_features_under_traced_noise_without_a_distribution_are_nan(make):
 
 
 def test_another_key_gives_other_features():
-    first, same, other = (
-        gaussian_features(Gaussian(0.3), 2, key=jax.random.key(k)) for k in (0, 0, 1)
-    )
+    keys = map(jax.random.key, (0, 0, 1))
+    first, same, other = (gaussian_features(Gaussian(0.3), 2, key=each) for each in keys)
     np.testing.assert_array_equal(first.frequencies, same.frequencies)
     assert not np.any(np.isclose(first.frequencies, other.frequencies))
 
 
 WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
+CHANGING = laws.PerRound(jax.vmap(Gaussian)(jnp.ones(4)))
 
 
 @pytest.mark.parametrize(
@@ -300,50 +270,39 @@ def test_the_check_of_keys_finds_one_that_is_used_twice():
 @pytest.mark.parametrize("num_features", [0, -2, 7, 8.0, True])
 def test_rejects_wrong_numbers_of_features(num_features):
     raises("num_features must be", worlds.fourier, KEY, WORLD, num_features)
-    with pytest.raises(ValueError, match="num_features must be"):
-        weighted_features(Gaussian(0.1), 2, num_features)
+    raises("num_features must be", weighted_features, Gaussian(0.1), 2, num_features)
 
 
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        (Uniform(1.0), "got Uniform, whose characteristic function has zeros: features divide"),
-        (Rademacher(1.0), "got Rademacher, whose characteristic function has zeros"),
-        (StudentT(df=5.0, scale=0.1), "got StudentT, whose characteristic function is not known"),
-        (
-            PerRound(jax.vmap(Gaussian)(jnp.ones(4))),
-            "noise must be a Noise, got PerRound: one distribution",
-        ),
+        (laws.Uniform(1.0), "got Uniform, whose characteristic function has zeros: features divi"),
+        (laws.Rademacher(1.0), "got Rademacher, whose characteristic function has zeros"),
+        (laws.StudentT(df=5.0, scale=0.1), "StudentT, whose characteristic function is not known"),
+        (CHANGING, "noise must be a Noise, got PerRound: one distribution"),
         (Gaussian(np.ones(3)), r"Gaussian.cov of shape \[3\] does not fit data of dimension 2"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_rejects_distributions_without_unbiased_features(noise, message):
     raises(message, weighted_features, noise, 2)
-    with pytest.raises(ValueError, match=message):
-        worlds.fourier(KEY, dataclasses.replace(WORLD, noise=noise), 8)
-
-
-def test_rejects_worlds_without_one_distribution_or_a_spectrum():
-    with pytest.raises(ValueError, match="changes from round to round"):
-        worlds.fourier(KEY, dataclasses.replace(WORLD, noise=None), 8)
-    with pytest.raises(ValueError, match="sampler of its surrogate's spectral density"):
-        worlds.fourier(KEY, dataclasses.replace(WORLD, spectrum=None), 8)
+    raises(message, worlds.fourier, KEY, dataclasses.replace(WORLD, noise=noise), 8)
 
 
 def test_rejects_other_bad_input():
-    with pytest.raises(ValueError, match="length_scale must be positive"):
-        worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=0.0, noise=Gaussian(0.1))
-    with pytest.raises(ValueError, match="dim must be a whole number"):
-        weighted_features(Gaussian(0.1), 0)
-    with pytest.raises(ValueError, match=r"one number, got shape \[2\]"):
-        worlds.fourier_gaussian(KEY, 8, dim=2, length_scale=[1.0, 12.0], noise=Gaussian(0.1))
+    none, without = (dataclasses.replace(WORLD, **{part: None}) for part in ("noise", "spectrum"))
+    raises("changes from round to round", worlds.fourier, KEY, none, 8)
+    raises("sampler of its surrogate's spectral density", worlds.fourier, KEY, without, 8)
+    options = {"dim": 2, "length_scale": 1.0, "noise": Gaussian(0.1)}
+    zero, pair = options | {"length_scale": 0.0}, options | {"length_scale": [1.0, 12.0]}
+    raises("length_scale must be positive", worlds.fourier_gaussian, KEY, 8, **zero)
+    raises(r"one number, got shape \[2\]", worlds.fourier_gaussian, KEY, 8, **pair)
+    raises("dim must be a whole number", weighted_features, Gaussian(0.1), 0)
     raises("world must be a World, got Kernel: ", worlds.fourier, KEY, WORLD.kernel, 8)
     raises(r"key must be a key .* got 0", worlds.fourier, 0, WORLD, 8)
-    with pytest.raises(ValueError, match=r"key must be a key .* got None"):
-        worlds.fourier_gaussian(None, 8, dim=2, length_scale=1.0, noise=Gaussian(0.1))
-    with pytest.raises(ValueError, match=r"does not fit data of dimension 3"):
-        gaussian_features(Gaussian(0.1), 2).noisy(jnp.ones((4, 3)))
+    raises(r"key must be a key .* got None", worlds.fourier_gaussian, None, 8, **options)
+    noisy = gaussian_features(Gaussian(0.1), 2).noisy
+    raises("does not fit data of dimension 3", noisy, jnp.ones((4, 3)))
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import noisy_jax as nj
 from noisy_jax import noise, worlds
 from tests.errors import raises
 from tests.keys import key
-from tests.quadrature import gauss_hermite
+from tests.quadrature import gauss_hermite, matrix
+from tests.worlds.grams import POINTS, SPACE, atoms, check_unbiased, mean_is
 
-LENGTH_SCALE = 1.0
 FULL = np.array([[0.5, 0.2], [0.2, 0.3]])
 # Σ_max with covariances of three atoms, the last of them Σ_max itself and the first clean.
 COVS = {
@@ -21,9 +21,7 @@ COVS = {
     "isotropic_under_full": (FULL, np.array([0.0, 0.1, 0.15])),
     "isotropic_under_diagonal": (np.array([0.5, 0.3]), np.array([0.0, 0.1, 0.3])),
 }
-POINTS = np.array([[0.3, -0.5], [-1.0, 0.4], [0.0, 1.6]])
-SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
-IN_SPACE = np.array([[0.3, -0.5, 0.8], [-1.0, 0.4, 0.1], [0.0, 1.6, -0.7]])
+IN_SPACE, POINTS = POINTS[:3], POINTS[:3, :2]
 # The same with the points of three atoms in d = 1, 2, 3.
 UNBIASED = {
     "line": (0.5, np.array([0.0, 0.2, 0.5]), IN_SPACE[:, :1]),
@@ -42,17 +40,13 @@ def case(x64, request):
 def made(name):
     """A world in float64, Σ_max as a matrix, covariances, and atoms of them."""
     max_cov, covs = COVS[name]
-    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
-    return world, matrix(max_cov), covs, world.atom(jnp.asarray(POINTS), covs)
-
-
-def matrix(cov, dim=2):
-    return np.asarray(cov) if np.ndim(cov) == 2 else np.diag(np.broadcast_to(cov, (dim,)))
+    world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=max_cov)
+    return world, matrix(max_cov, 2), covs, world.atom(jnp.asarray(POINTS), covs)
 
 
 def bump(z, A):
-    """det(A/ℓ²)^(−½) exp(−½zᵀA⁻¹z) in NumPy."""
-    return np.exp(-z @ np.linalg.solve(A, z) / 2) / np.sqrt(np.linalg.det(A / LENGTH_SCALE**2))
+    """det(A)^(−½) exp(−½zᵀA⁻¹z) in NumPy."""
+    return np.exp(-z @ np.linalg.solve(A, z) / 2) / np.sqrt(np.linalg.det(A))
 
 
 def test_evaluate_and_surrogate_are_their_formulas(case):
@@ -61,12 +55,11 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
     evaluated = jax.jit(world.evaluate)(atoms, queries)
     gram = jax.jit(world.surrogate)(atoms, atoms)
     for i in range(3):
-        A = LENGTH_SCALE**2 * np.eye(2) + max_cov - matrix(covs[i])
-        for j in range(3):
-            expected = bump(POINTS[i] - queries[j], A)
-            np.testing.assert_allclose(evaluated[i, j], expected, rtol=1e-12)
-            expected = bump(POINTS[i] - POINTS[j], A - matrix(covs[j]))
-            np.testing.assert_allclose(gram[i, j], expected, rtol=1e-12)
+        A = np.eye(2) + max_cov - matrix(covs[i], 2)
+        expected = [bump(POINTS[i] - query, A) for query in queries]
+        np.testing.assert_allclose(evaluated[i], expected, rtol=1e-12)
+        expected = [bump(POINTS[i] - POINTS[j], A - matrix(covs[j], 2)) for j in range(3)]
+        np.testing.assert_allclose(gram[i], expected, rtol=1e-12)
 
 
 @pytest.mark.claim("EXT-HeteroscedasticAlg2")
@@ -74,20 +67,12 @@ def test_evaluate_and_surrogate_are_their_formulas(case):
 @pytest.mark.slow
 def test_unbiased_for_every_atom_and_every_covariance(x64, name):
     max_cov, covs, points = UNBIASED[name]
-    dim = points.shape[1]
-    world = worlds.heteroscedastic(dim=dim, length_scale=LENGTH_SCALE, max_cov=max_cov)
-    atoms, x = world.atom(jnp.asarray(points), covs), np.array([0.4, 0.1, -0.2])[:dim]
-    truth = np.asarray(world.evaluate(atoms, jnp.asarray(x)[None])[:, 0])
-    fixed = worlds.gaussian(dim=dim, length_scale=LENGTH_SCALE, noise=noise.Gaussian(max_cov))
-    for cov in covs:
-        nodes, weights = gauss_hermite(34, matrix(cov, dim))
-        copies = jnp.asarray(x + nodes)
-        stacked = np.broadcast_to(cov, (len(nodes), *np.shape(cov)))
-        gram = np.asarray(world.surrogate(atoms, world.atom(copies, stacked)))
-        np.testing.assert_allclose(gram @ weights, truth, atol=1e-9)
-        # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
-        biased = np.asarray(fixed.surrogate(jnp.asarray(points), copies)) @ weights
-        assert np.abs(biased[0] - truth[0]) > 1e-2
+    options = {"dim": points.shape[1], "length_scale": 1.0}
+    world = worlds.heteroscedastic(max_cov=max_cov, **options)
+    fixed = worlds.gaussian(noise=noise.Gaussian(max_cov), **options)
+    rule = functools.partial(gauss_hermite, 34, dim=world.dim)
+    # The surrogate for Σ_max in all rounds is biased unless Σ_i = Σ_t = Σ_max.
+    assert check_unbiased(world, points, covs, rule, fixed)[:, 0].min() > 1e-2
 
 
 @pytest.mark.slow
@@ -99,20 +84,16 @@ def test_unbiased_in_ten_dimensions_by_sampling():
     x, cov = jnp.full((100_000, 10), 0.3), 0.6 * max_cov
     copies = noise.Gaussian(cov).sample(key(0), x)
     truth = float(world.evaluate(atom, x[:1])[0, 0])
-    stacked = jnp.broadcast_to(jnp.asarray(cov), x.shape)
     fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))
-    right = world.surrogate(atom, world.atom(copies, stacked))[0]
-    for values, holds in ((right, True), (fixed.surrogate(atom[0], copies)[0], False)):
-        values = np.asarray(values, np.float64)
-        error = values.std() / np.sqrt(len(values))
-        assert error < 0.005
-        assert (abs(values.mean() - truth) < 5 * error) == holds
+    right = world.surrogate(atom, atoms(world, copies, cov))[0]
+    assert mean_is(right, truth, 0.005)
+    assert not mean_is(fixed.surrogate(atom[0], copies)[0], truth, 0.005)
 
 
 @pytest.mark.slow
 def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(case):
     world, max_cov, _, _ = case
-    fixed = worlds.gaussian(dim=2, length_scale=LENGTH_SCALE, noise=noise.Gaussian(max_cov))
+    fixed = worlds.gaussian(dim=2, length_scale=1.0, noise=noise.Gaussian(max_cov))
     z, x = jnp.asarray(POINTS), jnp.asarray(POINTS / 3)
     form = world.atom(z, np.zeros(3))[1].shape[1:]
     given = {(): max_cov[0, 0], (2,): np.diag(max_cov), (2, 2): max_cov}[form]
@@ -126,12 +107,12 @@ def test_comparators_are_those_of_the_gaussian_world_at_the_largest_covariance(c
 @pytest.mark.slow
 @pytest.mark.claim("DA-Eq4")
 def test_with_both_noises_averaged_the_kernel_is_smoothed(x64):
-    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=FULL)
-    nodes, weights = gauss_hermite(50, matrix(COVS["full"][1][1]))
-    stacked = np.broadcast_to(COVS["full"][1][1], (len(nodes), 2, 2))
-    atoms = world.atom(jnp.asarray(POINTS[0] + nodes), stacked)
-    mean = weights @ np.asarray(world.evaluate(atoms, jnp.asarray(POINTS[1:])))
-    smoothed = [bump(POINTS[0] - x, LENGTH_SCALE**2 * np.eye(2) + FULL) for x in POINTS[1:]]
+    world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=FULL)
+    cov = COVS["full"][1][1]
+    nodes, weights = gauss_hermite(50, cov)
+    stored = atoms(world, POINTS[0] + nodes, cov)
+    mean = weights @ np.asarray(world.evaluate(stored, jnp.asarray(POINTS[1:])))
+    smoothed = [bump(POINTS[0] - x, np.eye(2) + FULL) for x in POINTS[1:]]
     np.testing.assert_allclose(mean, smoothed, atol=1e-9)
     clean = world.kernel(jnp.asarray(POINTS[:1]), jnp.asarray(POINTS[1:]))[0]
     assert np.abs(mean - clean).max() > 1e-2
@@ -150,15 +131,9 @@ def test_random_grams_are_psd_with_diagonals_below_the_worlds(case, rng):
 def test_zero_noise_gives_the_clean_kernel():
     world = worlds.heteroscedastic(dim=2, length_scale=0.65**0.5, max_cov=0.0)
     x = POINTS.astype(np.float32)
-
-    @jax.jit
-    def grams(x):
-        atoms = world.atom(x, jnp.zeros(3))
-        return world.surrogate(atoms, atoms), world.evaluate(atoms, x), world.kernel(x, x)
-
-    *found, clean = grams(x)
-    for gram in found:
-        np.testing.assert_allclose(gram, clean, rtol=1e-5)
+    stored = world.atom(x, jnp.zeros(3))
+    found = world.surrogate(stored, stored), world.evaluate(stored, x)
+    np.testing.assert_allclose(found, [world.kernel(x, x)] * 2, rtol=1e-5)
 
 
 def test_what_is_traced_and_too_large_is_nan():
@@ -166,21 +141,19 @@ def test_what_is_traced_and_too_large_is_nan():
 
     @jax.jit
     def grams(max_cov, covs):
-        world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
+        world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=max_cov)
         atoms = world.atom(x, covs)
         return world.surrogate(atoms, atoms), world.evaluate(atoms, x)
 
     for cov in (jnp.ones(()), jnp.eye(2)):
         covs = jnp.stack([0.1 * cov, 0.2 * cov, 0.3 * cov])
-        for gram in grams(0.3 * cov, covs):
-            assert np.isfinite(gram).all()
+        assert np.isfinite(grams(0.3 * cov, covs)).all()
         surrogate, evaluated = grams(0.2 * cov, covs)
         assert np.isfinite(evaluated[:2]).all()
         assert np.isnan(evaluated[2]).all()
         np.testing.assert_array_equal(np.isnan(surrogate[2]), True)
         for largest in (1.1 * cov, -0.3 * cov):
-            for gram in grams(largest, covs):
-                assert np.isnan(gram).all()
+            assert np.isnan(grams(largest, covs)).all()
         surrogate, evaluated = grams(0.3 * cov, covs.at[1].multiply(-1))
         np.testing.assert_array_equal(np.isnan(evaluated[:, 0]), [False, True, False])
         np.testing.assert_array_equal(np.isnan(surrogate[1]), True)
@@ -193,27 +166,22 @@ def test_what_is_traced_and_too_large_is_nan():
         (0.1, r"cov must have shape \[3\] for max_cov \[\], got \[\]"),
         (np.ones((3, 3)) / 10, r"got \[3, 3\]"),
         (np.array([0.1, 0.2, -0.1]), r"cov must be finite and >= 0, but cov\[2\] is -0\.1"),
-        (
-            np.array([0.1, 0.4, 0.1]),
-            r"cov\[1\] must be at most max_cov.*max_cov − cov\[1\] has an eigenvalue -0\.1",
-        ),
+        ([0.1, 0.4, 0.1], r"cov\[1\] must be at most max_cov.* − cov\[1\] has an eigenvalue -0\.1"),
         (np.stack([FULL, FULL, FULL]), r"for max_cov \[\], got \[3, 2, 2\]"),
     ],
 )
 def test_atom_rejects(cov, message):
-    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=0.3)
+    world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=0.3)
     raises(message, world.atom, jnp.zeros((3, 2)), cov)
 
 
 @pytest.mark.parametrize("max_cov", [0.3, np.array([0.3, 0.2]), FULL], ids=np.ndim)
 def test_data_of_another_dimension_are_rejected(max_cov):
-    world = worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=max_cov)
+    world = worlds.heteroscedastic(dim=2, length_scale=1.0, max_cov=max_cov)
     atoms = world.atom(jnp.zeros((3, 2)), jnp.zeros(3))
-    for use in (
-        lambda: world.atom(jnp.ones((3, 5)), jnp.zeros(3)),
-        lambda: world.evaluate(atoms, jnp.ones((3, 5))),
-    ):
-        raises("data of dimension 2, got dimension 5", use)
+    message = "data of dimension 2, got dimension 5"
+    raises(message, world.atom, jnp.ones((3, 5)), jnp.zeros(3))
+    raises(message, world.evaluate, atoms, jnp.ones((3, 5)))
 
 
 @pytest.mark.parametrize(
@@ -227,7 +195,7 @@ def test_data_of_another_dimension_are_rejected(max_cov):
     ],
 )
 def test_rejects_bad_input(settings, message):
-    good = {"dim": 2, "length_scale": LENGTH_SCALE, "max_cov": 0.3}
+    good = {"dim": 2, "length_scale": 1.0, "max_cov": 0.3}
     raises(message, worlds.heteroscedastic, **good | settings)
 
 

@@ -49,8 +49,7 @@ def rows(task, values, y, m):
 
 
 def objective(task, gram, y, m, lam, a):
-    kept = rows(task, gram @ a, y, m)
-    return losses(task, gram @ a, y)[kept].sum() / m + lam / 2 * a @ gram @ a
+    return np.sort(losses(task, gram @ a, y))[:m].sum() / m + lam / 2 * a @ gram @ a
 
 
 def gradient(task, gram, y, m, lam, a):
@@ -61,8 +60,7 @@ def gradient(task, gram, y, m, lam, a):
 
 def closed_form(gram, y, kept, lam):
     """Coefficients of ridge on the rows kept."""
-    a = np.zeros(len(y))
-    kept = np.flatnonzero(kept)
+    a, kept = np.zeros(len(y)), np.flatnonzero(kept)
     diagonal = len(kept) * lam / 2 * np.eye(len(kept))
     a[kept] = np.linalg.solve(gram[np.ix_(kept, kept)] + diagonal, y[kept])
     return a
@@ -88,8 +86,7 @@ def _trajectories(gram, y, points, start, *, task, solver, steps):
 
         def one(state, _):
             if solver == "descent":
-                state = state._replace(momentum=state.momentum**0)
-                state = subquantile.step(problem, state)
+                state = subquantile.step(problem, state._replace(momentum=state.momentum**0))
             else:
                 state = subquantile.step(problem, state, solver=solver)
             return state, state

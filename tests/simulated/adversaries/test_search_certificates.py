@@ -38,9 +38,8 @@ def test_a_stored_stream_beats_the_printed_bound(name, excess, draws):
 def test_the_right_rule_keeps_its_bound_on_the_stream_that_breaks_the_printed_one():
     _, noise, *_, horizon = CERTIFICATES["one_copy"]()
     largest = nj.Stream(np.ones((1, 1), np.float32), np.full(1, 2.0, np.float32))
-    bound = nj.bounds.known_covariance(
-        nj.bounds.moments(largest, noise), horizon=horizon, radius=1.0
-    )
+    moments = nj.bounds.moments(largest, noise)
+    bound = nj.bounds.known_covariance(moments, horizon=horizon, radius=1.0)
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=bound.learning_rate)
     _, values = regrets(learner, "one_copy", noise, 64, 1.0)
     assert values.mean() < 0.6 * bound.regret

@@ -1,5 +1,3 @@
-"""Guarantees that are known after a run, by hand."""
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,9 +10,8 @@ from noisy_jax.learners import ParameterFreeState
 def test_of_adaptive_rates():
     """√8 B √Σ‖g_t‖², which is √8 times the theorem's B√(GT) where all gradients have its size."""
     state = AdaptiveState(jnp.array(9.0))
-    np.testing.assert_allclose(
-        nj.bounds.adaptive_rate(state, radius=0.7), 8**0.5 * 0.7 * 3, rtol=1e-6
-    )
+    bound = nj.bounds.adaptive_rate(state, radius=0.7)
+    np.testing.assert_allclose(bound, 8**0.5 * 0.7 * 3, rtol=1e-6)
     theory = nj.bounds.Guarantee(jnp.array(0.1), jnp.array(2.0), jnp.array(1.0))
     before = nj.bounds.at_adaptive_rate(theory)
     np.testing.assert_allclose(before.regret, 2 * 8**0.5, rtol=1e-6)
@@ -40,8 +37,7 @@ def test_of_the_corrected_leader():
 def test_of_the_parameter_free_learner(norm, squares):
     """Where the first or the second of its two terms is the larger one, and at zero."""
     unit, first, hint, excess = 0.5, 2.0, 3.0, 0.7
-    numbers = (unit, first, hint, squares, 1.0, excess)
-    rule = ParameterFreeState(*map(jnp.float32, numbers))
+    rule = ParameterFreeState(*map(jnp.float32, (unit, first, hint, squares, 1.0, excess)))
     state = ExpansionState((), jnp.zeros(2), jnp.zeros(()), jnp.int32(9), rule)
 
     def log(a):

@@ -6,37 +6,31 @@ import noisy_jax as nj
 from tests.errors import raises
 
 HORIZON, RADIUS = 400, 2.0
-MOMENTS = nj.bounds.DataMoments(
-    x_second_moment=1.5, x_fourth_moment=3.0, y_second_moment=1.0, noise_norm=0.25
-)
 THEORY = nj.bounds.parallel_worlds(1.5, horizon=HORIZON, radius=RADIUS, y_second_moment=1.0)
 
 
-def descent(rate, second_moment, radius):
-    """The bound of gradient descent at any rate: W²/(2η) + ηGT/2."""
-    return radius**2 / (2 * rate) + rate * second_moment * HORIZON / 2
+def descent(theory, factor):
+    """The bound of gradient descent at a multiple of the rate: W²/(2η) + ηGT/2."""
+    rate = factor * float(theory.learning_rate)
+    return RADIUS**2 / (2 * rate) + rate * float(theory.second_moment) * HORIZON / 2
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 8.0])
 def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
     faster = nj.bounds.at_rate_factor(THEORY, factor)
-    rate = factor * float(THEORY.learning_rate)
-    expected = descent(rate, float(THEORY.second_moment), RADIUS)
-    np.testing.assert_allclose(faster.learning_rate, rate, rtol=1e-6)
-    np.testing.assert_allclose(faster.regret, expected, rtol=1e-6)
+    expected = descent(THEORY, factor)
+    np.testing.assert_allclose(faster[:2], (factor * THEORY.learning_rate, expected), rtol=1e-6)
     assert faster.second_moment == THEORY.second_moment
     if factor != 1:  # the bound is not proportional to the rate
         assert abs(factor * float(THEORY.regret) / expected - 1) > 0.4
 
 
 def test_bound_of_random_truncation_at_a_rate_factor():
-    estimator = nj.unbiased.gradient(
-        nj.kernels.polynomial(degree=2), nj.losses.squared(), radius=2.0, x_second_moment=1.2
-    )
+    kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
+    estimator = nj.unbiased.gradient(kernel, loss, radius=RADIUS, x_second_moment=1.2)
     theory = nj.bounds.random_truncation(estimator, horizon=HORIZON)
     faster = nj.bounds.at_rate_factor(theory, 8.0)
-    expected = descent(8 * float(theory.learning_rate), float(theory.second_moment), 2.0)
-    np.testing.assert_allclose(faster.regret, expected, rtol=1e-6)
+    np.testing.assert_allclose(faster.regret, descent(theory, 8.0), rtol=1e-6)
     assert faster.copies == theory.copies
 
 
@@ -44,10 +38,9 @@ def test_bound_of_random_truncation_at_a_rate_factor():
 @pytest.mark.parametrize("max_bias", [0.01, 0.2])
 def test_a_truncation_guarantee_at_a_rate_factor_has_its_own_turn(x64, factor, max_bias):
     """Where W²/(2η) + ηGT/2 + 2bT max|f| is below the regret of predicting zero."""
-    estimator = nj.unbiased.gradient(
-        nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5), radius=0.5,
-        x_second_moment=0.5, max_bias=max_bias,
-    )  # fmt: skip
+    kernel, loss = nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5)
+    options = {"x_second_moment": 0.5, "max_bias": max_bias}
+    estimator = nj.unbiased.gradient(kernel, loss, radius=0.5, **options)
 
     def at(horizon):
         theory = nj.bounds.random_truncation(estimator, horizon=horizon)
@@ -68,12 +61,12 @@ def test_a_truncation_guarantee_at_a_rate_factor_has_its_own_turn(x64, factor, m
 
 
 def test_the_result_bounds_the_bias_of_uncorrected_too():
-    theory = nj.bounds.uncorrected(MOMENTS, horizon=HORIZON, radius=RADIUS)
-    unbiased = nj.bounds.known_covariance(MOMENTS, horizon=HORIZON, radius=RADIUS)
+    bounds = nj.bounds.uncorrected, nj.bounds.known_covariance
+    moments = nj.bounds.DataMoments(1.5, 3.0, 1.0, 0.25)
+    theory, unbiased = (bound(moments, horizon=HORIZON, radius=RADIUS) for bound in bounds)
     bias = float(theory.regret) - float(unbiased.regret)
-    exact = descent(4 * float(theory.learning_rate), float(theory.second_moment), RADIUS) + bias
     assert bias > 0
-    assert nj.bounds.at_rate_factor(theory, 4.0).regret > exact
+    assert nj.bounds.at_rate_factor(theory, 4.0).regret > descent(theory, 4.0) + bias
 
 
 def test_the_factor_can_be_swept():
@@ -81,14 +74,11 @@ def test_the_factor_can_be_swept():
     np.testing.assert_allclose(swept, 1.25 * THEORY.regret, rtol=1e-6)
 
 
-def test_bad_factors_and_guarantees_of_mistakes_raise():
+def test_bad_factors_and_guarantees_of_other_rates_raise():
     raises("rate_factor must be positive and finite, got 0", nj.bounds.at_rate_factor, THEORY, 0)
     still = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
     counted = nj.bounds.mistakes(1.0, still, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
     raises(r"must bound the regret .* got MistakeGuarantee", nj.bounds.at_rate_factor, counted, 2.0)
-
-
-def test_a_guarantee_of_the_regularized_risk_raises_as_it_has_other_rates():
     given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
     theory = nj.bounds.regularized_risk(1.0, **given)
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)

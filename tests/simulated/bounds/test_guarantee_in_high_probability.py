@@ -13,12 +13,11 @@ from noisy_jax.simulated.bounds import DataMoments, high_probability
 from tests import keys
 
 
-def deviation(delta, *, horizon, radius=1.0, second_moment=1.0):
+def deviation(delta, *, horizon, radius, second_moment):
     """What it adds to a guarantee."""
     nothing = nj.bounds.Guarantee(0.1, 0.0, second_moment)
-    return float(
-        high_probability(nothing, horizon=horizon, radius=radius, failure_probability=delta).regret
-    )
+    options = {"horizon": horizon, "radius": radius, "failure_probability": delta}
+    return float(high_probability(nothing, **options).regret)
 
 
 @pytest.mark.claim("EXT-HighProbability")
@@ -84,15 +83,10 @@ def kernel(name, stream):
     world = nj.worlds.gaussian(dim=stream.x.shape[1], length_scale=1.0, noise=noise)
     ball = nj.comparators.world_ball(world=world, radius=1.0)
     radius = float(ball(stream).lifted_norm)
-    make = nj.tuned(
-        functools.partial(nj.learners.parallel_worlds, world),
-        functools.partial(
-            nj.bounds.parallel_worlds, world.diagonal,
-            y_second_moment=float(np.max(np.square(stream.y))),
-        ),
-        radius=radius,
-    )  # fmt: skip
-    return make, noise, ball, radius
+    learner = functools.partial(nj.learners.parallel_worlds, world)
+    target = {"y_second_moment": float(np.max(np.square(stream.y)))}
+    bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, **target)
+    return nj.tuned(learner, bound, radius=radius), noise, ball, radius
 
 
 @pytest.mark.slow
@@ -105,14 +99,12 @@ def test_measured_quantiles_are_below_the_bound(name, build):
     horizon, delta = 256, 0.05
     stream = nj.streams.linear(jax.random.key(0), horizon, 2, label_noise=0.1)
     make, noise, comparator, radius = build(name, stream)
-    result = nj.study(
-        {name: make}, stream, noise, keys.key(1), num_seeds=400, horizons=[horizon],
-        comparator=comparator, quantiles=(1 - delta,),
-    )  # fmt: skip
+    options = {"num_seeds": 400, "horizons": [horizon], "quantiles": (1 - delta,)}
+    rounds = stream, noise, keys.key(1)
+    result = nj.study({name: make}, *rounds, comparator=comparator, **options)
     (row,), (quantile,) = result.rows, result.rows[0].quantiles
-    sure = high_probability(
-        make(horizon)[1], horizon=horizon, radius=radius, failure_probability=delta
-    ).regret
+    options = {"horizon": horizon, "radius": radius, "failure_probability": delta}
+    sure = high_probability(make(horizon)[1], **options).regret
     print(f"{name}: mean {row.regret:.2f}, quantile {quantile:.2f}, bounds {row.bound:.0f}, "
           f"{sure:.0f}, ratios {quantile / row.regret:.2f}, {sure / quantile:.1f}")  # fmt: skip
     assert row.regret + 5 * row.std_error < quantile < sure

@@ -20,8 +20,7 @@ def test_projected_descent_keeps_its_inequality(rng):
     inside = rng.normal(size=(200, 3))
     inside /= np.maximum(np.linalg.norm(inside, axis=1, keepdims=True), 1)
     assert min(slack(u, 1.0) for u in inside) > 0
-    last = -rate * v.sum(axis=0)
-    np.testing.assert_allclose(slack(last, 100.0), 0, atol=1e-12)
+    np.testing.assert_allclose(slack(-rate * v.sum(axis=0), 100.0), 0, atol=1e-12)
     steady = np.tile([1.0, 0.0, 0.0], (50, 1))
     assert slack(np.array([-1.0, 0.0, 0.0]), 0.1, steady) < 0  # outside the ball
 

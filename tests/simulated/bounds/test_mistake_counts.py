@@ -13,13 +13,14 @@ from tests.errors import raises
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 
 
-def soft_margin_run(x, y, learning_rate, regularization, margin):
+def soft_margin_run(x, y, guarantee, margin):
     """Margin errors and mistakes `[S]` on streams x `[S, m, d]`, y `[S, m]`, linear kernel."""
-    w = np.zeros((len(x), x.shape[2]))
+    learning_rate = np.ravel(guarantee.learning_rate)
+    regularization, w = np.ravel(guarantee.regularization), np.zeros((len(x), x.shape[2]))
     errors, wrong = np.zeros((2, len(x)))
     for t in range(x.shape[1]):
         value = y[:, t] * np.sum(w * x[:, t], axis=1)
-        update = value <= margin
+        update = value <= np.asarray(margin)
         errors += update
         wrong += value <= 0
         w *= (1 - learning_rate * regularization)[:, None]
@@ -38,14 +39,10 @@ def test_theorems_2_and_3_hold_on_drifting_streams(x64, rng, dim):
         given = {"horizon": x.shape[1], "comparator_margin": mu}
         given["comparator_loss"] = hinge(g, x, y, mu)
         allowed = margin_errors(diagonal, moved, margin=rho, **given)
-        rates = np.asarray(allowed.learning_rate), np.asarray(allowed.regularization)
-        counts = [(soft_margin_run(x, y, *rates, rho)[0], allowed.mistakes)]
+        counts = [(soft_margin_run(x, y, allowed, rho)[0], allowed.mistakes)]
         allowed = mistakes(diagonal, moved, **given)
-        rates = np.asarray(allowed.learning_rate), np.asarray(allowed.regularization)
-        counts += [
-            (soft_margin_run(x, y, *rates, margin)[1], allowed.mistakes)
-            for margin in (0.0, np.asarray(allowed.margin))
-        ]
+        wrong = (soft_margin_run(x, y, allowed, margin)[1] for margin in (0.0, allowed.margin))
+        counts += [(each, allowed.mistakes) for each in wrong]
         for count, bound in counts:
             assert np.all(count <= bound)
             tightest.append(np.max(count / bound))
@@ -63,21 +60,18 @@ def test_mistake_bound_is_attained():
     np.testing.assert_allclose(still, (mu * n**0.5, 0, 0), rtol=1e-6)
     given = {"horizon": n, "comparator_margin": mu, "comparator_loss": 0.0}
     found = mistakes(1.0, still, **given)
-    rates = np.asarray(found.learning_rate)[None], np.asarray(found.regularization)[None]
     np.testing.assert_allclose(found.mistakes, n, rtol=1e-6)
-    assert soft_margin_run(x, y, *rates, 0.0)[1] == n
+    assert soft_margin_run(x, y, found, 0.0)[1] == n
     # Sec. IV.C: X²B²/(μ − ρ)²; at ρ = μ/2 that is 4X²B²/μ², printed 4X²B²/μ. Each instance twice.
     errors = margin_errors(1.0, still, margin=mu / 2, **given)
     np.testing.assert_allclose(errors.mistakes, 4 * n, rtol=1e-6)
-    rates = np.asarray(errors.learning_rate)[None], np.asarray(errors.regularization)[None]
-    twice = soft_margin_run(np.repeat(x, 2, axis=1), np.repeat(y, 2, axis=1), *rates, mu / 2)[0]
+    twice = soft_margin_run(np.repeat(x, 2, axis=1), np.repeat(y, 2, axis=1), errors, mu / 2)[0]
     printed = 4 * float(still.norm) ** 2 / mu
     # In units in which margins are a tenth the errors are the same, and what is printed a tenth.
     assert printed / 10 < twice == 2 * n <= errors.mistakes
     tenth = Drift(*(np.asarray(part) / 10 for part in still))
-    scaled = margin_errors(
-        1.0, tenth, margin=mu / 20, horizon=n, comparator_margin=mu / 10, comparator_loss=0.0
-    )
+    given["comparator_margin"] = mu / 10
+    scaled = margin_errors(1.0, tenth, margin=mu / 20, **given)
     np.testing.assert_allclose(scaled.mistakes, errors.mistakes, rtol=1e-5)
 
 
@@ -85,9 +79,8 @@ def test_mistake_bound_is_attained():
 @pytest.mark.parametrize("loss", [0.0, 1e-12, 1e-9, 0.3, 40.0, 1e6])
 def test_h_to_all_digits(x64, loss):
     """μ − ρ = h(μ, K, C) at C = 1, against 60 decimals; as printed, digits cancel."""
-    found = mistakes(
-        1.0, STILL, horizon=9, comparator_margin=1.0, comparator_loss=loss
-    )  # X²B²/4 = 1
+    given = {"horizon": 9, "comparator_margin": 1.0, "comparator_loss": loss}
+    found = mistakes(1.0, STILL, **given)  # X²B²/4 = 1
     getcontext().prec = 60
     k = Decimal(loss)
     h = ((1 / k) * (1 + 1 / k)).sqrt() - 1 / k if loss else Decimal("0.5")
@@ -114,25 +107,22 @@ def test_constants_by_hand(x64):
     """X² = 2, B = 3, D₁ = 4, D₂ = .25, m = 100: √(mD₂) = 5, C = ½(9 + 27) = 18; K = 15, γ = 1."""
     options = {"horizon": 100, "comparator_margin": 1.5, "comparator_loss": 15.0}
     found = margin_errors(2.0, Drift(3.0, 4.0, 0.25), margin=0.5, **options)
-    h = (18 / 15 * (1 + 18 / 15)) ** 0.5 - 18 / 15
-    prime = 2 * h / 2.0
+    prime = (18 / 15 * (1 + 18 / 15)) ** 0.5 - 18 / 15  # 2h/X² = h
     np.testing.assert_allclose(found.regularization, 0.25**0.5 / 10 / (3 * prime))
     np.testing.assert_allclose(found.learning_rate, prime / (1 + prime * found.regularization))
     np.testing.assert_allclose(found.mistakes, 15 + 36 + 2 * (18 * (15 + 18)) ** 0.5)
     np.testing.assert_allclose(found.margin, 0.5)
     # λη' = √(D₂/m)/B: the decay of a round needs neither margins nor losses.
-    decay = 1 - found.learning_rate * found.regularization
-    np.testing.assert_allclose(decay, 1 / (1 + 0.05 / 3))
+    np.testing.assert_allclose(1 - found.learning_rate * found.regularization, 1 / (1 + 0.05 / 3))
 
 
 @pytest.mark.claim("NORMA-IV.B")
 def test_drift_in_the_space_of_a_kernel(x64, rng):
     features, weights = rng.normal(size=(6, 3)), rng.normal(size=(20, 6))
-    found = drift(weights, features @ features.T)
-    moves = np.linalg.norm(np.diff(weights @ features, axis=0), axis=1)
-    norms = np.linalg.norm(weights @ features, axis=1)
+    found, vectors = drift(weights, features @ features.T), weights @ features
+    moves, norms = (np.linalg.norm(v, axis=1) for v in (np.diff(vectors, axis=0), vectors))
     np.testing.assert_allclose(found, (norms.max(), moves.sum(), np.sum(moves**2)))
-    np.testing.assert_allclose(drift(weights @ features), found)
+    np.testing.assert_allclose(drift(vectors), found)
     np.testing.assert_allclose(drift(weights[:1])[1:], 0)
 
 
@@ -145,8 +135,7 @@ def test_a_gram_matrix_is_judged_by_the_norms_that_it_gives(rng):
         patch.setattr(np.linalg, "eigvalsh", None)
         found = drift(100 * null, gram)
         seen = drift(features.T, gram)
-    squares = np.sum(null * (null @ gram), axis=1)
-    assert squares.min() < 0  # in float32
+    assert np.sum(null * (null @ gram), axis=1).min() < 0  # in float32
     assert found.norm < 0.2
     np.testing.assert_allclose(seen.norm, np.linalg.norm(features.T @ features, axis=1).max(), 1e-5)
 

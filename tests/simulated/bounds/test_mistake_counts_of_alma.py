@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from noisy_jax.simulated.bounds import alma
+from tests.errors import raises
 
 
 def updates_of(x, y, theta, c):
@@ -37,14 +38,10 @@ def test_updates_stay_below_the_bound(rng, theta, c):
     counts, tightness = updates_of(x, y, theta, c), []
     for gamma in (0.1, 0.2, 1.0):
         loss = np.maximum(gamma - y * np.sum(u * x, axis=2), 0).sum(axis=1)
-        loss = np.where(loss < 1e-9, 0, loss)
-        bounds = [
-            float(alma(threshold=theta, scale=c, comparator_margin=gamma, comparator_loss=each))
-            for each in loss
-        ]
-        assert np.all(counts <= bounds)
+        options = {"threshold": theta, "scale": c, "comparator_margin": gamma}
+        bounds = [float(alma(**options, comparator_loss=each * (each > 1e-9))) for each in loss]
         tightness.append(np.max(counts / bounds))
-    assert max(tightness) > 0.05
+    assert 0.05 < max(tightness) <= 1
 
 
 def slow_reversal(hold, c=1.0):
@@ -72,11 +69,9 @@ def test_half_of_the_radius_is_not_enough_on_data_that_are_not_separable():
     x = slow_reversal(1000)
     m, inner = len(x), np.sum(x, axis=0)
     assert updates_of(x[None], np.ones((1, m)), 0.0, 1.0)[0] == m
-    u = inner / np.linalg.norm(inner)
-    loss = np.maximum(1 - x @ u, 0).sum()
+    loss = np.maximum(1 - x @ unit(inner), 0).sum()
     assert m > loss + 0.5 + (0.25 + loss + 1) ** 0.5
-    bound = alma(threshold=0.0, scale=1.0, comparator_margin=1.0, comparator_loss=loss)
-    assert m <= bound
+    assert m <= alma(threshold=0.0, scale=1.0, comparator_margin=1.0, comparator_loss=loss)
     # In terms of √m, which is what the proof bounds: 1 would be half, 2 is what is proved.
     assert 1.5 < np.linalg.norm(inner) / (m + 1) ** 0.5 < 2
 
@@ -108,9 +103,8 @@ def test_by_hand():
     options = {"threshold": 1.0, "scale": 2.0, "comparator_margin": 0.5}
     np.testing.assert_allclose(alma(**options, comparator_loss=3.0), (4 + 30**0.5) ** 2 - 8, 1e-6)
     np.testing.assert_allclose(alma(**options), 5**2 + 10, rtol=1e-6)  # Gentile's is the smaller
-    np.testing.assert_allclose(
-        alma(threshold=0.0, scale=1.0, comparator_margin=0.5), (1 + 2**0.5) ** 2 - 1, rtol=1e-6
-    )
+    found = alma(threshold=0.0, scale=1.0, comparator_margin=0.5)
+    np.testing.assert_allclose(found, (1 + 2**0.5) ** 2 - 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +117,4 @@ def test_by_hand():
     ],
 )
 def test_bad_arguments_raise(change, message):
-    with pytest.raises(ValueError, match=message):
-        alma(**{"threshold": 0.0, "comparator_margin": 0.1, **change})
+    raises(message, alma, **{"threshold": 0.0, "comparator_margin": 0.1} | change)

@@ -1,12 +1,12 @@
 """Moments of `unbiased.multilevel`: exact ones by closed forms and enumeration, and their bound."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
+from tests.quadrature import tensor
 
 LEVELS, OPTIONS = 3, {"continue_with": 0.6, "ratio": 0.4}
 PROBABILITIES = np.array([0.6 * 0.6, 0.6 * 0.6 * 0.4, 0.6 * 0.4**2])
@@ -18,9 +18,8 @@ def exact_of_the_kernel(variances, length_scale, base):
     total = 0.0
     for level in range(LEVELS):
         spread = 2 * variances / (base * 2**level)
-        near, far = (
-            np.prod(1 + c * spread / length_scale**2) ** -0.5 for c in (0.25, 1.0)
-        )  # of e^(−‖a − b‖²/8ℓ²) and e^(−‖a − b‖²/2ℓ²)
+        # Means of e^(−‖a − b‖²/8ℓ²) and e^(−‖a − b‖²/2ℓ²).
+        near, far = (np.prod(1 + c * spread / length_scale**2) ** -0.5 for c in (0.25, 1.0))
         total += FACTORS[level] ** 2 * PROBABILITIES[level] * (1.5 + far / 2 - 2 * near)
     return total
 
@@ -31,13 +30,10 @@ def exact_of_the_kernel(variances, length_scale, base):
 def test_the_bound_of_the_gaussian_kernel_holds_and_is_close(variance, base):
     """Measured over bound is at most 1 and at least .4, and near 1 for small noise."""
     variances = variance * np.linspace(0.5, 1.5, 10)
-    found = nj.bounds.multilevel(
-        nj.noise.Gaussian(variances), dim=10, length_scale=1.2, levels=LEVELS, base=base, **OPTIONS
-    )
+    sizes = {"dim": 10, "length_scale": 1.2, "levels": LEVELS, "base": base}
+    found = nj.bounds.multilevel(nj.noise.Gaussian(variances), **sizes, **OPTIONS)
     share = exact_of_the_kernel(variances, 1.2, base) / found.correction
-    assert 0.4 <= share <= 1
-    if variance == 0.001:
-        assert share > 0.97
+    assert (0.97 if variance == 0.001 else 0.4) < share <= 1
     np.testing.assert_allclose(found.second_moment, (1 + found.correction**0.5) ** 2)
 
 
@@ -49,15 +45,11 @@ def test_the_bound_of_the_gaussian_kernel_holds_and_is_close(variance, base):
 def test_a_quadratic_attains_the_bound(x64, law, nodes, base):
     """½Lx² by enumeration of two-point noise, and by quadrature over Gaussian noise."""
     lipschitz, sigma = 1.7, 0.8
-    g = nj.unbiased.multilevel(
-        lambda x: lipschitz * x**2 / 2, levels=2, base=base, continue_with=0.6, ratio=0.4
-    )
+    sizes = {"levels": 2, "base": base, **OPTIONS}
+    g = nj.unbiased.multilevel(lambda x: lipschitz * x**2 / 2, **sizes)
     points, weights = np.polynomial.hermite_e.hermegauss(nodes)  # ±1 if there are two
-    weights = weights / weights.sum()
     law = law(sigma if nodes == 2 else sigma**2)
-    count = 4 * base
-    errors = sigma * np.array(list(itertools.product(points, repeat=count)))
-    shares = np.prod(list(itertools.product(weights, repeat=count)), axis=1)
+    errors, shares = tensor(sigma * points, weights / weights.sum(), 4 * base)
     keys = jax.random.split(jax.random.key(0), 400)
     needed = np.asarray(jax.vmap(g.copies_needed)(keys))
     total, values = 0.0, lipschitz * (0.3 + errors[:, :base].mean(axis=1)) ** 2 / 2
@@ -65,9 +57,7 @@ def test_a_quadratic_attains_the_bound(x64, law, nodes, base):
         key = keys[np.flatnonzero(needed == base * 2**level)[0]]
         estimates = jax.jit(jax.vmap(lambda copies, key=key: g(copies, key=key)))(0.3 + errors)
         total += probability * shares @ (np.asarray(estimates) - values) ** 2
-    found = nj.bounds.multilevel(
-        law, dim=1, lipschitz=lipschitz, first=1.0, levels=2, base=base, **OPTIONS
-    )
+    found = nj.bounds.multilevel(law, dim=1, lipschitz=lipschitz, first=1.0, **sizes)
     np.testing.assert_allclose(total, found.correction, rtol=1e-6)
     np.testing.assert_allclose(found.copies, g.mean_copies)
 
@@ -83,11 +73,13 @@ def test_the_best_options_are_the_best_of_a_grid():
                 assert cost <= 1.001 * other.second_moment * (1 + price * other.copies)
 
 
-def test_bad_arguments_give_one_clear_line():
-    noise = nj.noise.Gaussian(0.1)
-    with pytest.raises(ValueError, match="give length_scale, of a Gaussian kernel, or lipschitz"):
-        nj.bounds.multilevel(noise, dim=2)
-    with pytest.raises(ValueError, match="first, a bound on"):
-        nj.bounds.multilevel(noise, dim=2, lipschitz=1.0)
-    with pytest.raises(ValueError, match="continue_with must be positive"):
-        nj.bounds.multilevel(noise, dim=2, length_scale=1.0, continue_with=0.0)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "give length_scale, of a Gaussian kernel, or lipschitz"),
+        ({"lipschitz": 1.0}, "first, a bound on"),
+        ({"length_scale": 1.0, "continue_with": 0.0}, "continue_with must be positive"),
+    ],
+)
+def test_bad_arguments_give_one_clear_line(options, message):
+    raises(message, nj.bounds.multilevel, nj.noise.Gaussian(0.1), dim=2, **options)

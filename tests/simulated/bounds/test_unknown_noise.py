@@ -7,6 +7,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.bounds import as_printed, random_truncation
 from noisy_jax.unbiased.truncation import gradient
+from tests.errors import raises
 
 SETTINGS = {
     "linear": (nj.kernels.linear(), nj.losses.squared()),
@@ -40,25 +41,22 @@ def test_corrected_closed_form_is_the_theorems(x64):
     u = radius * (p / (p - 1)) ** 2 * (1 + p * second) ** 2
     derivative = math.exp(math.sqrt((p - 1) * u))
     guarantee = random_truncation(of("polynomial"), horizon=100, closed_form=True, p=p)
-    assert guarantee.regret == pytest.approx(derivative * math.sqrt(u * 100), rel=1e-9)
-    assert guarantee.learning_rate == pytest.approx(
-        radius / (math.sqrt(u) * derivative * math.sqrt(100)), rel=1e-9
-    )
+    regret = derivative * math.sqrt(u * 100)
+    assert guarantee.regret == pytest.approx(regret, rel=1e-9)
+    assert guarantee.learning_rate == pytest.approx(radius / regret, rel=1e-9)
     assert guarantee.copies == pytest.approx(p / (p - 1) ** 2)
 
 
 @pytest.mark.claim("NK-Lemma5", "NK-Thm2")
 def test_printed_gaussian_moment_is_not_free_of_units(x64):
     """Rescaling x and ℓ together changes nothing but the printed bound, which is then exceeded."""
-    loss = nj.losses.exponential()
 
     def forms(scale):
-        kernel = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5)
+        kernel, loss = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5), nj.losses.exponential()
         estimator = gradient(kernel, loss, radius=0.1, x_second_moment=scale, max_bias=0.5)
-        return [
-            float(random_truncation(estimator, horizon=1.0, closed_form=True).regret),
-            float(as_printed.random_truncation(estimator, horizon=1.0).regret),
-        ]
+        corrected = random_truncation(estimator, horizon=1.0, closed_form=True)
+        printed = as_printed.random_truncation(estimator, horizon=1.0)
+        return float(corrected.regret), float(printed.regret)
 
     (corrected, printed), (same, other) = forms(1.0), forms(100.0)
     assert corrected == pytest.approx(same, rel=1e-6)
@@ -91,9 +89,8 @@ def test_says_when_it_is_vacuous():
 
 def test_overflow_is_infinite_and_vacuous_not_an_error():
     kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
-    estimator = gradient(
-        kernel, loss, radius=1.0, x_second_moment=2.0, max_bias=1e9, kernel_order=14, loss_order=4
-    )
+    orders = {"kernel_order": 14, "loss_order": 4, "max_bias": 1e9}
+    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=2.0, **orders)
     guarantee = random_truncation(estimator, horizon=1000, closed_form=True)
     assert guarantee.regret == math.inf
     assert guarantee.vacuous
@@ -103,9 +100,8 @@ def test_overflow_is_infinite_and_vacuous_not_an_error():
 def test_closed_forms_are_infinite_where_the_series_is():
     """At p B_x² = 1.2, where an estimator with the optimal distribution still exists."""
     kernel, loss = nj.kernels.binomial(alpha=0.5), nj.losses.squared()
-    estimator = gradient(
-        kernel, loss, radius=1.0, x_second_moment=0.6, max_bias=0.2, distribution="optimal"
-    )
+    options = {"max_bias": 0.2, "distribution": "optimal"}
+    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=0.6, **options)
     for guarantee in (
         random_truncation(estimator, horizon=1000, closed_form=True),
         as_printed.random_truncation(estimator, horizon=1000),
@@ -113,8 +109,7 @@ def test_closed_forms_are_infinite_where_the_series_is():
         assert guarantee.regret == guarantee.informative_from == math.inf
         assert guarantee.vacuous
     assert random_truncation(estimator, horizon=1000).regret < math.inf
-    steep = as_printed.random_truncation(of("gaussian"), horizon=1000, p=1e6)
-    assert steep.regret == math.inf
+    assert as_printed.random_truncation(of("gaussian"), horizon=1000, p=1e6).regret == math.inf
 
 
 def test_a_slope_that_is_cut_off_costs_its_bias():
@@ -122,9 +117,8 @@ def test_a_slope_that_is_cut_off_costs_its_bias():
     assert coarse.derivative_bias > 100 * fine.derivative_bias
     guarantee = random_truncation(coarse, horizon=10**6)
     paid = guarantee.regret - 0.5 * math.sqrt(guarantee.second_moment * 10**6)
-    assert paid == pytest.approx(
-        10**6 * 2 * coarse.derivative_bias * coarse.largest_value, rel=1e-6
-    )
+    bias = 10**6 * 2 * coarse.derivative_bias * coarse.largest_value
+    assert paid == pytest.approx(bias, rel=1e-6)
     assert 0.5 <= coarse.largest_value < 0.55
 
 
@@ -135,14 +129,16 @@ def test_horizon_may_be_traced():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [({"horizon": 0}, "horizon must be positive"), ({"horizon": 5, "p": 1.0}, "p must be above 1")],
+    ("estimator", "options", "message"),
+    [
+        (of("linear"), {"horizon": 0}, "horizon must be positive"),
+        (of("linear"), {"horizon": 5, "p": 1.0}, "p must be above 1"),
+        (
+            nj.kernels.linear(),
+            {"horizon": 5},
+            r"must be a GradientEstimator, got Kernel: unbiased\.",
+        ),
+    ],
 )
-def test_bad_arguments_raise(options, message):
-    with pytest.raises(ValueError, match=message):
-        random_truncation(of("linear"), **options)
-
-
-def test_other_types_than_an_estimator_raise():
-    with pytest.raises(ValueError, match=r"must be a GradientEstimator, got Kernel: unbiased\."):
-        random_truncation(nj.kernels.linear(), horizon=5)
+def test_bad_arguments_raise(estimator, options, message):
+    raises(message, random_truncation, estimator, **options)

@@ -30,30 +30,26 @@ def rows(rng, loss, m=40):
 def by_scipy(loss, x, y, radius):
     """The least loss in the ball: for kinks with a variable above the pieces of each row."""
     m, d = x.shape
-    ball = {
-        "type": "ineq",
-        "fun": lambda v: radius**2 - v[:d] @ v[:d],
-        "jac": lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)),
-    }
+
+    def positive(value, slope):
+        return {"type": "ineq", "fun": value, "jac": slope}
+
+    constraints = [positive(lambda v: radius**2 - v[:d] @ v[:d],
+                            lambda v: np.append(-2 * v[:d], np.zeros(len(v) - d)))]  # fmt: skip
+    if loss in PIECES:
+        start = np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1)
+        total, slope = lambda v: v[d:].sum(), lambda v: np.append(np.zeros(d), np.ones(m))
+        constraints += [
+            positive(lambda v, s=s, c=c: v[d:] - s * (x @ v[:d]) - c,
+                     lambda v, s=s: np.hstack([-s[:, None] * x, np.eye(m)]))
+            for s, c in PIECES[loss](y)
+        ]  # fmt: skip
+    else:
+        start = np.full(d, 0.1 * radius / d)
+        total, slope = (lambda w: float(np.sum(loss(x @ w, y))),
+                        lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x)  # fmt: skip
     options = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 1000}}
-    if loss not in PIECES:
-        return minimize(
-            lambda w: float(np.sum(loss(x @ w, y))), np.full(d, 0.1 * radius / d),
-            jac=lambda w: np.asarray(loss.gradient(x @ w, y), float) @ x, constraints=ball,
-            **options,
-        ).fun  # fmt: skip
-    above = [
-        {
-            "type": "ineq",
-            "fun": lambda v, s=slope, c=value: v[d:] - s * (x @ v[:d]) - c,
-            "jac": lambda v, s=slope: np.hstack([-s[:, None] * x, np.eye(m)]),
-        }
-        for slope, value in PIECES[loss](y)
-    ]
-    return minimize(
-        lambda v: v[d:].sum(), np.append(np.zeros(d), np.asarray(loss(0 * y, y)) + 0.1),
-        jac=lambda v: np.append(np.zeros(d), np.ones(m)), constraints=[ball, *above], **options,
-    ).fun  # fmt: skip
+    return minimize(total, start, jac=slope, constraints=constraints, **options).fun
 
 
 @pytest.mark.parametrize("loss", [*PIECES, *SMOOTH], ids=repr)
@@ -90,16 +86,15 @@ def test_least_squares_far_inside_the_ball_converges_at_the_default_tolerance(x6
 def test_squared_loss_is_that_of_exact_comparators(x64, rng):
     x, y = rows(rng, losses.squared())
     stream = from_arrays(x, y)
-    exact = linear_ball(stream, 0.5)
-    found = convex_ball(stream, losses.squared(), 0.5, tolerance=1e-10)
-    np.testing.assert_allclose(found.predictions, exact.predictions, atol=1e-4)
-    np.testing.assert_allclose(found.loss, exact.loss, rtol=1e-9)
-    np.testing.assert_allclose(found.multiplier, exact.multiplier, rtol=1e-3)
     kernel = nj.kernels.gaussian(length_scale=1.0)
-    exact = kernel_ball(kernel(x, x), y, 1.5)
-    found = convex_ball(stream, losses.squared(), 1.5, kernel=kernel, tolerance=1e-10)
-    np.testing.assert_allclose(found.loss, exact.loss, rtol=1e-9)
-    np.testing.assert_allclose(found.multiplier, exact.multiplier, rtol=1e-3)
+    for exact, radius, options in (
+        (linear_ball(stream, 0.5), 0.5, {}),
+        (kernel_ball(kernel(x, x), y, 1.5), 1.5, {"kernel": kernel}),
+    ):
+        found = convex_ball(stream, losses.squared(), radius, tolerance=1e-10, **options)
+        np.testing.assert_allclose(found.predictions, exact.predictions, atol=1e-4)
+        np.testing.assert_allclose(found.loss, exact.loss, rtol=1e-9)
+        np.testing.assert_allclose(found.multiplier, exact.multiplier, rtol=1e-3)
 
 
 def test_repeated_rounds_count_as_often_as_they_come(x64, rng):
@@ -131,8 +126,7 @@ def test_the_gap_bounds_what_an_unfinished_search_lacks(x64, rng, monkeypatch):
     monkeypatch.setattr(convex, "_MAX_MULTIPLIERS", 2)
     found = convex_ball(from_arrays(x, y), loss, 1.0)
     assert not found.converged
-    lacks = found.loss - least
-    assert 1e-3 < lacks < found.gap
+    assert 1e-3 < found.loss - least < found.gap
 
 
 @pytest.mark.parametrize("loss", [losses.logistic(), losses.huber(width=0.3)], ids=repr)
@@ -164,13 +158,10 @@ def test_regret_of_a_margin_loss_in_a_study(rng):
     loss = losses.soft_margin()
     x, y = rows(rng, loss, 32)
     learner = nj.learners.norma(nj.kernels.linear(), loss, regularization=0.1, buffer=32)
-    comparator = convex_ball(loss=loss, radius=1.0)
-    stream, noise = from_arrays(x, y), nj.noise.Gaussian(0.0)
-    result = nj.study(
-        {"norma": learner}, stream, noise, jax.random.key(0), num_seeds=2, horizons=[16, 32],
-        comparator=comparator, loss=loss,
-    )  # fmt: skip
-    played = nj.rollout(learner, stream, noise, jax.random.key(0)).predictions
+    shown = stream, _, _ = from_arrays(x, y), nj.noise.Gaussian(0.0), jax.random.key(0)
+    options = {"comparator": convex_ball(loss=loss, radius=1.0), "loss": loss}
+    result = nj.study({"norma": learner}, *shown, num_seeds=2, horizons=[16, 32], **options)
+    played = nj.rollout(learner, *shown).predictions
     expected = float(np.sum(loss(played, stream.y))) - by_scipy(loss, x, y, 1.0)
     np.testing.assert_allclose(result.rows[-1].regret, expected, rtol=1e-3)
 
@@ -180,5 +171,5 @@ def test_bad_arguments_raise(rng):
     raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
     raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
     raises("y must", convex_ball, stream, losses.soft_margin(), 1.0)
-    with pytest.raises(ValueError, match="radius must be concrete"):
-        jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))(1.0)
+    traced = jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))
+    raises("radius must be concrete", traced, 1.0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 from tests.simulated.comparators.test_linear import KINDS, problem
 
 
@@ -27,16 +28,16 @@ def test_the_best_in_the_l1_ball_to_1e10(x64, rng, kind, radius):
     assert frank_wolfe_gap(x, y, w, radius) < 1e-10
     np.testing.assert_allclose(found.predictions, x @ w, atol=1e-12)
     np.testing.assert_allclose(found.loss, np.sum((x @ w - y) ** 2), atol=1e-12 * (y @ y))
-    np.testing.assert_allclose(
-        found.multiplier, np.abs(x.T @ (x @ w - y)).max(), atol=1e-12 * (y @ y)
-    )
+    slope = np.abs(x.T @ (x @ w - y)).max()
+    np.testing.assert_allclose(found.multiplier, slope, atol=1e-12 * (y @ y))
     other = rng.dirichlet(np.ones(w.size), 200) * rng.choice([-radius, radius], (200, w.size))
     assert found.loss <= np.sum((x @ other.T - y[:, None]) ** 2, axis=0).min()
     assert frank_wolfe_gap(x, y, other[0], radius) > 1e-6  # what is worse is seen to be
 
 
-def test_targets_of_zero_and_traced_radii(rng):
+def test_targets_of_zero_and_bad_radii(rng):
     x = rng.normal(size=(5, 2)).astype(np.float32)
     assert not np.any(nj.comparators.l1_ball(nj.streams.from_arrays(x, np.zeros(5)), 1.0).weights)
-    with pytest.raises(ValueError, match="radius must be positive and finite, got 0"):
-        nj.comparators.l1_ball(nj.streams.from_arrays(x, x[:, 0]), 0)
+    stream = nj.streams.from_arrays(x, x[:, 0])
+    for ball in (nj.comparators.l1_ball, nj.comparators.linear_ball):
+        raises("radius must be positive and finite, got 0", ball, stream, 0)

@@ -8,6 +8,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.simulated.comparators import regularized
+from tests.errors import raises
 
 LOSSES = [
     losses.squared(),
@@ -46,15 +47,13 @@ def test_optimality_conditions(x64, rng, loss):
     for lam in (0.3, 1e-3):
         found = regularized(gram, y, loss, lam, tolerance=1e-10)
         assert found.converged
-        a, g = np.asarray(found.coefficients), np.asarray(found.predictions)
-        np.testing.assert_allclose(g, gram @ a, rtol=0, atol=1e-10)
-        reach = 1e-5
-        below, above = (np.asarray(loss.gradient(g + e, y)) for e in (-reach, reach))
+        g, slopes = np.asarray(found.predictions), -lam * y.size * found.coefficients
+        np.testing.assert_allclose(g, gram @ found.coefficients, rtol=0, atol=1e-10)
         slack = 1e-4 * np.abs(y).max()
-        assert np.all(below - slack <= -lam * y.size * a)
-        assert np.all(-lam * y.size * a <= above + slack)
+        assert np.all(loss.gradient(g - 1e-5, y) - slack <= slopes)
+        assert np.all(slopes <= loss.gradient(g + 1e-5, y) + slack)
     # Other points of the same scale do not pass.
-    assert np.any(np.abs(loss.gradient(0.9 * g, y) + lam * y.size * a) > 10 * slack)
+    assert np.any(np.abs(loss.gradient(0.9 * g, y) - slopes) > 10 * slack)
 
 
 def test_the_gap_holds_where_the_loss_overflows(x64, rng):
@@ -99,9 +98,8 @@ def test_squared_loss_is_kernel_ridge(x64, rng):
     a = np.linalg.solve(gram + 0.01 * y.size / 2 * np.eye(y.size), y)
     np.testing.assert_allclose(found.coefficients, a, rtol=0, atol=1e-6 * np.abs(a).max())
     np.testing.assert_allclose(found.norm**2, a @ gram @ a, rtol=1e-6)
-    np.testing.assert_allclose(
-        found.risk, np.mean((gram @ a - y) ** 2) + 0.005 * a @ gram @ a, rtol=1e-12
-    )
+    risk = np.mean((gram @ a - y) ** 2) + 0.005 * a @ gram @ a
+    np.testing.assert_allclose(found.risk, risk, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["hinge", "logistic", "insensitive"])
@@ -109,17 +107,14 @@ def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
     """½‖w‖² + C Σ ℓ is R_reg/λ at C = 1/(λm); K = XXᵀ has rank 3."""
     (x, y, labels), lam = features(rng), 0.02
     options = {"C": 1 / (lam * len(x)), "fit_intercept": False, "max_iter": 10**6, "tol": 1e-9}
+    dual, tube = {"dual": True, "random_state": 0}, {"epsilon": 0.3}
     loss, targets, theirs = {
-        "hinge": (
-            losses.soft_margin(),
-            labels,
-            LinearSVC(loss="hinge", dual=True, random_state=0, **options),
-        ),
+        "hinge": (losses.soft_margin(), labels, LinearSVC(loss="hinge", **dual, **options)),
         "logistic": (losses.logistic(), labels, LogisticRegression(**options)),
         "insensitive": (
-            losses.epsilon_insensitive(epsilon=0.3),
+            losses.epsilon_insensitive(**tube),
             y,
-            LinearSVR(epsilon=0.3, dual=True, random_state=0, **options),
+            LinearSVR(**tube, **dual, **options),
         ),
     }[name]
     w = theirs.fit(x, targets).coef_.reshape(-1)
@@ -158,9 +153,9 @@ def test_hinge_coefficients_are_sparse_and_bounded(x64, rng):
     """0 ≤ y_i a_i ≤ 1/(λm), and a_i is zero, not small, beyond the margin."""
     gram, y = problem(rng, "margin")
     found = regularized(gram, y, losses.soft_margin(), 0.01)
-    scaled = y * np.asarray(found.coefficients) * 0.01 * y.size
+    scaled = y * found.coefficients * 0.01 * y.size
     assert np.all((scaled >= 0) & (scaled <= 1))
-    beyond = y * np.asarray(found.predictions) > 1 + 1e-4
+    beyond = y * found.predictions > 1 + 1e-4
     assert beyond.sum() > 3
     assert np.all(scaled[beyond] == 0)
 
@@ -204,8 +199,7 @@ def test_negative_eigenvalues_of_rounding_count_as_zero(x64, rng):
 def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
     found = regularized(gram, y, loss, 0.1)
     assert found.converged
-    np.testing.assert_array_equal(found.predictions, 0)
-    np.testing.assert_array_equal(found.norm, 0)
+    np.testing.assert_array_equal([*found.predictions, found.norm], 0)
     assert found.gap < 1e-9
 
 
@@ -230,10 +224,9 @@ def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
 )  # fmt: skip
 def test_bad_arguments_raise(change, message):
     given = {"gram": np.eye(2), "y": [1.0, -1.0], "loss": losses.logistic(), "regularization": 0.1}
-    with pytest.raises(ValueError, match=message):
-        regularized(**{**given, **change})
+    raises(message, regularized, **given | change)
 
 
 def test_traced_values_raise():
-    with pytest.raises(ValueError, match="regularization must be concrete, got a traced one"):
-        jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))(0.1)
+    traced = jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))
+    raises("regularization must be concrete, got a traced one", traced, 0.1)

@@ -5,6 +5,7 @@ import pytest
 
 from noisy_jax.noise import observe
 from noisy_jax.simulated.streams import one_copy_adversaries
+from tests.errors import raises
 from tests.keys import key
 
 HORIZON = 4000
@@ -13,13 +14,12 @@ HORIZON = 4000
 @pytest.fixture(scope="module")
 def shown():
     """Two copies a round under each adversary, `[2, T, 2]`, for the clean rounds of each."""
-    adversaries = one_copy_adversaries(key(0), HORIZON)
+    adversaries = jax.jit(lambda key: one_copy_adversaries(key, HORIZON))(key(0))
 
     @jax.jit
     def copies(adversary):
-        return jax.vmap(lambda k, x, y: observe(k, x, y, adversary.noise, copies=2).x[:, 0])(
-            jax.random.split(key(1), HORIZON), *adversary.stream
-        )
+        show = jax.vmap(lambda k, x, y: observe(k, x, y, adversary.noise, copies=2).x[:, 0])
+        return show(jax.random.split(key(1), HORIZON), *adversary.stream)
 
     return adversaries, np.stack([copies(adversary) for adversary in adversaries])
 
@@ -51,20 +51,14 @@ def test_clean_data_have_different_best_weights(shown):
     (noiseless, noisy), copies = shown
     np.testing.assert_array_equal(noiseless.stream.x[:, 0], copies[0, :, 0])
     for adversary, best in ((noiseless, 0.2), (noisy, 1.0)):
+        assert adversary.stream.y.dtype == jnp.float32
         x, y = (np.asarray(part, float) for part in adversary.stream)
         np.testing.assert_array_equal(y, 1)
         assert (x[:, 0] @ y) / (x[:, 0] @ x[:, 0]) == pytest.approx(best, abs=0.02)
     assert (noiseless.noise.cov, noisy.noise.cov) == (0, 4)
 
 
-def test_goes_through_jit():
-    made = jax.jit(lambda key: one_copy_adversaries(key, 5))(jax.random.key(0))
-    assert made.noiseless.stream.x.shape == (5, 1)
-    assert made.noisy.stream.y.dtype == jnp.float32
-
-
 def test_bad_input_raises():
-    with pytest.raises(ValueError, match=r"key must be a key .* got 0"):
-        one_copy_adversaries(0, 5)
-    with pytest.raises(ValueError, match="horizon must be a whole number of at least 1, got 0"):
-        one_copy_adversaries(jax.random.key(0), 0)
+    raises("key must be a key .* got 0", one_copy_adversaries, 0, 5)
+    message = "horizon must be a whole number of at least 1, got 0"
+    raises(message, one_copy_adversaries, jax.random.key(0), 0)

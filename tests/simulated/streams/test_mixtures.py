@@ -37,10 +37,8 @@ def made(name, difficulty="A", horizon=2005):
 
 def log_odds(x, means, deviations):
     """log p₊ − log p₋ in float64, from the densities themselves: x [T, 2], means [T, 2, K, 2]."""
-    densities = norm.logpdf(
-        np.float64(x)[:, None, None], np.float64(means), np.float64(deviations)[..., None]
-    ).sum(axis=-1)
-    classes = logsumexp(densities, axis=-1)
+    x, means, deviations = map(np.float64, (x[:, None, None], means, deviations[..., None]))
+    classes = logsumexp(norm.logpdf(x, means, deviations).sum(axis=-1), axis=-1)
     return classes[:, 1] - classes[:, 0]
 
 
@@ -71,9 +69,7 @@ def test_examples_have_the_densities_of_their_classes():
     squares = np.sum((grid[:, None, None] - means) ** 2, axis=-1) / deviations**2
     densities = (np.exp(-squares / 2) / deviations**2).sum(axis=-1)
     odds = np.log(densities[:, 1] / densities[:, 0])
-    weights = np.concatenate(
-        [densities[:, 0] * (odds < -margin), densities[:, 1] * (odds > margin)]
-    )
+    weights = np.ravel(densities.T * [odds < -margin, odds > margin])
     mixtures = module.Mixtures(jnp.asarray(means, float), jnp.asarray(deviations, float))
     (x, y), found = jax.jit(lambda key: module.examples(key, mixtures, size, margin))(key(3))
     assert found == size
@@ -93,11 +89,9 @@ def test_examples_have_the_densities_of_their_classes():
 
 @pytest.mark.statistical
 def test_classes_are_balanced():
-    streams = jax.jit(jax.vmap(lambda key: switching(key, 500, period=5)))(
-        jax.random.split(key(3), 20)
-    )
+    many = jax.jit(jax.vmap(lambda key: switching(key, 500, period=5).y))
     # 2,000 independent mixtures of 5 examples: the deviation of their mean is at most 5/√2000/5.
-    assert abs(float(streams.y.mean())) < 5 / 2000**0.5
+    assert abs(many(jax.random.split(key(3), 20)).mean()) < 5 / 2000**0.5
 
 
 @pytest.mark.claim("NORMA-Fig2")
@@ -110,8 +104,7 @@ def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
     steps = np.diff(means, axis=0)[inside]
     assert kstest(steps, norm(0, DIFFICULTIES["A"].drift).cdf).pvalue > 6e-7
     assert np.abs(np.diff(means, axis=0)).max() < 1.2  # reflected, and not moved to the other side
-    at_sides = (np.abs(means) > 2.8).any(axis=(1, 2, 3))
-    assert at_sides.any()  # so that the box was tried
+    assert np.abs(means).max() > 2.8  # so that the box was tried
 
 
 @pytest.mark.statistical
@@ -144,10 +137,9 @@ def test_vmap_over_keys_and_numbers_equals_singles():
     keys, margins = jax.random.split(KEY, 2), jnp.array([0.2, 1.0])
     both = jax.vmap(drifting_with)(keys, margins)
     assert not np.allclose(both.x[0], both.x[1])
-    for i in range(2):
-        single = drifting_with(keys[i], margins[i])
-        np.testing.assert_allclose(both.x[i], single.x, atol=1e-5)
-        np.testing.assert_array_equal(both.y[i], single.y)
+    singles = [drifting_with(*pair) for pair in zip(keys, margins, strict=True)]
+    np.testing.assert_allclose(both.x, [single.x for single in singles], atol=1e-5)
+    np.testing.assert_array_equal(both.y, [single.y for single in singles])
 
 
 def test_a_longer_stream_begins_with_the_shorter():
@@ -157,10 +149,9 @@ def test_a_longer_stream_begins_with_the_shorter():
 
 @pytest.mark.slow
 def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
-    with pytest.raises(
-        ValueError, match="margin or deviations keep only 0 of 2560 draws of period 0"
-    ):
-        drifting(KEY, 10, difficulty=DIFFICULTIES["A"]._replace(margin=1e4))
+    wide = DIFFICULTIES["A"]._replace(margin=1e4)
+    message = "margin or deviations keep only 0 of 2560 draws of period 0"
+    raises(message, drifting, KEY, 10, difficulty=wide)
     stream = drifting_with(KEY, 1e4)
     assert np.isnan(stream.x).all()
     assert np.isnan(stream.y).all()
@@ -188,11 +179,7 @@ def test_log_odds_hold_far_from_all_means():
     ("make", "wrong", "message"),
     [
         (drifting, {"horizon": 0}, "horizon must be a whole number of at least 1"),
-        (
-            drifting,
-            {"difficulty": "A"},
-            r"difficulty must be a Difficulty, got 'A': .* of the names A, B, C",
-        ),
+        (drifting, {"difficulty": "A"}, "difficulty must be a .*, got 'A': .* names A, B, C"),
         (switching, {"period": 0}, "period must be a whole number of at least 1"),
         (drifting, {"components": 0}, "components must be a whole number of at least 1"),
         (drifting, {"smallest_deviation": 0.0}, "smallest_deviation must be positive"),

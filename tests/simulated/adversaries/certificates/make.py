@@ -2,7 +2,7 @@
 
 Run `python -m tests.simulated.adversaries.certificates.make`.
 
-Each beats a bound as printed; `test_certificates` checks them with new noise.
+Each beats a bound as printed; `test_search_certificates` checks them with new noise.
 """
 
 from pathlib import Path
@@ -22,23 +22,19 @@ def one_copy():
     largest = nj.Stream(np.full((1, 1), ONE, np.float32), np.full(1, TWO, np.float32))
     moments = nj.bounds.moments(largest, noise)
     bound = nj.bounds.as_printed.known_covariance(moments, horizon=horizon, radius=ONE)
-    learner = nj.learners.known_covariance(
-        radius=ONE, learning_rate=bound.learning_rate, as_printed=True
-    )
+    options = {"learning_rate": bound.learning_rate, "as_printed": True}
+    learner = nj.learners.known_covariance(radius=ONE, **options)
     return learner, noise, bound, {"radius": ONE, "y_size": TWO}, horizon
 
 
 def noisy_kernel():
     """Theorem 4 as printed for the linear kernel and the squared loss, B_w = 0.01, 128 rounds."""
     noise, horizon, radius = nj.noise.Rademacher(1.0), 128, 0.1
-    estimator = nj.unbiased.gradient(
-        nj.kernels.linear(), nj.losses.squared(),
-        radius=radius, x_second_moment=2.0, y_largest=TWO,
-    )  # fmt: skip
+    sizes = {"radius": radius, "x_second_moment": 2.0, "y_largest": TWO}
+    estimator = nj.unbiased.gradient(nj.kernels.linear(), nj.losses.squared(), **sizes)
     bound = nj.bounds.as_printed.random_truncation(estimator, horizon=horizon)
-    learner = nj.learners.random_truncation(
-        estimator, horizon=horizon, learning_rate=bound.learning_rate
-    )
+    rate = bound.learning_rate
+    learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=rate)
     return learner, noise, bound, {"radius": radius, "y_size": TWO}, horizon
 
 
@@ -52,9 +48,8 @@ def main() -> None:
         if name == "noisy_kernel":  # the same learner with weights, which has a reverse mode
             rate = float(bound.learning_rate)
             learner = nj.learners.two_copies(radius=options["radius"], learning_rate=rate)
-        found = nj.adversaries.worst(
-            learner, noise, horizon, key=jax.random.key(0), guarantee=bound, **options
-        )
+        options |= {"key": jax.random.key(0), "guarantee": bound}
+        found = nj.adversaries.worst(learner, noise, horizon, **options)
         print(f"{name}: {found.regret:.1f} {found.interval}, bound {found.guarantee:.1f}")
         x, y = (np.asarray(leaf, np.float16) for leaf in found.stream)
         np.savez_compressed(FOLDER / f"{name}.npz", x=x, y=y)
