@@ -10,7 +10,7 @@ from noisy_jax.worlds.surrogates import alternating_weights
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import contaminated, gauss_hermite, tensor
-from tests.worlds.grams import POINTS, SPACE, grams, mean_is
+from tests.worlds.grams import POINTS, SPACE, grams
 
 PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])
 DISTRIBUTIONS = {
@@ -65,26 +65,6 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     truth = kernel[0]
     np.testing.assert_allclose(weights @ surrogate[4:], truth, atol=1e-9)
     assert np.abs(weights @ kernel[4:] - truth).max() > 1e-2
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        noise.Gaussian(np.linspace(0.05, 0.3, 10)),
-        noise.Laplace(0.3),
-        noise.ContaminatedGaussian(4.0, probability=0.3),
-    ],
-    ids=["gaussian", "laplace", "contaminated"],
-)
-def test_unbiased_in_ten_dimensions_by_sampling(distribution):
-    world = made(distribution, 10, 3**0.5)
-    x, anchor = jnp.full(10, 0.3), jnp.linspace(-0.5, 0.5, 10)[None]
-    copies = distribution.sample(key(0), jnp.broadcast_to(x, (100_000, 10)))
-    truth = float(world.kernel(x[None], anchor)[0, 0])
-    for gram, right in ((world.surrogate, True), (world.kernel, False)):
-        assert mean_is(gram(copies, anchor), truth, 0.005) == right
 
 
 @pytest.mark.claim("DA-Eq5", "EXT-GeneralSigma", "EXT-LaplaceSurrogate")
@@ -253,7 +233,8 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
         (lambda v: made(noise.Gaussian(v), 2), np.array([0.1, -0.1])),
         (lambda v: made(noise.Gaussian(v), 2), np.array([[0.1, 0.3], [0.3, 0.1]])),
         (lambda v: made(noise.Laplace(v), 2), -0.5),
-        (lambda v: made(noise.ContaminatedGaussian(1.0, v), 2), -0.5),
+        (lambda v: made(noise.ContaminatedGaussian(1.5, v), 2), -0.5),
+        (lambda v: made(noise.ContaminatedGaussian(1.5, v), 2), 0.5),
         (lambda v: made(noise.ContaminatedGaussian(v, 0.3), 2), -0.1),
         (lambda v: made(noise.ContaminatedGaussian(v, 0.3), 2), np.array([[0.1, 0.3], [0.3, 0.1]])),
         (lambda v: made(noise.Gaussian(0.0), 2, v), -1.0),
@@ -263,10 +244,16 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
 )
 def test_what_is_traced_and_wrong_is_nan(make, bad):
     x = jnp.asarray(POINTS[:, :2], jnp.float32)
-    parts = jax.jit(lambda value: (make(value).surrogate(x, x), make(value).diagonal))
-    good = np.eye(2, dtype=np.float32) / 8 if np.ndim(bad) == 2 else np.abs(bad) / 2
-    for value, holds in ((bad, np.isnan), (good, np.isfinite)):
-        assert all(holds(part).all() for part in parts(jnp.asarray(value, jnp.float32)))
+
+    def parts(value):
+        world = make(value)
+        return world.surrogate(x, x), world.diagonal
+
+    good = np.eye(2) / 8 if np.ndim(bad) == 2 else np.abs(bad) / 2
+    traced = jax.jit(parts)
+    assert all(np.isnan(part).all() for part in traced(jnp.asarray(bad, jnp.float32)))
+    found = traced(jnp.asarray(good, jnp.float32))
+    chex.assert_trees_all_close(found, parts(good), rtol=1e-5, atol=1e-6)
 
 
 def test_gradient_in_the_probability_of_contamination(x64):
@@ -300,22 +287,6 @@ def test_a_world_of_arrays_may_be_made_under_jit(make):
     np.testing.assert_allclose(diagonal, made(make(0.1), 2).diagonal, rtol=1e-6)
 
 
-@pytest.mark.slow
-def test_traced_contamination_and_scales():
-    x = jnp.asarray(POINTS[:, :2], jnp.float32)
-
-    def contaminated(q):
-        return made(noise.ContaminatedGaussian(1.5, q), 2).surrogate(x, x)
-
-    def laplace(scale):
-        return made(noise.Laplace(scale), 2).surrogate(x, x)
-
-    swept = jax.vmap(contaminated)(jnp.array([0.2, 0.5]))
-    chex.assert_trees_all_close(swept[0], contaminated(0.2), rtol=1e-5, atol=1e-6)
-    assert np.isnan(swept[1]).all()
-    chex.assert_trees_all_close(jax.vmap(laplace)(jnp.array([0.7]))[0], laplace(0.7), rtol=1e-5)
-
-
 class Triangular(noise.Noise):
     """A user's distribution with a characteristic function."""
 
@@ -328,29 +299,19 @@ class Triangular(noise.Noise):
         return jnp.zeros(omega.shape[:-1], complex)
 
 
-MANY = {"dim": 200, "length_scale": 1.25**0.5}
+WIDE, MANY = {"noise": noise.Gaussian(1.0)}, {"dim": 200, "length_scale": 1.25**0.5}
 
 
 @pytest.mark.claim("DA-Thm3")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"length_scale": 0.75**0.5, "noise": noise.Gaussian(1.0)},
-            r"length_scale must be above 1 and finite, got 0\.866.*: up to √‖Σ‖,",
-        ),
-        ({"length_scale": 1.0, "noise": noise.Gaussian(1.0)}, "no surrogate exists"),
+        (WIDE | {"length_scale": 0.75**0.5}, r"length_scale .* above 1 .* 0\.866.*: up to √‖Σ‖,"),
+        (WIDE | {"length_scale": 1.0}, "no surrogate exists"),
         ({"length_scale": 0.6**0.5, "noise": noise.Gaussian(SPACE)}, r"above 0\.7975.* no surr"),
-        (
-            MANY | {"noise": noise.Gaussian(1.0)},
-            r"R² = exp\(160\.9\).*float32 above R² = exp\(44\.36\); 0\.44 times this noise cov.*"
-            "a larger length_scale or fewer dimensions, would do",
-        ),
+        (MANY | WIDE, r"R² = exp\(160\.9\).* above R² = exp\(44\.36\); 0\.44 times.* fewer dimen"),
         (MANY | {"noise": noise.Laplace(1.0)}, r"exp\(117\.6\).*; 0\.31 times this noise cov"),
-        (
-            {"noise": noise.ContaminatedGaussian(1.0, probability=0.5)},
-            r"must be below 1/2 in float32, got 0\.5.*worlds\.fourier",
-        ),
+        ({"noise": noise.ContaminatedGaussian(1.0, 0.5)}, r"below 1/2 .*, got 0\.5.*worlds\.four"),
         # Below ½, but not once rounded.
         ({"noise": noise.ContaminatedGaussian(1.0, 0.49999999999)}, "below 1/2 in float32"),
         ({"noise": noise.Uniform(1.0)}, "Gaussian, Laplace, ContaminatedGaussian, got Unif.*zeros"),
