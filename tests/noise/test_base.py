@@ -41,6 +41,10 @@ def draws(distribution, n=200_000):
     return np.asarray(jax.jit(distribution.sample)(key(), np.zeros((n, 3), "float32")), np.float64)
 
 
+def sampled(noise):
+    return noise.sample(jax.random.key(0), jnp.zeros(3))
+
+
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_moments_of_samples(distribution):
@@ -124,8 +128,7 @@ def test_no_key_is_used_twice(distribution):
 def test_pytree_round_trip(distribution):
     leaves, treedef = jax.tree.flatten(distribution)
     again = jax.tree.unflatten(treedef, leaves)
-    sample = jax.jit(lambda noise: noise.sample(jax.random.key(0), jnp.zeros(3)))
-    np.testing.assert_array_equal(sample(again), sample(distribution))
+    np.testing.assert_array_equal(*map(jax.jit(sampled), (again, distribution)))
 
 
 @pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
@@ -141,6 +144,9 @@ def observed(**changes):
     return observe(**arguments | {"copies": 1} | changes)
 
 
+THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -150,28 +156,19 @@ def observed(**changes):
         (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
         (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
         (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
-        (
-            lambda: Gaussian(np.ones(3), mean=np.ones(2)),
-            r"Gaussian must have parameters of one dimension d, got {'cov': \[3\], 'mean': \[2\]}",
-        ),
+        (lambda: Gaussian(THREE, mean=np.ones(2)), r"Gaussian .* {'cov': \[3\], 'mean': \[2\]}"),
         (lambda: Laplace(np.ones(3), mean=np.ones(2)), "Laplace must have parameters of one"),
         (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
         (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
-        (
-            lambda: ContaminatedGaussian(-1.0, 0.5),
-            r"ContaminatedGaussian\.outlier_cov must be finite and >= 0, got -1",
-        ),
+        (lambda: ContaminatedGaussian(-1.0, 0.5), "outlier_cov must be finite and >= 0, got -1"),
         (lambda: ContaminatedGaussian(1.0, 1.5), r"probability must be in \[0, 1\], got 1\.5"),
         (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
-        (
-            lambda: ContaminatedGaussian(np.ones(2), 0.5).sample(jax.random.key(0), jnp.zeros(3)),
-            r"ContaminatedGaussian\.outlier_cov of shape \[2\] does not fit data of dimension 3",
-        ),
+        (lambda: sampled(ContaminatedGaussian(np.ones(2), 0.5)), "outlier_cov of .* dimension 3"),
         (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
         (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
         (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
         (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2 and finite, got 2\.0"),
-        (lambda: Gaussian(np.eye(2)).sample(jax.random.key(0), jnp.zeros(3)), "dimension 3"),
+        (lambda: sampled(Gaussian(np.eye(2))), "dimension 3"),
         (lambda: Gaussian(np.ones(2)).covariance(3), "dimension 3"),
         (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
         (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
@@ -184,19 +181,10 @@ def observed(**changes):
         (lambda: observed(x=np.ones((5, 2))), r"x must be \[d\], got \[5, 2\]; batch rounds with"),
         (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
         (lambda: observed(noise=0.1), r"noise must be a Noise, got 0\.1: noise\.Gaussian"),
-        (
-            lambda: observed(noise=per_round(Gaussian, np.ones(2))),
-            "noise must be a Noise, got PerRound: ",
-        ),
+        (lambda: observed(noise=per_round(Gaussian, THREE)), "noise must be a Noise, got PerRound"),
         (lambda: observed(y_noise=Gaussian(np.ones(2))), "a scalar distribution, "),
-        (
-            lambda: per_round(Gaussian, jnp.array([np.eye(2), [[1, 2], [2, 1]]])),
-            "positive semi-definite",
-        ),
-        (
-            lambda: per_round(Gaussian, jnp.array([0.1, -0.1])),
-            r"Gaussian\.cov must be finite and >= 0, .*: jax\.vmap gives NaN where a parameter is",
-        ),
+        (lambda: per_round(Gaussian, jnp.stack([np.eye(2), NOT_PSD])), "positive semi-definite"),
+        (lambda: per_round(Gaussian, jnp.array([0.1, -0.1])), r"\.cov must.*: jax\.vmap gives NaN"),
         (lambda: per_round(Laplace, jnp.array([0.1, -0.1])), r"Laplace\.scale must be p"),
         (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
         (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
@@ -227,7 +215,7 @@ def rolled(noise, rounds=4, dim=2):
 def test_a_traced_matrix_that_is_not_psd_is_reported():
     run = jax.jit(lambda cov: rolled(Gaussian(cov), 5).diverged_at)
     assert run(jnp.eye(2)) == -1
-    assert run(jnp.array([[1.0, 2.0], [2.0, 1.0]])) == 1
+    assert run(NOT_PSD) == 1
 
 
 def test_per_round_distributions_must_be_stacked():
@@ -304,5 +292,4 @@ def test_a_custom_distribution_has_parameters_of_any_shape():
     "build", [Gaussian, Laplace, Uniform, Rademacher, lambda df: StudentT(df=df, scale=1.0)]
 )
 def test_a_traced_parameter_that_is_out_of_range_gives_nan(build):
-    n = jax.jit(lambda value: build(value).sample(jax.random.key(0), jnp.zeros(3)))(-1.0)
-    assert np.isnan(n).all()
+    assert np.isnan(jax.jit(lambda value: sampled(build(value)))(-1.0)).all()

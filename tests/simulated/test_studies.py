@@ -1,4 +1,3 @@
-import errno
 import math
 import os
 import types
@@ -12,7 +11,7 @@ import pytest
 import scipy.stats
 
 import noisy_jax as nj
-from tests.errors import raises
+from tests.errors import disk_full, raises
 from tests.files import config_of, names_in, rows_of
 from tests.keys import key
 
@@ -158,10 +157,7 @@ def test_resumes_from_a_checkpoint(result, tmp_path):
 
 
 def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", disk_full)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         through = studied(checkpoint=tmp_path)
@@ -295,14 +291,8 @@ BOTH, WHOLE = nj.wrappers.paired(BLIND, BLIND), COMPARATOR(STREAM)
     [
         ({"learners": {}}, "at least one learner"),
         ({"learners": {"a": nj.learners.two_copies}}, r"function two_copies.* as two_copies\("),
-        (
-            {"learners": {"a": BOTH}},
-            r"\['a'\] predicts several columns: pass its learners one by one",
-        ),
-        (
-            {"learners": {"a": "b"}},
-            r"\['a'\] must be a Learner, or a function horizon -> .* got 'b'",
-        ),
+        ({"learners": {"a": BOTH}}, r"\['a'\] predicts several columns: pass its .* one by one"),
+        ({"learners": {"a": "b"}}, r"\['a'\] must be a Learner, or a function hor.* got 'b'"),
         ({"y_noise": 0.1}, r"y_noise must be a Noise, got 0\.1: "),
         ({"horizons": []}, "at least one and increasing"),
         ({"horizons": [64, 64]}, r"increasing, got \[64, 64\]"),
@@ -319,10 +309,7 @@ BOTH, WHOLE = nj.wrappers.paired(BLIND, BLIND), COMPARATOR(STREAM)
         ({"horizons": 64}, "horizons must be a list of numbers of rounds, got 64"),
         ({"comparator": WHOLE}, "comparator must be a function .* got LinearBall"),
         ({"comparator": lambda past: past.y}, "comparator must return something with predictions"),
-        (
-            {"comparator": lambda past: WHOLE},
-            r"\[128\] for a .* rounds, got \[512\]: it must use the",
-        ),
+        ({"comparator": lambda past: WHOLE}, r"\[128\] for a .* got \[512\]: it must use the"),
         ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
         ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
     ],

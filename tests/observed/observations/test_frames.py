@@ -273,6 +273,10 @@ def test_a_code_of_missing_values_is_named():
     assert caught[0].filename == __file__
 
 
+HALF, LACKING = {"c": np.tile([1.0, np.nan], N // 2)}, {c: [np.nan, *AGE[1:]] for c in "fg"}
+UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
+
+
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
@@ -286,16 +290,8 @@ def test_a_code_of_missing_values_is_named():
         ({"id": np.arange(N)}, {}, "column 'id' of the frame numbers or labels the rows"),
         ({}, {"noise": None}, "nj.table needs what is known of the errors: noise={'x1': 0.25}"),
         ({}, {"noise": {"a": -1.0}, "drop": ["e"]}, r"noise\['a'\] must be finite and >= 0"),
-        (
-            {"c": np.tile([1.0, np.nan], N // 2)},
-            {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}},
-            "incomplete replicates need noise by their names, such as noise=",
-        ),
-        (
-            {"f": [np.nan, *AGE[1:]], "g": [np.nan, *AGE[1:]]},
-            {"replicates": {"b": ["f", "g"]}},
-            "'b' has no value in 1 of 60 rows, first in row 0: drop such rows",
-        ),
+        (HALF, UNNAMED, "incomplete replicates need noise by their names, such as noise="),
+        (LACKING, {"replicates": {"b": ["f", "g"]}}, "'b' has no value in 1 .* row 0: drop such"),
     ],
 )
 def test_wrong_frames_give_one_clear_line(change, options, message):
