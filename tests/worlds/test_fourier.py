@@ -41,13 +41,16 @@ def exponential(n, scale, dim):
     return tensor(scale * (nodes - 1), weights / weights.sum(), dim)
 
 
-def gaussian_features(noise, dim, num_features=16, key=KEY):
-    world = worlds.gaussian(dim=dim, length_scale=1.5**0.5, noise=noise)
-    return worlds.fourier(key, world, num_features)
+def gaussian_world(noise, dim):
+    return worlds.gaussian(dim=dim, length_scale=1.5**0.5, noise=noise)
 
 
-def weighted_features(noise, dim, num_features=16, key=KEY):
-    return worlds.fourier_gaussian(key, num_features, dim=dim, length_scale=1.5**0.5, noise=noise)
+def gaussian_features(noise, dim, num_features=16):
+    return worlds.fourier(KEY, gaussian_world(noise, dim), num_features)
+
+
+def weighted_features(noise, dim, num_features=16):
+    return worlds.fourier_gaussian(KEY, num_features, dim=dim, length_scale=1.5**0.5, noise=noise)
 
 
 SOMETIMES = contaminated(*gauss_hermite(60, 0.7, 1), 0.8)
@@ -103,7 +106,7 @@ def test_every_noisy_copy_has_the_squared_norm(rng, build):
     norms = np.sum(np.asarray(jax.jit(features.noisy)(x), np.float64) ** 2, axis=1)
     np.testing.assert_allclose(norms, float(features.squared_norm), rtol=1e-6)
     if build is gaussian_features:
-        diagonal = worlds.gaussian(dim=3, length_scale=1.5**0.5, noise=Gaussian(SPACE)).diagonal
+        diagonal = gaussian_world(Gaussian(SPACE), 3).diagonal
         np.testing.assert_allclose(features.squared_norm, diagonal, rtol=1e-6)
 
 
@@ -194,16 +197,12 @@ def test_keys_and_hyper_parameters_may_be_traced(rng):
         assert not np.allclose(maps(features)[0], maps(features)[1], atol=0.01)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        Gaussian,
-        Laplace,
-        lambda v: ContaminatedGaussian(1.0, v),
-        lambda v: ContaminatedGaussian(v, 0.3),
-    ],
-    ids=["gaussian", "laplace", "probability", "outliers"],
-)
+MAKERS = {"gaussian": Gaussian, "laplace": Laplace}
+MAKERS["probability"] = functools.partial(ContaminatedGaussian, 1.0)
+MAKERS["outliers"] = functools.partial(ContaminatedGaussian, probability=0.3)
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_features_under_traced_noise_without_a_distribution_are_nan(make):
     @jax.jit
     def noisy(parameter):
@@ -213,27 +212,13 @@ def test_features_under_traced_noise_without_a_distribution_are_nan(make):
     assert np.isnan(noisy(-0.4)).all()
 
 
-def test_another_key_gives_other_features():
-    keys = map(jax.random.key, (0, 0, 1))
-    first, same, other = (gaussian_features(Gaussian(0.3), 2, key=each) for each in keys)
-    np.testing.assert_array_equal(first.frequencies, same.frequencies)
-    assert not np.any(np.isclose(first.frequencies, other.frequencies))
-
-
-WORLD = worlds.gaussian(dim=2, length_scale=1.0, noise=Gaussian(0.1))
+LAWS = Gaussian(0.1), Laplace(0.3), ContaminatedGaussian(0.2, 0.25)
+WORLD, *OTHERS = (gaussian_world(noise, 2) for noise in LAWS)
+RATIONAL = worlds.rational(dim=2, noise=Gaussian(0.1), cutoff=1.0)
 CHANGING = laws.PerRound(jax.vmap(Gaussian)(jnp.ones(4)))
 
 
-@pytest.mark.parametrize(
-    "world",
-    [
-        WORLD,
-        worlds.gaussian(dim=2, length_scale=1.0, noise=Laplace(0.3)),
-        worlds.gaussian(dim=2, length_scale=1.0, noise=ContaminatedGaussian(0.2, 0.25)),
-        worlds.rational(dim=2, noise=Gaussian(0.1), cutoff=1.0),
-    ],
-    ids=["gaussian", "laplace", "contaminated", "rational"],
-)
+@pytest.mark.parametrize("world", [WORLD, *OTHERS, RATIONAL])
 def test_frequencies_use_no_key_twice(world):
     draw = jax.jit(lambda key: worlds.fourier(key, world, 6).frequencies)
     with jax.debug_key_reuse(True):
