@@ -35,7 +35,7 @@ HORIZON, SEEDS = 2_048, 64
 ONE_STREAM_HORIZON = 16_384
 NUMPY_SEEDS = 4
 DIM, LENGTH_SCALE, VARIANCE = 16, 2.0, 0.5
-RADIUS, LEARNING_RATE = 3.0, 0.02
+DESCENT = {"radius": 3.0, "learning_rate": 0.02}
 BLOCK, CHUNK = 64, 256  # of the floor, as in the engine
 
 FEATURES, FEATURES_DIM = 256, 10
@@ -70,12 +70,6 @@ def noisy(stream, key):
 
 
 noisy_by_seed = jax.jit(jax.vmap(noisy, in_axes=(None, 0)))
-
-
-def worlds_learner(horizon):
-    return nj.learners.parallel_worlds(
-        WORLD, horizon=horizon, radius=RADIUS, learning_rate=LEARNING_RATE
-    )
 
 
 @jax.jit
@@ -133,7 +127,7 @@ def plain_numpy(samples, x, y, squared_distances=by_differences):
         values = kernel(stored, x[t]), surrogate(stored, query), surrogate(stored, own)
         return *(weights @ value for value in values), scale
 
-    return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
+    return descent(read, y, **DESCENT)
 
 
 def tuned_numpy(samples, x, y):
@@ -153,7 +147,7 @@ def tuned_numpy(samples, x, y):
         own, query, prediction = scale * (np.exp(gram, out=gram) @ weights)
         return prediction, query, own, scale[0]
 
-    return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
+    return descent(read, y, **DESCENT)
 
 
 def engine():
@@ -164,7 +158,7 @@ def engine():
         keys = jax.random.split(KEY, seeds)
         samples = noisy_by_seed(stream, keys)
         weights = jax.random.normal(KEY, (seeds, horizon))
-        learner = worlds_learner(horizon)
+        learner = nj.learners.parallel_worlds(WORLD, horizon=horizon, **DESCENT)
         unroll = judged(learner)
         ours, least, drawing = median_times(
             functools.partial(unroll, samples, stream.x),
@@ -208,7 +202,7 @@ def one_stream():
     """A row on one stream, where no other seed fills the cores."""
     stream = smooth(KEY, ONE_STREAM_HORIZON, DIM)
     samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
-    learner = worlds_learner(ONE_STREAM_HORIZON)
+    learner = nj.learners.parallel_worlds(WORLD, horizon=ONE_STREAM_HORIZON, **DESCENT)
     ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
     setting = f"one stream, T = {ONE_STREAM_HORIZON:,}"
     return against_scan(setting, ours, learner, samples, stream.x, 5)
@@ -218,7 +212,7 @@ def fourier():
     """Rows on random features against scikit-learn, and over many rounds."""
     world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
     features = nj.worlds.fourier(KEY, world, FEATURES)
-    learner = nj.learners.fourier_worlds(features, radius=RADIUS, learning_rate=LEARNING_RATE)
+    learner = nj.learners.fourier_worlds(features, **DESCENT)
     rows = _against_scikit_learn(judged(learner))
 
     @functools.partial(jax.jit, static_argnums=0)
@@ -318,7 +312,8 @@ def rows():
 if __name__ == "__main__":
     report(
         f"float32; x ~ N(0, I/d), y = sin(3x_0), noise of variance {VARIANCE}, Gaussian kernel of "
-        f"length scale {LENGTH_SCALE}\nradius {RADIUS}, learning rate {LEARNING_RATE}; "
+        f"length scale {LENGTH_SCALE}\nradius {DESCENT['radius']}, learning rate "
+        f"{DESCENT['learning_rate']}; "
         f"parallel_worlds: d = {DIM}; fourier_worlds: d = {FEATURES_DIM}, one stream of "
         f"{FOURIER_HORIZON:,} rounds, 4 and 16 of {STREAMS_HORIZON:,}",
         rows,

@@ -189,6 +189,7 @@ THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
         (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
         (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
         (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
+        (lambda: rolled(per_round(Gaussian, THREE)), "every parameter stacked along the 4 rounds"),
         (lambda: StudentT(df=np.inf, scale=1.0), "infinite ν is Gaussian noise"),
         (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
         (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
@@ -216,11 +217,6 @@ def test_a_traced_matrix_that_is_not_psd_is_reported():
     run = jax.jit(lambda cov: rolled(Gaussian(cov), 5).diverged_at)
     assert run(jnp.eye(2)) == -1
     assert run(NOT_PSD) == 1
-
-
-def test_per_round_distributions_must_be_stacked():
-    noise = per_round(Gaussian, np.ones(3))
-    raises("every parameter stacked along the 4 rounds", rolled, noise)
 
 
 def test_a_custom_distribution_names_what_it_lacks():

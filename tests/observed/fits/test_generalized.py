@@ -91,13 +91,9 @@ def scores(model, theta, x, y, cov, exposure=1.0):
     return np.column_stack([y - mean, y[:, None] * x - mean[:, None] * (x - moved)])
 
 
-def mean_scores(theta, model, *rows):
-    return scores(model, theta, *rows).mean(axis=0)
-
-
 def by_hand(model, *rows):
     """The root of the scores, by SciPy."""
-    found = root(mean_scores, THETA, (model, *rows), tol=1e-12)
+    found = root(lambda theta: scores(model, theta, *rows).mean(axis=0), THETA, tol=1e-12)
     assert found.success
     return found.x
 

@@ -13,11 +13,8 @@ from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import classification, closed_form, regression
 
 ITERATIONS = 10_000
-
-
-_ridge = jax.jit(
-    functools.partial(subquantile.ridge, iterations=ITERATIONS), static_argnames="solver"
-)
+LONG = functools.partial(subquantile.ridge, iterations=ITERATIONS)
+_ridge = jax.jit(LONG, static_argnames="solver")
 
 
 def ridge(gram, y, share, lam, start=None, *, solver="accelerated", tolerance=1e-6):
