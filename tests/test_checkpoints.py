@@ -191,8 +191,7 @@ def test_a_second_run_on_a_folder_is_an_error_and_the_first_goes_on(tmp_path):
     def second(done, total):
         raises("is in use by another run", simulated, 8, tmp_path)
 
-    first = simulated(8, tmp_path, progress=second)
-    chex.assert_trees_all_equal(first, simulated(8, tmp_path))
+    chex.assert_trees_all_equal(simulated(8, tmp_path, progress=second), simulated(8, tmp_path))
 
 
 SECOND = """

@@ -60,8 +60,7 @@ def test_all_numbers_are_read_by_pyarrow(tmp_path, monkeypatch, options):
 def test_columns_and_missing_values_are_read_by_pyarrow(tmp_path, monkeypatch):
     numbers = written(path := tmp_path / "table.csv", {(5, 1): "NA", (7, 1): "-9", (9, 1): ""})
     no_cells(monkeypatch)
-    form = Layout(features=["b"], missing=["-9"])
-    ((names, part),) = csv_parts(path, "y", layout=form)
+    ((names, part),) = csv_parts(path, "y", layout=Layout(features=["b"], missing=["-9"]))
     numbers[[5, 7, 9], 1] = np.nan
     assert names == ["b", "y"]
     np.testing.assert_array_equal(part, numbers[:, 1:])

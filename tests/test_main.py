@@ -44,8 +44,7 @@ def test_the_examples_in_the_help_are_valid(name, monkeypatch):
 def test_without_a_name_the_linear_study_runs(capsys, tmp_path):
     for arguments in (["--noise-variance", "-1"], ["linear", "--noise-variance", "-1"]):
         assert main([*arguments, "--out", str(tmp_path)]) == 2
-        message = "--noise-variance must be positive and finite, got -1.0"
-        assert message in capsys.readouterr().err
+        assert "--noise-variance must be positive and finite, got -1.0" in capsys.readouterr().err
 
 
 MEMORY = """

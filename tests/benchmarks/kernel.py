@@ -173,8 +173,7 @@ def engine():
         ]
         if seeds == SEEDS:
             rows += against_numpy(ours, unroll, samples, stream)
-        fewer = jax.tree.map(lambda a: a[: SEEDS // 2], samples)
-        runs.append((learner, fewer, stream.x))
+        runs.append((learner, jax.tree.map(lambda a: a[: SEEDS // 2], samples), stream.x))
     return rows + growth(*runs)
 
 
@@ -211,8 +210,7 @@ def one_stream():
 def fourier():
     """Rows on random features against scikit-learn, and over many rounds."""
     world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
-    features = nj.worlds.fourier(KEY, world, FEATURES)
-    learner = nj.learners.fourier_worlds(features, **DESCENT)
+    learner = nj.learners.fourier_worlds(nj.worlds.fourier(KEY, world, FEATURES), **DESCENT)
     rows = _against_scikit_learn(judged(learner))
 
     @functools.partial(jax.jit, static_argnums=0)

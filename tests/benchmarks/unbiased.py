@@ -21,8 +21,7 @@ ACTIVATIONS = {"sin": jnp.sin, "gelu": functools.partial(jax.nn.gelu, approximat
 
 def network(activation):
     """The loss of one row of a network of two hidden layers, and its parameters."""
-    shapes = [(DIM, WIDTH), (WIDTH, WIDTH), (WIDTH,)]
-    draws = map(jax.random.normal, KEYS[:3], shapes)
+    draws = map(jax.random.normal, KEYS[:3], [(DIM, WIDTH), (WIDTH, WIDTH), (WIDTH,)])
     params = [a / a.shape[0] ** 0.5 for a in draws]
 
     def loss(params, x, y):

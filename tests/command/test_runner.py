@@ -42,9 +42,7 @@ def test_a_script_prints_and_saves(status, tmp_path, capsys):
     assert "0.5" in capsys.readouterr().out
 
 
-def test_a_missing_library_is_named_with_the_extra_that_brings_it(
-    status, capsys, monkeypatch, tmp_path
-):
+def test_a_missing_library_is_named_with_its_extra(status, capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert status() == 2
     printed, error = capsys.readouterr()

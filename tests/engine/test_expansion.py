@@ -95,8 +95,7 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     x = rng.normal(size=(rounds, DIM)).astype(np.float32)
     y = np.sin(2 * x[:, 0]) + rng.normal(size=rounds).astype(np.float32)
     rule = nj.engine.squared_loss(0.05)
-    learner = soft_margin(everything(rounds)(SPACE), rule=rule, radius=radius)
-    state, _ = unrolled(learner, x, y)
+    state, _ = unrolled(soft_margin(everything(rounds)(SPACE), rule=rule, radius=radius), x, y)
     alpha = np.asarray(state.weights, np.float64)[:rounds]
     gram = PLAIN(x[:, None].astype(np.float64), x[None])
     np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)

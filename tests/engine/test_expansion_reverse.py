@@ -81,8 +81,7 @@ def test_gradients_are_those_of_forward_mode_and_finite_differences(x64, rng, mo
 
     def loss(parameters, stream):
         learner, noise = build(**parameters)
-        predictions = nj.rollout(learner, stream, noise, KEY).predictions
-        return jnp.mean((predictions - stream.y) ** 2)
+        return jnp.mean((nj.rollout(learner, stream, noise, KEY).predictions - stream.y) ** 2)
 
     reverse = gradient(loss, (START, stream), rng, step=1e-5, rtol=1e-6)
     assert all(np.any(slope != 0) for slope in jax.tree.leaves(reverse))

@@ -52,8 +52,7 @@ def parallel_worlds(surrogate, kernel, x, copies, noisy_y, radius, rate):
         predictions.append(alpha @ kernel(stored[:t], x[t]) if t else 0.0)
         residual = (alpha @ surrogate(stored[:t], copies[t, 1]) if t else 0.0) - noisy_y[t]
         alpha = np.append(alpha, -2 * rate * residual)
-        gram = surrogate(stored[: t + 1, None], stored[None, : t + 1])
-        squared_norm = alpha @ gram @ alpha
+        squared_norm = alpha @ surrogate(stored[: t + 1, None], stored[None, : t + 1]) @ alpha
         if squared_norm > radius**2:
             alpha, projected = alpha * radius / np.sqrt(squared_norm), projected + 1
             squared_norm = radius**2

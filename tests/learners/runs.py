@@ -16,8 +16,7 @@ def inputs(x, y, copies=None, cov=None):
 
 def unrolled(learner, x, y, **shown):
     """(state, predictions) of rounds at x `[T, d]`, of which `copies` and `cov` are shown."""
-    run = jax.jit(base.unrolled(learner))
-    return run(learner.init(x.shape[1]), *inputs(x, y, **shown))[:2]
+    return jax.jit(base.unrolled(learner))(learner.init(x.shape[1]), *inputs(x, y, **shown))[:2]
 
 
 def both_ways(learner, x, y, **shown):

@@ -41,8 +41,7 @@ def test_equals_the_pseudo_code(x64, rng, theta, c):
     np.testing.assert_allclose(alpha @ gram @ alpha, norms[-1], atol=1e-12)
     assert norms.max() <= 1 + 1e-12
     assert np.sum(norms > 1 - 1e-9) > 20  # the ball is felt
-    mistakes = np.sum(y * np.asarray(made) <= 0)
-    assert (updates == mistakes) == (theta == 0)
+    assert (updates == np.sum(y * np.asarray(made) <= 0)) == (theta == 0)
 
 
 @pytest.mark.statistical
@@ -80,8 +79,7 @@ def test_an_instance_of_norm_zero_counts_for_nothing():
 def test_labels_are_checked(rng):
     x, y = labelled(rng)
     learner = alma(KERNEL, threshold=1.0, buffer=10)
-    sample = Sample(jnp.asarray(x[:1]), jnp.asarray(0.0))
-    given = learner.init(2), sample, jax.random.key(0)
+    given = learner.init(2), Sample(jnp.asarray(x[:1]), jnp.asarray(0.0)), jax.random.key(0)
     raises(r"y must be labels −1 and \+1, got 0; 2y − 1", learner.step, *given)
     y[20] = 2.0
     np.testing.assert_array_equal(np.isfinite(unrolled(learner, x, y)[1]), np.arange(80) <= 20)

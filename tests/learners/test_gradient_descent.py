@@ -29,8 +29,7 @@ def estimate(name, weights, copies, y, cov):
     """∇̃ as the learner computes it, read off one unprojected step of rate 1."""
     learner = MAKE[name](radius=1e6, learning_rate=1.0)
     state = learner.init(len(weights))._replace(weights=weights)
-    sample = nj.Sample(copies, y, cov)
-    return weights - learner.step(state, sample, jax.random.key(0)).weights
+    return weights - learner.step(state, nj.Sample(copies, y, cov), jax.random.key(0)).weights
 
 
 # Bias of each estimate of the clean gradient, in units of Σw.

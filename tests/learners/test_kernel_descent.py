@@ -153,12 +153,10 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
 
         def error(key, num_features=num_features):
             features = nj.worlds.fourier(key, world, num_features)
-            learner = nj.learners.fourier_worlds(features, **options)
-            _, made = unrolled(learner, x, y, copies=copies)
+            _, made = unrolled(nj.learners.fourier_worlds(features, **options), x, y, copies=copies)
             return jnp.sqrt(jnp.mean((made - exact) ** 2))
 
-        keys = jax.random.split(key(1), 8)
-        errors.append(np.sqrt(np.mean(jax.lax.map(error, keys) ** 2)))
+        errors.append(np.sqrt(np.mean(jax.lax.map(error, jax.random.split(key(1), 8)) ** 2)))
     ratios = np.array(errors[:-1]) / errors[1:]  # 1/√D: 4 for 16 times the features
     assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
 

@@ -38,8 +38,7 @@ def sines(params, x):
 def rows(count, copies, dim=2, seed=0):
     """Samples with a leading axis, from NumPy."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, 1, dim))
-    noisy = x + 0.5 * rng.normal(size=(count, copies, dim))
+    noisy = rng.normal(size=(count, 1, dim)) + 0.5 * rng.normal(size=(count, copies, dim))
     return nj.Sample(jnp.asarray(noisy), jnp.asarray(rng.normal(size=count)))
 
 
@@ -129,8 +128,7 @@ def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
 
     for cov in jnp.array([0.1, 0.2, 0.4]):
         step = learner.step(learner.init(2), sample._replace(cov=cov), KEY)
-        g = nj.unbiased.gaussian(loss, cov, 1)
-        slope = jax.grad(g)(params, sample.x, sample.y, key=KEY)
+        slope = jax.grad(nj.unbiased.gaussian(loss, cov, 1))(params, sample.x, sample.y, key=KEY)
         moved = jax.tree.map(jnp.subtract, params, step.params)
         chex.assert_trees_all_close(moved, slope, rtol=1e-4, atol=1e-5)
     told = functools.partial(nj.unbiased.gaussian, noise=0.2)
@@ -240,8 +238,7 @@ def curved(key, count):
 
 
 def of_features(radius, order=1):
-    kernel = nj.kernels.gaussian(length_scale=1.0)
-    z = nj.kernels.fourier_features(kernel, jax.random.key(7), 32)
+    z = nj.kernels.fourier_features(nj.kernels.gaussian(length_scale=1.0), jax.random.key(7), 32)
     options = {"estimate": functools.partial(nj.unbiased.replicates, order=order), "radius": radius}
     return nj.learners.model(lambda w, x: z(x) @ w, jnp.zeros(32), SQUARED, **options)
 

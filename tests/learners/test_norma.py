@@ -239,5 +239,5 @@ def test_features_of_clean_data_need_one_copy(rng):
     options, loss = {"learning_rate": 0.3, "regularization": 0.1}, losses.logistic()
     _, ours = unrolled(norma(features, loss, copies=1, **options), x, y)
     _, exact = unrolled(norma(KERNEL, loss, buffer=200, **options), x, y)
-    assert np.std(exact) > 0.2
+    assert np.std(exact) > 0.15
     assert np.sqrt(np.mean((ours - exact) ** 2)) < 0.06

@@ -31,8 +31,7 @@ def test_labels_are_checked(rng):
     y[20] = 0.0
     _, predictions = unrolled(learner, x, y)
     np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 20)
-    unlabelled = norma(KERNEL, losses.novelty(nu=0.5), **options)
-    assert np.all(np.isfinite(unrolled(unlabelled, x, y)[1]))
+    assert np.all(np.isfinite(unrolled(norma(KERNEL, losses.novelty(nu=0.5), **options), x, y)[1]))
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,7 @@ def two_terms(estimator, y):
     for x in (0.1, 0.6):
         copies = jnp.full((estimator.copies, 1), x)
         state = learner.step(state, nj.Sample(copies, jnp.asarray(y)), jax.random.key(4))
-    weights = state.weights.at[:2].set(jnp.array([0.9, -0.4]))
-    return state._replace(weights=weights), learner
+    return state._replace(weights=state.weights.at[:2].set(jnp.array([0.9, -0.4]))), learner
 
 
 @pytest.mark.slow
@@ -128,8 +127,7 @@ def test_a_step_is_the_plain_formula(x64, rng):
     x = rng.normal(size=(rounds, dim))
     copies = x[:, None] + VARIANCE**0.5 * rng.normal(size=(rounds, 4, dim))
     y, keys = np.sign(rng.normal(size=rounds)), jax.random.split(jax.random.key(2), rounds)
-    cov = jnp.full(rounds, VARIANCE)
-    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y), cov)
+    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y), jnp.full(rounds, VARIANCE))
     state, predictions, _ = learner.unroll(learner.init(dim), samples, jnp.asarray(x), keys)
     orders = np.asarray(jax.vmap(estimator.draw_orders)(keys).derivative)
     assert len(set(orders)) > 2
@@ -184,8 +182,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
 def test_covariances_that_change_by_round_reach_the_world(x64):
     world = nj.worlds.heteroscedastic(dim=1, length_scale=1.0, max_cov=0.3)
     options = {"radius": 0.5**0.5, "loss_order": 2, "max_bias": 1.0}
-    estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
-    learner = learner_of(estimator)
+    learner = learner_of(gradient(world, nj.losses.smoothed_hinge(), **options))
     sample = nj.Sample(jnp.full((3, 1), 0.2), jnp.ones(()), jnp.asarray(0.1))
     state = learner.step(learner.init(1), sample, jax.random.key(0))
     np.testing.assert_allclose(state.atoms.atom[1][:1], 0.1)
@@ -197,8 +194,7 @@ def test_covariances_that_change_by_round_reach_the_world(x64):
 def test_regret_stays_below_its_bound_from_one_copy():
     """Smoothed hinge on clean data, five clones; the bias of the cut-off series is counted."""
     noise, loss, horizon = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge(), 1000
-    world = world_of(noise.cloned(5), length_scale=1.0, dim=3)
-    estimator = gradient(world, loss, radius=1.0)
+    estimator = gradient(world_of(noise.cloned(5), length_scale=1.0, dim=3), loss, radius=1.0)
     assert estimator.copies == 5
     stream = nj.streams.linear(key(0), horizon, 3)
     stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))

@@ -33,8 +33,7 @@ def test_correlated_target_noise_needs_its_own_correction(rng):
     one = np.mean(residual[:, None] * copy, axis=0) - 2 * cov @ w
     np.testing.assert_allclose(one + 2 * c, clean, atol=1e-12)
     assert np.abs(one - clean).max() > 0.1
-    two = np.mean(residual[:, None] * other, axis=0)
-    np.testing.assert_allclose(two, clean, atol=1e-12)
+    np.testing.assert_allclose(np.mean(residual[:, None] * other, axis=0), clean, atol=1e-12)
 
 
 @pytest.mark.statistical

@@ -17,8 +17,7 @@ HORIZON, SEEDS = 2048, 8
 def test_corrections_of_four_copies_beat_their_mean():
     """On the diabetes data; also if the covariance changes in each round, and nobody tells it."""
     kernel, loss = nj.kernels.gaussian(length_scale=1.0), nj.losses.squared()
-    table = nj.streams.dataset("diabetes")
-    stream = nj.streams.resampled(jax.random.key(0), table, HORIZON)
+    stream = nj.streams.resampled(jax.random.key(0), nj.streams.dataset("diabetes"), HORIZON)
     best = nj.comparators.kernel_ball(kernel(stream.x, stream.x), stream.y, 1.0)
     least = float(jnp.sum((best.predictions - stream.y) ** 2))
     changing = 0.6 * jax.random.uniform(jax.random.key(1), (HORIZON, 10))

@@ -64,9 +64,7 @@ def test_cramers_bound_of_the_erf_series_holds_and_is_nearly_attained(monkeypatc
     ids=str,
 )
 @pytest.mark.parametrize("center", [-0.6, 0.4])
-def test_series_are_those_of_the_derivatives_and_majorants_bound_their_terms(
-    monkeypatch, x64, loss, center
-):
+def test_series_are_of_the_derivatives_and_majorants_bound_them(monkeypatch, x64, loss, center):
     a = center + np.linspace(-0.5, 0.5, 11)
     np.testing.assert_allclose(loss.series(40, center)(a), loss.derivative(a), rtol=1e-10)
     if "squared" in str(loss):  # a polynomial needs no majorant

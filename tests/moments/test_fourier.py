@@ -23,8 +23,7 @@ def test_all_differences_of_replicates_give_the_characteristic_function_of_their
     pairs = np.array(list(itertools.product(range(3), repeat=2)))
     apart = (values[pairs[:, 0]] - values[pairs[:, 1]]) / copies
     samples = Sample(jnp.asarray(apart[:, None, None]), jnp.ones(9))
-    weights = jnp.asarray(shares[pairs].prod(axis=1))
-    sums = nj.moments.fourier(frequencies).sums(samples, weights)
+    sums = nj.moments.fourier(frequencies).sums(samples, jnp.asarray(shares[pairs].prod(axis=1)))
     found = nj.moments.estimated_characteristic(frequencies, sums, copies=copies)
 
     def phi(omega):

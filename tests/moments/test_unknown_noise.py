@@ -41,8 +41,7 @@ def one_round(moments, copies, key: Any = None):
     keys = () if key is None else (key[None],)
     sample = Sample(jnp.asarray(copies), jnp.asarray(Y))
     sums = moments.sums(jax.tree.map(lambda leaf: leaf[None], sample), jnp.ones(1), *keys)
-    size = len(sums.cross)
-    weights = jnp.cos(jnp.arange(1.0, size + 1))
+    weights = jnp.cos(jnp.arange(1.0, len(sums.cross) + 1))
     readings = moments.read(weights, sample, *(() if key is None else (key,)))
     return jnp.concatenate([jnp.ravel(leaf) for leaf in (*moments.corrected(sums), *readings)])
 

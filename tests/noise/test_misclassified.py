@@ -29,10 +29,8 @@ def copies_of(matrix, x):
     inverse = np.linalg.inv(matrix)
     if len(matrix) == 2:
         recorded = np.array(list(itertools.product([0, 1], repeat=3)))
-        chances = matrix[x.astype(int), recorded].prod(axis=1)
-        return inverse[recorded][..., 1], chances
-    true = int(np.append(1 - x.sum(), x).argmax())
-    return inverse[:, 1:], matrix[true]
+        return inverse[recorded][..., 1], matrix[x.astype(int), recorded].prod(axis=1)
+    return inverse[:, 1:], matrix[int(np.append(1 - x.sum(), x).argmax())]
 
 
 @pytest.fixture(params=CASES, ids=str, name="case")

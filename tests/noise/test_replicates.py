@@ -20,8 +20,7 @@ def test_estimated_covariance_is_unbiased_with_its_standard_error():
         instances = x[None, None] + 5 * jax.random.normal(shift, (50, 1, 3))
         return estimate_covariance(distribution.sample(noise, jnp.tile(instances, (1, 2, 1))))
 
-    keys = jax.random.split(key(), 4000)
-    estimates = jax.vmap(one)(keys)
+    estimates = jax.vmap(one)(jax.random.split(key(), 4000))
     assert_mean_is(np.asarray(estimates.cov).reshape(-1, 9), FULL.reshape(9), 0.005)
     errors = np.sqrt((np.asarray(estimates.std_error) ** 2).mean(axis=0))
     np.testing.assert_allclose(errors, np.asarray(estimates.cov).std(axis=0), rtol=0.05)

@@ -132,8 +132,7 @@ def test_random_bits_are_those_of_jax(size):
     keys = jax.random.split(key(), 3)
     found = jax.vmap(lambda key: random_bits(key, size))(keys)
     np.testing.assert_array_equal(found, jax.vmap(lambda key: jax.random.bits(key, (size,)))(keys))
-    other = jax.random.key(1, impl="rbg")
-    assert random_bits(other, size).shape == (size,)
+    assert random_bits(jax.random.key(1, impl="rbg"), size).shape == (size,)
 
 
 @pytest.mark.slow

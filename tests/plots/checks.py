@@ -48,6 +48,5 @@ def check_shows_odd_names(axes, count):
     figure = np.ravel(axes)[0].figure
     figure.savefig(io.BytesIO(), format="png")
     texts = [text.get_text() for text in {*figure.findobj(Text)} if text.get_visible()]
-    shown = " | ".join(text.replace(r"\$", "$") for text in texts)
-    assert shown.count(ODD) == count
+    assert " | ".join(text.replace(r"\$", "$") for text in texts).count(ODD) == count
     assert not any(text.startswith("_") for text in texts)

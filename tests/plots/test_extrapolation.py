@@ -19,8 +19,7 @@ def test_extrapolation_draws_estimates_the_curve_and_the_interval(rng, estimator
         assert corrected.get_xydata().tolist() == [[-1, fit.coefficients[j]]]
         for line, ends in ((within, (0, 3)), (beyond, (-1, 0))):
             assert (line.get_xdata()[0], line.get_xdata()[-1]) == ends
-            expected = fit.curve(line.get_xdata())[:, 1 + j]
-            np.testing.assert_allclose(line.get_ydata(), expected)
+            np.testing.assert_allclose(line.get_ydata(), fit.curve(line.get_xdata())[:, 1 + j])
         np.testing.assert_allclose(beyond.get_ydata()[0], fit.coefficients[j])
         (segment,) = ax.collections[0].get_segments()
         np.testing.assert_allclose(segment, [[-1, low[j]], [-1, high[j]]])

@@ -24,8 +24,7 @@ def test_one_column_with_its_rows_curves_and_bands(rng):
     rows, corrected, uncorrected = axes.lines
     np.testing.assert_array_equal(rows.get_xydata(), np.column_stack([table.x[:, 0], table.y]))
     places = corrected.get_xdata()
-    ends = np.quantile(table.x, [0.05, 0.95])
-    np.testing.assert_allclose([places[0], places[-1]], ends)
+    np.testing.assert_allclose([places[0], places[-1]], np.quantile(table.x, [0.05, 0.95]))
     for line, one in ((corrected, fit), (uncorrected, fit.uncorrected)):
         np.testing.assert_allclose(line.get_ydata(), one.predict(places[:, None]))
     for band, simultaneous in zip(axes.collections, (True, False), strict=True):

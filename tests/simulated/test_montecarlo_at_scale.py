@@ -145,9 +145,7 @@ SEEDS = 500 * KILLS
 
 
 @pytest.mark.long
-def test_the_command_line_killed_at_random_numbers_of_seeds_writes_the_same_table(
-    tmp_path, start, rng
-):
+def test_a_command_killed_at_random_numbers_of_seeds_writes_the_same_table(tmp_path, start, rng):
     through, killed = tmp_path / "through", tmp_path / "killed"
     through.mkdir()
     killed.mkdir()

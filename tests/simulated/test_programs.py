@@ -154,5 +154,4 @@ def test_a_part_of_a_stream_gives_the_regret_of_the_shorter_stream():
     for rounds in (1, 100, 128, 129, 256, 257, 300):
         np.testing.assert_allclose(regret(rounds), expected[rounds - 1], rtol=1e-4, atol=1e-5)
     assert np.isnan([regret(0), regret(301)]).all()
-    message = r"rounds must be in \[1, 300\], got 301"
-    raises(message, run, learner, STREAM, NOISE, key, rounds=301)
+    raises(r"rounds must be in \[1, 300\], got 301", run, learner, STREAM, NOISE, key, rounds=301)

@@ -181,8 +181,7 @@ def test_a_learner_built_for_this_noise_runs_without_a_warning(built, runs):
 def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
     informed = nj.learners.known_covariance(radius=1.0, learning_rate=0.1)
     assert not warnings_of(nj.wrappers.assuming(informed, 0.5), NOISE)
-    clean = built_for(nj.noise.Gaussian(0.0))
-    assert not warnings_of(nj.wrappers.noiseless(clean, STREAM), NOISE)
+    assert not warnings_of(nj.wrappers.noiseless(built_for(nj.noise.Gaussian(0.0)), STREAM), NOISE)
 
     def traced(cov):
         return nj.rollout(built_for(nj.noise.Gaussian(0.5)), STREAM, nj.noise.Gaussian(cov), KEY)

@@ -236,8 +236,7 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
 def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
     printed = nj.bounds.as_printed.known_covariance
     factory = partial(nj.learners.known_covariance, as_printed=True)
-    make = nj.tuned(factory, printed, MOMENTS, radius=1.0, rate_factor=4.0)
-    learner, guarantee = make(100)
+    learner, guarantee = nj.tuned(factory, printed, MOMENTS, radius=1.0, rate_factor=4.0)(100)
     theory = printed(MOMENTS, horizon=100, radius=1.0)
     assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
     by_hand = factory(radius=1.0, learning_rate=4 * theory.learning_rate)
@@ -249,8 +248,7 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
 def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
     world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
     bound = partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.1)
-    factory = partial(nj.learners.parallel_worlds, world)
-    make = nj.tuned(factory, bound, radius=2.0, rate_factor=8.0)
+    make = nj.tuned(partial(nj.learners.parallel_worlds, world), bound, radius=2.0, rate_factor=8.0)
     for horizon in (80, 40):
         learner, guarantee = make(horizon)
         assert learner.needs.horizon == horizon
@@ -261,8 +259,7 @@ def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
 
 @pytest.mark.parametrize("rate_factor", [None, 1.0])
 def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
-    kernel = nj.kernels.gaussian(length_scale=0.7)
-    uncorrected = partial(nj.learners.uncorrected_kernel, kernel)
+    uncorrected = partial(nj.learners.uncorrected_kernel, nj.kernels.gaussian(length_scale=0.7))
     bound = partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.0)
     options = {"radius": 2.0, "rate_factor": rate_factor}
     _, guarantee = nj.tuned(uncorrected, bound, **options)(40)

@@ -96,8 +96,7 @@ def test_a_column_transformer_hands_over_names_to_the_noise():
 
 def test_a_grid_chooses_by_the_clean_score_behind_a_scaler():
     _, noisy, y = rows(400)
-    scaler = StandardScaler().fit(noisy)
-    noise = np.array([0.49, 0.0]) / scaler.scale_**2
+    noise = np.array([0.49, 0.0]) / StandardScaler().fit(noisy).scale_ ** 2
     last = NoisyLinearRegression(noise={"x1": noise[0]})
     model = make_pipeline(StandardScaler(), SelectKBest(f_regression), last)
     found = GridSearchCV(model, {"selectkbest__k": [1, 2]}, scoring=clean_score, cv=2)

@@ -22,8 +22,7 @@ def test_pieces_are_one_pass_also_behind_a_pickle(rng):
     np.testing.assert_allclose(model.predict(x), expected.predict(x), rtol=1e-5)
     np.testing.assert_allclose(model.clean_score_, 1 - expected.risk / expected.variance, rtol=1e-5)
     assert model.result_.num_rows == expected.num_rows == 525
-    again = model.fit(noisy[:300], y[:300])
-    assert again.result_.num_rows == 225
+    assert model.fit(noisy[:300], y[:300]).result_.num_rows == 225
 
 
 def test_the_last_chunk_may_have_one_row_and_the_seed_is_kept(rng):

@@ -73,8 +73,7 @@ def test_the_numbers_are_those_of_numpy(x64):
 
         w, copies, y = linear_rows(count)
         w = w + 0.3
-        g = nj.unbiased.replicates(value, 1)
-        found = nj.unbiased.diagnose(g, value, w, (copies, y), KEY)
+        found = nj.unbiased.diagnose(nj.unbiased.replicates(value, 1), value, w, (copies, y), KEY)
         expected = reference(value, slope, w, copies, y)
         each = [getattr(found, name) for name in expected]
         np.testing.assert_allclose(each, [*expected.values()], rtol=1e-9, atol=1e-12)
@@ -267,8 +266,7 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
     clean = jax.random.normal(KEY, (10_000, 2))
 
     def clean_error(params):
-        values = jax.vmap(predict, (None, 0))(params, clean)
-        return jnp.mean((values - curve(clean)) ** 2)
+        return jnp.mean((jax.vmap(predict, (None, 0))(params, clean) - curve(clean)) ** 2)
 
     if name in EXPECTED or name == "pair":
         if SHIFT and name == "pair, large noise":

@@ -47,8 +47,7 @@ def test_gaussian_of_the_squared_loss_is_known_covariance():
     w, y = jnp.array([0.8, -1.3]), 0.4
     gradient = jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X, 3))(w)
     sample = nj.Sample(jnp.asarray(X)[None], jnp.asarray(y), jnp.asarray(COV))
-    expected = from_one_copy(w, sample)
-    np.testing.assert_allclose(gradient, expected, rtol=1e-10)
+    np.testing.assert_allclose(gradient, from_one_copy(w, sample), rtol=1e-10)
 
 
 @pytest.mark.claim("EXT-ImaginaryNoise")

@@ -85,8 +85,7 @@ def test_unbiased_in_ten_dimensions_by_sampling():
     copies = noise.Gaussian(cov).sample(key(0), x)
     truth = float(world.evaluate(atom, x[:1])[0, 0])
     fixed = worlds.gaussian(dim=10, length_scale=3**0.5, noise=noise.Gaussian(max_cov))
-    right = world.surrogate(atom, atoms(world, copies, cov))[0]
-    assert mean_is(right, truth, 0.005)
+    assert mean_is(world.surrogate(atom, atoms(world, copies, cov))[0], truth, 0.005)
     assert not mean_is(fixed.surrogate(atom[0], copies)[0], truth, 0.005)
 
 

@@ -66,5 +66,4 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
 
 def test_rejects_a_state_without_weights():
     blind = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
-    pair = nj.wrappers.paired(blind, blind)
-    raises(r"Learner\.weights", nj.wrappers.averaged, pair)
+    raises(r"Learner\.weights", nj.wrappers.averaged, nj.wrappers.paired(blind, blind))

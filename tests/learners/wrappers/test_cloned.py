@@ -37,8 +37,7 @@ def test_clones_of_a_round_are_those_of_its_own_covariance(x64, form, copies):
     covs, key = jnp.asarray(FORMS[form]), jax.random.key(1)
     stream = nj.streams.linear(jax.random.key(0), T, DIM)
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
-    learner = nj.wrappers.cloned(watcher(copies), noise)
-    shown = nj.rollout(learner, stream, noise, key).predictions
+    shown = nj.rollout(nj.wrappers.cloned(watcher(copies), noise), stream, noise, key).predictions
 
     def by_itself(sample, step_key, cov):
         fixed = nj.wrappers.cloned(watcher(copies), nj.noise.Gaussian(cov))

@@ -219,8 +219,7 @@ def test_columns_may_be_nested_and_finished():
         in_world = nj.learners.parallel_worlds(world(), horizon=T, radius=radius)
         return nj.wrappers.paired(leader, in_world)
 
-    grid = nj.wrappers.swept(both, jnp.array([0.5, 1.0, 2.0]))
-    learner = nj.wrappers.mixture(grid, linear(0.1))
+    learner = nj.wrappers.mixture(nj.wrappers.swept(both, jnp.array([0.5, 1.0, 2.0])), linear(0.1))
     run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(jax.random.key(1))
     assert run.state.shares.shape == (7,)
     finished = learner.finish(run.state)

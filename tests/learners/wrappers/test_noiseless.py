@@ -70,8 +70,7 @@ def test_noiseless_resumes_where_it_stopped_and_ends_with_its_stream(expected):
     rest = run(halves[1], first.state, 20)
     joined = jnp.concatenate([first.predictions, rest.predictions])
     np.testing.assert_allclose(joined, expected["two_copies"], atol=1e-6)
-    beyond = run(halves[1], rest.state, 40)
-    assert np.isnan(beyond.predictions[1:]).all()
+    assert np.isnan(run(halves[1], rest.state, 40).predictions[1:]).all()
 
     twice = nj.Stream(jnp.tile(STREAM.x, (2, 1)), jnp.tile(STREAM.y, 2))
     raises("80 rounds, but the learner has room for 40", nj.rollout, learner, twice, NOISE, key)
@@ -142,8 +141,7 @@ def test_a_learner_does_as_the_covariance_that_it_is_told():
     *truths, zero, quarter = (nj.wrappers.assuming(learner, cov) for cov in covs)
     blind = nj.learners.uncorrected(**TUNING)
     printed = nj.learners.known_covariance(as_printed=True, **TUNING)
-    by_step = truths[1]._replace(unroll=None)
-    learners = learner, *truths, by_step, zero, blind, quarter, printed
+    learners = learner, *truths, truths[1]._replace(unroll=None), zero, blind, quarter, printed
     every = predictions(*learners, distribution=NOISE)
     np.testing.assert_allclose(every[1:5], np.tile(every[0], (4, 1)), atol=1e-6)
     np.testing.assert_allclose(every[5], every[6], atol=1e-6)

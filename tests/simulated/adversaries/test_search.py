@@ -136,8 +136,7 @@ def test_late_targets_alternate_until_the_last_root_of_the_rounds():
 @pytest.mark.slow
 def test_the_result_is_never_below_its_best_start():
     x, y = jnp.ones((3, 1)), jnp.array([1.0, 1.0, -1.0])
-    own = {"own": nj.Stream(x.at[0].set(0.6), y)}
-    found = quick_worst(learner(), QUIET, 3, starts=own)
+    found = quick_worst(learner(), QUIET, 3, starts={"own": nj.Stream(x.at[0].set(0.6), y)})
     assert found.regret >= max(found.starts.values())
     starts = [found.starts[name] for name in ("own", "constant", "alternating")]
     x, y = [[0.6, 1, 1], [1, 1, 1], [1, 1, 1]], [[1, 1, -1], [1, 1, 1], [1, -1, 1]]
@@ -228,8 +227,7 @@ def test_the_excess_of_a_guarantee_that_varies_has_the_spread_of_the_difference(
 @pytest.mark.slow
 def test_a_guarantee_is_that_of_the_finished_state():
     finished = learner()._replace(finish=lambda s: s._replace(weights=jnp.full(1, 7.0)))
-    found = quick_worst(finished, QUIET, 2, guarantee=lambda state: state.weights[0])
-    assert found.guarantee == 7
+    assert quick_worst(finished, QUIET, 2, guarantee=lambda state: state.weights[0]).guarantee == 7
 
 
 def root(weights, sample):

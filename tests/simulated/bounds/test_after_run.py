@@ -9,8 +9,7 @@ from noisy_jax.learners import ParameterFreeState
 
 def test_of_adaptive_rates():
     """√8 B √Σ‖g_t‖², which is √8 times the theorem's B√(GT) where all gradients have its size."""
-    state = AdaptiveState(jnp.array(9.0))
-    bound = nj.bounds.adaptive_rate(state, radius=0.7)
+    bound = nj.bounds.adaptive_rate(AdaptiveState(jnp.array(9.0)), radius=0.7)
     np.testing.assert_allclose(bound, 8**0.5 * 0.7 * 3, rtol=1e-6)
     theory = nj.bounds.Guarantee(jnp.array(0.1), jnp.array(2.0), jnp.array(1.0))
     before = nj.bounds.at_adaptive_rate(theory)

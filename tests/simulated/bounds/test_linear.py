@@ -212,6 +212,5 @@ def test_the_self_bounding_guarantee_holds_exactly(rng):
             loss += np.mean((w * x[t] - y[t]) ** 2)
             step = 2 * (w * copies[:, 0, t] - y[t]) * copies[:, 1, t]
             w = np.clip(w - float(bound.learning_rate) * step, -1, 1)
-        u = np.clip(x @ y / 4, -1, 1)
-        largest = max(largest, loss - np.sum((u * x - y) ** 2))
+        largest = max(largest, loss - np.sum((np.clip(x @ y / 4, -1, 1) * x - y) ** 2))
     assert 0.3 * bound.regret < largest <= bound.regret

@@ -168,8 +168,7 @@ def test_hyper_parameters_may_be_traced():
             margin_errors(1.0, STILL, **by_margin),
         )
 
-    swept = jax.jit(jax.vmap(all_of))(jnp.array([0.5, 1.0]))
-    last = jax.tree.map(lambda leaf: leaf[1], swept)
+    last = jax.tree.map(lambda leaf: leaf[1], jax.jit(jax.vmap(all_of))(jnp.array([0.5, 1.0])))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), last, all_of(1.0))
 
 

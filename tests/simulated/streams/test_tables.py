@@ -138,8 +138,7 @@ def test_data_frames_are_tables_and_errors_name_their_columns():
     stream = from_arrays(Frame(rooms=[1, 2], old=[True, False]), [0.5, 1.5])
     np.testing.assert_array_equal(stream.x, [[1, 1], [2, 0]])
     text, gap = Frame(rooms=[1, 2], city=[1, "Rome"]), Frame(rooms=[None, 2], old=[True, False])
-    message = "row 1 of column 'city' must be a number, got 'Rome'"
-    raises(message, from_arrays, text, [0.5, 1.5])
+    raises("row 1 of column 'city' must be a number, got 'Rome'", from_arrays, text, [0.5, 1.5])
     raises(r"row 0 of column 'rooms' is nan \(1 in all\)", scaled, gap, [0.5, 1.5])
 
 

@@ -67,8 +67,7 @@ def test_inner_products_are_right_on_average_by_enumeration(x64, rng, name, dist
     inner = chances @ maps.inner(estimates, others) @ other_chances
     np.testing.assert_allclose(inner, truncated_map(maps, X) @ truncated_map(maps, Z), rtol=1e-11)
 
-    points = maps.points(jnp.asarray(Z)[None])
-    value = chances @ maps.evaluate(estimates, points)[:, 0]
+    value = chances @ maps.evaluate(estimates, maps.points(jnp.asarray(Z)[None]))[:, 0]
     h = 1.0 if maps.envelope is None else math.exp(-(Z @ Z) / 1.6) / maps.envelope.series(Z @ Z)
     np.testing.assert_allclose(value, h * inner, rtol=1e-11)
     bias = abs(value - kernel(X[None], Z[None])[0, 0])
@@ -119,8 +118,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     kernel, options = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5), {"x_second_moment": 0.5}
     maps = gradient(kernel, nj.losses.squared(), radius=1.0, kernel_order=13, **options).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
-    copies = jnp.broadcast_to(x, (maps.copies, 2))
-    estimates = jax.vmap(maps.estimate, (0, None))(orders, copies)
+    estimates = jax.vmap(maps.estimate, (0, None))(orders, jnp.broadcast_to(x, (maps.copies, 2)))
     chances = maps.orders.probabilities[n2] * maps.envelope.orders.probabilities[n1]
     ours = chances.ravel() @ maps.evaluate(estimates, maps.points(jnp.asarray(z)[None]))[:, 0]
     assert ours == pytest.approx(corrected, rel=1e-12)
@@ -165,7 +163,6 @@ def test_optimal_distribution_has_the_smaller_second_moment(x64):
 @pytest.mark.claim("EXT-OptimalGauss")
 def test_optimal_distribution_of_the_envelope_is_poisson(x64):
     maps = maps_of("gaussian", 30, distribution="optimal", x_second_moment=1.6)
-    n = np.arange(31)
-    poisson = np.exp(-1.0) / factorial(n)
+    poisson = np.exp(-1.0) / factorial(np.arange(31))
     np.testing.assert_allclose(maps.envelope.orders.probabilities, poisson, rtol=1e-10)
     assert maps.second_moment(1.6) == pytest.approx(354, abs=0.5)  # EXT-OptimalGauss

@@ -86,8 +86,7 @@ def test_the_center_one_has_a_large_second_moment_for_the_smoothed_hinge(x64):
 
     def moment(center, second):
         series = nj.losses.smoothed_hinge(sharpness=2.0).series(150, center)
-        distribution = geometric(series.coefficients, p=2.0)
-        return MeanEstimator(series, distribution).second_moment(second)
+        return MeanEstimator(series, geometric(series.coefficients, p=2.0)).second_moment(second)
 
     assert moment(0.0, 0.3) == pytest.approx(2.043, rel=1e-3)
     assert moment(1.0, 1.3) > 1e5 * moment(0.0, 0.3)
