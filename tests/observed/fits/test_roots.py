@@ -12,7 +12,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits import generalized
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
-from tests.observed.fits.test_generalized import mean_scores, scores
+from tests.observed.fits.test_generalized import scores
 from tests.observed.rows import answered, covered, numbers
 
 SLOPE = {"logistic": 2.0, "poisson": 1.0}
@@ -47,7 +47,8 @@ def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
         x, y = table(rng, model, n)
         fit, messages = answered(from_arrays(x, y, noise=1.0), METHODS[model])
         x, theta = x[:, 0], numbers(fit)
-        solved = root(mean_scores, theta, (model, x, y, np.array([[fit.share]])))
+        rows = x, y, np.array([[fit.share]])
+        solved = root(lambda t, rows=rows: scores(model, t, *rows).mean(axis=0), theta)
         np.testing.assert_allclose(solved.x, theta, rtol=1e-6)
         if fit.share == 1:
             assert "noise is taken away" not in str(fit)
