@@ -192,7 +192,7 @@ def against_numpy(ours, unroll, samples, stream):
                 loop(copies[seed], x, y)
 
         seconds = median_time(some_seeds, repeats=3) * len(copies) / NUMPY_SEEDS
-        bound = 40 if loop is plain_numpy else None
+        bound = 30 if loop is plain_numpy else None
         rows.append(faster(f"NumPy, {name} loop / unroll", ours, seconds, bound))
     return rows
 

@@ -68,7 +68,7 @@ def ring():
     rows, setting = [], f"T = {HORIZON:,}, τ = {SIZE}"
     for streams, *both, shown, bound in (
         (1, unroll, scan, one, 5),
-        (STREAMS, unrolls, scans, many, 7),
+        (STREAMS, unrolls, scans, many, 5),
     ):
         seconds = median_times(*(functools.partial(each, shown) for each in both), repeats=3)
         name = f"{streams} stream{'s' if streams > 1 else ''}, {setting}"
