@@ -7,10 +7,11 @@ from noisy_jax.__main__ import main
 from noisy_jax.command.kernel import LEARNERS
 from tests.files import names_in, rows_of, written
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--horizons", "32", "64", "--seeds", "2"]
 
 
-@pytest.mark.slow
 def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
     found, world_ball = [], nj.comparators.world_ball
 
@@ -54,7 +55,6 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
             assert 1.3 < radius < 1.5 if row["learner"] == "parallel_worlds" else 1.6 < radius < 2
 
 
-@pytest.mark.slow
 def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, capsys, rng):
     left, right = rng.normal(size=(20, 2)).T
     table = written(tmp_path / "product.csv", left=left, right=right, product=left * right)
@@ -69,7 +69,6 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
         assert names == ["parallel_worlds", "uncorrected_kernel", "clean"]
 
 
-@pytest.mark.slow
 def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     """Theorem 5: against the cut-off rational kernel, regret is below the bound and sublinear."""
     arguments = ["--kernel", "rational", "--learners", "parallel_worlds", "clean"]

@@ -7,10 +7,11 @@ from noisy_jax.__main__ import main
 from noisy_jax.command.linear import LEARNERS
 from tests.files import names_in, written
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
 
 
-@pytest.mark.slow
 def test_main_job_on_bundled_data(tmp_path, capsys):
     assert main([*QUICK, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
@@ -25,7 +26,6 @@ def test_main_job_on_bundled_data(tmp_path, capsys):
     assert "as_printed" in config["learners"]["as_printed"]
 
 
-@pytest.mark.slow
 def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     left, right = rng.normal(size=(30, 2)).T
     table = written(tmp_path / "table.csv", left=left, right=right, gap=left - right)
@@ -37,7 +37,6 @@ def test_csv_file_with_other_noise_and_learners(tmp_path, capsys, rng):
     assert "uncorrected" not in printed
 
 
-@pytest.mark.slow
 def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
     arguments = ["--horizons", "64", "--learners", "two_copies", "--out", str(tmp_path / "out")]
     resumable = [*arguments, "--checkpoint", str(tmp_path / "done")]
@@ -53,7 +52,6 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
     assert "made by another configuration" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
     """`...csv` has the stem "..": results would be written beside the folder."""
     left, right = rng.normal(size=(30, 2)).T

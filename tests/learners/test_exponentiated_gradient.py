@@ -59,10 +59,8 @@ def test_without_the_correction_it_fails():
     noise, make = nj.noise.Gaussian(0.5), nj.learners.exponentiated_gradient
     learners = {"one": make(radius=1.5), "two": make(radius=1.5, copies=2)}
     learners["none"] = nj.wrappers.assuming(make(radius=1.5), 0.0)
-    best, horizons = nj.comparators.l1_ball(radius=1.5), [512, 2048, 8192]
-    result = nj.study(
-        learners, stream, noise, key(1), num_seeds=8, horizons=horizons, comparator=best
-    )
+    best, ends = nj.comparators.l1_ball(radius=1.5), [512, 2048, 8192]
+    result = nj.study(learners, stream, noise, key(1), num_seeds=8, horizons=ends, comparator=best)
     last = {row.learner: row for row in result.rows if row.horizon == 8192}
     for name in ("one", "two"):
         assert result.growth[name].high < 0.75

@@ -33,12 +33,10 @@ def tuned(world, stream, wrap=lambda learner: learner):
 
 
 def scaled(diagonal, horizon, radius):
-    guarantee = nj.bounds.parallel_worlds(
-        diagonal, horizon=horizon, radius=radius, y_second_moment=1.0
-    )
-    return guarantee._replace(
-        learning_rate=RATE_FACTOR * guarantee.learning_rate,
-        regret=(RATE_FACTOR + 1 / RATE_FACTOR) / 2 * guarantee.regret,
+    bound = nj.bounds.parallel_worlds(diagonal, horizon=horizon, radius=radius, y_second_moment=1.0)
+    return bound._replace(
+        learning_rate=RATE_FACTOR * bound.learning_rate,
+        regret=(RATE_FACTOR + 1 / RATE_FACTOR) / 2 * bound.regret,
     )
 
 

@@ -201,9 +201,12 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
         value = alpha[kept] @ surrogate(copies[kept, 0], copies[t, 1])
         alpha *= 0.94
         alpha[t] = 0.3 * y[t] * (y[t] * value <= 1)
-    learner = norma(world, losses.soft_margin(), learning_rate=0.3, regularization=0.2, buffer=size)
-    _, made = unrolled(learner, x, y, copies=copies)
+    options = {"learning_rate": 0.3, "regularization": 0.2, "buffer": size}
+    _, made = unrolled(norma(world, losses.soft_margin(), **options), x, y, copies=copies)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
+    smooth = (norma(world, losses.logistic(), copies=v, **options) for v in (2, 1))
+    two, one = (unrolled(c, x, y, copies=copies[:, : c.needs.copies])[1] for c in smooth)
+    assert np.abs(two - one).max() > 0.01  # with one copy f is read where it is stored
 
 
 def test_a_second_copy_makes_the_step_right_on_average(x64):

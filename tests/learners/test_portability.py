@@ -12,6 +12,8 @@ from jax import export
 import noisy_jax as nj
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T
 
+pytestmark = pytest.mark.slow
+
 
 def fourier_moments():
     options = {"dim": DIM, "length_scale": 1.0, "characteristic": NOISE}
@@ -60,7 +62,6 @@ def lowered(learner):
     return read_again(predictions, *INPUTS), predictions
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_a_rollout_is_exported_for_gpu_and_tpu(name):
     program, _ = lowered(ALL[name](**OPTIONS))
@@ -68,7 +69,6 @@ def test_a_rollout_is_exported_for_gpu_and_tpu(name):
     assert program.out_avals[0].shape[0] == T
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_gradients_of_estimates_are_exported_and_run_again(name):
     g = ESTIMATES[name](lambda w, x, y: (features(x) @ w - y) ** 2, argnum=1)
@@ -89,13 +89,11 @@ def test_gradients_of_estimates_are_exported_and_run_again(name):
     np.testing.assert_allclose(program.call(*args), slope(*args), rtol=1e-5)
 
 
-@pytest.mark.slow
 def test_an_exported_rollout_runs_again():
     program, predictions = lowered(ALL["model"](**OPTIONS))
     np.testing.assert_allclose(program.call(*INPUTS), predictions(*INPUTS), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.slow
 def test_a_learner_that_calls_the_host_is_not_exported():
     learner = LEARNERS["uncorrected"].make(**OPTIONS)
 

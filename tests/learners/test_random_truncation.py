@@ -77,9 +77,7 @@ def every_round(estimator, x, noise):
     signs = [[-1.0, 1.0]] * estimator.copies
     every = np.array(list(itertools.product(*drawn, *signs)))
     orders, signs = every[:, : len(distributions)].astype(int), every[:, len(distributions) :]
-    chances = math.prod(
-        each.probabilities[n] for each, n in zip(distributions, orders.T, strict=True)
-    )
+    chances = math.prod(d.probabilities[n] for d, n in zip(distributions, orders.T, strict=True))
     tensor = jnp.asarray(orders[:, 1:])
     told = GradientOrders(jnp.asarray(orders[:, 0]), MapOrders(tensor, 0 * tensor))
     return told, jnp.asarray(x + signs[:, :, None] * noise), chances / 2**estimator.copies

@@ -210,3 +210,15 @@ def test_what_cannot_be_right_raises():
         message = r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"
         raises(message, nj.moments.replicates(wrong).num_features, 2)
     assert nj.moments.replicates(features).num_features(2) == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("copies", [2, 3])
+def test_replicates_of_linear_features_are_two_copies(copies, rng):
+    x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)
+    samples, kept = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.asarray(rng.uniform(size=20))
+    both = nj.moments.replicates(lambda x: x, copies=copies), nj.moments.two_copies(copies)
+    for a, b in zip(*(m.sums(samples, kept) for m in both), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])
+    np.testing.assert_allclose(*(m.read(w, one) for m in both), atol=1e-12)

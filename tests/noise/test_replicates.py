@@ -9,8 +9,9 @@ from noisy_jax.noise import Gaussian, estimate_covariance
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.statistical
 def test_estimated_covariance_is_unbiased_with_its_standard_error():
     distribution, x = Gaussian(FULL), jnp.array([1.0, 2.0, 3.0])
@@ -26,7 +27,6 @@ def test_estimated_covariance_is_unbiased_with_its_standard_error():
     np.testing.assert_allclose(errors, np.asarray(estimates.cov).std(axis=0), rtol=0.05)
 
 
-@pytest.mark.slow
 @given(
     n=st.integers(2, 6), copies=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
 )
@@ -37,7 +37,6 @@ def test_estimated_covariance_is_psd(n, copies, dim, seed):
     assert np.linalg.eigvalsh(cov)[0] > -1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_swapped_axes_of_replicates_raise():
     instance_key, noise_key = jax.random.split(key())

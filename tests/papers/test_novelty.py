@@ -114,13 +114,11 @@ def test_rejections_are_the_alarms_and_the_lowest_scores():
     images, captions = found[titles[0]]
     np.testing.assert_array_equal(images.reshape(-1, 64), x[order[alarms]])
     assert captions == [f"{labels[order[t]]}, {t + 1}" for t in alarms]
-    for title, start, part in zip(
-        titles[1:], (0, TRAIN), (last[:TRAIN], last[TRAIN:]), strict=True
-    ):
+    for title, at, part in zip(titles[1:], (0, TRAIN), (last[:TRAIN], last[TRAIN:]), strict=True):
         images, captions = found[title]
         shown = [float(caption.split(", ")[1].replace("−", "-")) for caption in captions]
         np.testing.assert_allclose(shown, np.sort(part)[:7], atol=6e-4)
-        np.testing.assert_array_equal(images[0].ravel(), x[order[start + np.argmin(part)]])
+        np.testing.assert_array_equal(images[0].ravel(), x[order[at + np.argmin(part)]])
     # After the first alarm ρ < 0 ≤ f, until quiet rounds have made up for 1 − ν.
     silent = np.cumsum(NU / np.sqrt(np.arange(2, TRAIN))) < 1 - NU
     assert 20 < np.sum(silent) < 2 + alarms[1] + 1 < 50

@@ -13,9 +13,8 @@ def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):
     fit = nj.fit(nj.observations.from_arrays(x, y, noise=noise, names=list("abc")))
     axes = nj.plots.coefficients(fit)
     spread = x.std(axis=0)
-    for one, middles, ends in zip(
-        (fit, fit.uncorrected), axes.lines, axes.collections, strict=False
-    ):
+    both = (fit, fit.uncorrected)
+    for one, middles, ends in zip(both, axes.lines, axes.collections, strict=False):
         np.testing.assert_allclose(middles.get_xdata(), one.coefficients * spread, rtol=1e-6)
         low, high = (end * spread for end in one.interval())
         segments = np.array(ends.get_segments())

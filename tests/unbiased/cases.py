@@ -30,9 +30,8 @@ ENTIRE = {
 def over_noise(function, copies, nodes):
     """The exact mean of function(copies) over Gaussian noise of covariance COV in each copy."""
     errors, weights = gauss_hermite(nodes, np.kron(np.eye(copies), COV))
-    return weights @ np.asarray(
-        jax.jit(jax.vmap(function))(X + errors.reshape(-1, copies, 2)), np.float64
-    )
+    values = jax.jit(jax.vmap(function))(X + errors.reshape(-1, copies, 2))
+    return weights @ np.asarray(values, np.float64)
 
 
 def wave(x):

@@ -123,10 +123,8 @@ def test_what_is_traced_and_too_large_is_nan():
     def grams(max_cov):
         laplace = worlds.heteroscedastic_laplace(dim=2, length_scale=1.0, max_cov=max_cov)
         radial = worlds.heteroscedastic_radial(TWO_GAUSSIANS, dim=2, max_cov=max_cov, cutoff=2.0)
-        made = [
-            (each, each.atom(jnp.zeros((1, 2)), jnp.full(1, 0.2))) for each in (laplace, radial)
-        ]
-        return [each.surrogate(atom, atom) for each, atom in made]
+        atoms = [world.atom(jnp.zeros((1, 2)), jnp.full(1, 0.2)) for world in (laplace, radial)]
+        return laplace.surrogate(atoms[0], atoms[0]), radial.surrogate(atoms[1], atoms[1])
 
     laplace, radial = grams(jnp.array([0.2, 0.1, 0.4, -0.1]))
     np.testing.assert_array_equal(np.isnan(laplace[:, 0, 0]), [False, True, False, True])

@@ -84,9 +84,8 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
     key = jax.random.key(1)
     run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(key)
     samples, own = observations(stream(), NOISE, key, copies=learner.needs.copies)
-    _, predictions, readings = jax.jit(unrolled(columns))(
-        columns.init(DIM), samples, stream().x, own
-    )
+    given = columns.init(DIM), samples, stream().x, own
+    _, predictions, readings = jax.jit(unrolled(columns))(*given)
     losses = np.asarray(estimated_errors(readings, samples.y[:, None]), np.float64)
     shares, gap = references.adahedge(losses)
     expected = np.sum(shares[:-1] * predictions, axis=1)

@@ -117,6 +117,8 @@ def test_at_points_with_independent_errors_it_is_the_largest_of_so_many(rng, poi
     np.testing.assert_allclose(half_widths(left_out, 0.95, False), point)
     rtol = 0.05 if points > 1 else 0.04  # of 4,096 draws
     np.testing.assert_allclose(half_widths(left_out, 0.95, True), expected, rtol=rtol)
+    apart = np.outer(left_out[:, 0], [1.0, 1.0, 3.0])  # at the largest they agree, up to draws
+    assert np.all(half_widths(apart, 0.95, True) >= half_widths(apart, 0.95, False))
     # Each point twice is the same curve, and a point that never moves adds nothing.
     more = np.concatenate([left_out, left_out, np.ones((GROUPS, 1))], axis=1)
     again = half_widths(more, 0.95, True)

@@ -132,7 +132,7 @@ TOO_LARGE = LARGE | {"x_second_moment": 1.2, "distribution": "optimal"}
         ({"distribution": "uniform"}, "distribution must be 'geometric' or 'optimal'"),
         (LARGE, r"p must be .* below 1\.66667, got 2\.0: .* scale .*, or distribution='optimal'"),
         (TOO_LARGE, r"^x_second_moment must be .* below 1, got 1\.2: .*scale the data down$"),
-        ({"kernel": EXPONENTIAL, "x_second_moment": 40.0}, "= 40.0 is too large: scale the data d"),
+        ({"kernel": EXPONENTIAL, "x_second_moment": 40.0}, "x_second_moment = 40.0 is too large"),
         ({"p": "2"}, "p must be numbers, got '2'"),
         ({"p": np.array([2.0, 3.0])}, r"p must be one number, got shape \[2\]; use jax\.vmap"),
         ({"x_second_moment": np.ones(3)}, r"x_second_moment must be one number, got shape \[3\]"),
