@@ -1,4 +1,4 @@
-"""Runs of a learner and checks of its derivatives on samples, by `unroll` and by a scan over `step`."""
+"""Runs of a learner on samples, by `unroll` and by steps, and checks of its derivatives."""
 
 import jax
 import jax.numpy as jnp

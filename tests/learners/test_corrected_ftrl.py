@@ -86,7 +86,7 @@ def test_the_pathwise_inequality_holds_under_unknown_noise(x64, stream, name, ra
 
 
 def check_pathwise(moments, samples, x, radius, keys=None):
-    """The inequality and its penalty, block by block in NumPy; returns the penalty."""
+    """The weights, the inequality and its penalty, block by block in NumPy; returns the penalty."""
     learner = nj.learners.corrected_ftrl(moments, radius=radius, solve_every=EVERY)
     state = learner.init(x.shape[1])
     dim = len(state.weights)
