@@ -25,7 +25,7 @@ def both_ways(learner, x, y, **shown):
 
 
 def gradient(loss, given, rng, step, rtol):
-    """That of reverse mode, which is that of forward mode and of finite differences."""
+    """The gradient by reverse mode, compared with forward mode and finite differences."""
     direction = jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), given)
     reverse = jax.jit(jax.grad(loss, range(len(given))))(*given)
     along = sum(jax.tree.leaves(jax.tree.map(lambda g, v: jnp.sum(g * v), reverse, direction)))

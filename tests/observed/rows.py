@@ -75,7 +75,7 @@ def gaussians(covs):
 
 
 def check_jackknife(copies, y, groups, method=None, rtol=1e-6):
-    """Variances are those of fits without one of 32 groups, whose noise other pairs estimate."""
+    """Compares variances with the jackknife over 32 groups; each fit estimates its own noise."""
     fit = nj.fit(from_arrays(copies, y), method)
     left = []
     for kept in (groups != group for group in range(32)):
