@@ -46,7 +46,7 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         horizons = [row.horizon for row in rows]
         shown = plain(name)
         words = shown
-        if not math.isnan(fit.low):
+        if fit.low < fit.high:
             words += f": $a$ = {fit.exponent:.2f} [{fit.low:.2f}, {fit.high:.2f}]"
         ends = [row.low for row in rows], [row.high for row in rows]
         curve(axes, horizons, [row.regret for row in rows], ends, label=words, **look(index))

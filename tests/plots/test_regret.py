@@ -1,4 +1,4 @@
-import math
+import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.regrets import Growth
@@ -25,8 +25,9 @@ def test_regret_draws_what_the_study_holds():
     assert [text.get_text() for text in axes.get_xticklabels()] == ["16", "64", "256"]
 
 
-def test_regret_of_one_horizon_has_no_exponent():
-    unknown = Growth(math.nan, math.nan, math.nan)
-    axes = nj.plots.regret(Study((row("a", 2**20, 60.0),), {"a": unknown}, {}))
+@pytest.mark.parametrize("exponent", [float("nan"), 0.5])
+def test_regret_shows_no_exponent_without_an_interval(exponent):
+    known = Growth(exponent, exponent, exponent)  # one horizon, or no noise
+    axes = nj.plots.regret(Study((row("a", 2**20, 60.0),), {"a": known}, {}))
     assert axes.get_legend().get_texts()[0].get_text() == "a"
     assert [text.get_text() for text in axes.get_xticklabels()] == ["1,048,576"]
