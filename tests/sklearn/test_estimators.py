@@ -108,6 +108,7 @@ def test_a_grid_chooses_by_the_clean_score_behind_a_scaler():
     assert clone(model)[-1].noise == last.noise
 
 
+@pytest.mark.filterwarnings("ignore:the error on clean data is estimated below 0")
 def test_a_clean_score_above_one_is_nan_with_a_warning():
     x, noisy, _ = rows(400)
     with pytest.warns(UserWarning, match="clean_score_ is NaN"):

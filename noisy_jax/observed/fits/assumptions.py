@@ -15,12 +15,14 @@ scores over random rows: Hoeffding (1963).
 """
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from noisy_jax.intervals import half_width
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.computed import computed_from_noisy, replicates_differ
 from noisy_jax.observed.fits.doubts import LEVEL, NOISY, UNTRANSFORMED, Doubt, listed, scores, tail
@@ -36,6 +38,13 @@ _LEFT_OUT = (
     "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
     "at random given x: give the noise of one copy, as noise={{'x1': nj.noise.Gaussian(0.25)}}, to "
     "use all rows"
+)
+
+
+_BELOW = (
+    "the error on clean data is estimated below 0 by more than chance: the stated noise is too "
+    "large (is it a standard deviation in place of a variance?), or depends on the target (state "
+    "cross_cov)"
 )
 
 
@@ -74,7 +83,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
             categories |= _few_values(*tables[1])
     found = [*_categories(rows, categories), *computed_from_noisy(rows, noise)]
     if observations.cov is None or observations.pooled is not None:
-        found += _different_means(rows, noise)
+        found += [*_different_means(rows, noise), *_copied(rows, noise)]
     for table, own in tables:
         others = own._replace(noisy=np.setdiff1d(own.noisy, list(categories)))
         found += _replicates(table, others)
@@ -119,11 +128,21 @@ def enough_copies(
     return kept, found
 
 
-def remarked(fit: Any, found: list[Doubt]) -> Any:
-    """The fit with the doubts as its remarks, and no favourable verdict if they spoil it."""
+def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
+    """The fit with the doubts as its remarks, and no favourable verdict if they spoil it.
+
+    If nothing else spoils it, there is one more doubt, also a warning, where the estimated error is
+    below 0 by more than chance. Where the identification is weak (a share below 1), it may be.
+    """
+    spoiled, risk = any(doubt.spoils for doubt in found), getattr(fit, "risk", None)
+    if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
+        half = half_width(risk.corrected_std_error, risk.degrees_of_freedom, level=1 - 2 * LEVEL)
+        if risk.corrected + half + getattr(risk, "corrected_bias", 0.0) < 0:
+            found, spoiled = [*found, Doubt(_BELOW)], True
+            warnings.warn(_BELOW, AssumptionWarning, stacklevel)
     changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
-    if hasattr(fit, "risk") and any(doubt.spoils for doubt in found):
-        changes["risk"] = dataclasses.replace(fit.risk, doubted=True)
+    if risk is not None and spoiled:
+        changes["risk"] = dataclasses.replace(risk, doubted=True)
     return dataclasses.replace(fit, **changes)
 
 
@@ -201,6 +220,31 @@ def _different_means(rows: Observations, noise: _Noise) -> list[Doubt]:
         Doubt(
             f"replicates have different means in {listed(columns)}, which the correction takes for "
             "noise: subtract its mean from each replicate first"
+        )
+    ]
+
+
+def _copied(rows: Observations, noise: _Noise) -> list[Doubt]:
+    """Noisy columns with two replicates that are equal in more rows than errors allow.
+
+    Differences of rounded measurements are 0 about as often as they are the next step to either
+    side, and differences of others hardly ever.
+    """
+    copies, found = rows.x if rows.copies is None else rows.copies, []
+    for j in noise.noisy.tolist():
+        for first, second in itertools.combinations(range(copies.shape[1]), 2):
+            apart = np.abs(copies[:, first, j] - copies[:, second, j])
+            sizes, counts = np.unique(apart[~np.isnan(apart)], return_counts=True)
+            if len(sizes) > _FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + _EACH:
+                found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
+                break
+    if not found:
+        return []
+    return [
+        Doubt(
+            f"replicates are equal in many rows in {listed(found)}, as where missing values were "
+            "filled in from another replicate, and the noise is underestimated: leave such values "
+            "empty (NaN)"
         )
     ]
 

@@ -128,4 +128,5 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
         rows, weights, clusters = some_rows(kept, rows, weights, clusters)
     for doubt in (more := laws_follow_values(rows) if rows.x.shape[1] == 1 else []):
         warnings.warn(doubt.text, AssumptionWarning, stacklevel=4)
-    return remarked(fourier_fit(rows, candidates, weights, clusters), [*found, *few, *more])
+    fit = fourier_fit(rows, candidates, weights, clusters)
+    return remarked(fit, [*found, *few, *more], stacklevel=5)

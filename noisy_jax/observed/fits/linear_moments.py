@@ -18,6 +18,7 @@ import numpy as np
 
 ROWS = 4096
 """Rows of a part that fits into a processor's cache."""
+_SINGULAR = 1e-13  # share of the largest pivot, which rounding may leave
 
 
 class LinearMoments(NamedTuple):
@@ -83,8 +84,20 @@ class LinearMoments(NamedTuple):
         return gram, cross
 
     def solution(self, *, share: float = 1.0) -> tuple[float, np.ndarray]:
-        """Intercept and coefficients `[d]` that solve the normal equations."""
-        beta = np.linalg.solve(*self.centred(share=share))
+        """Intercept and coefficients `[d]` that solve the normal equations.
+
+        Where they are singular, as without the only row of a category, the shortest coefficients.
+        """
+        gram, cross = self.centred(share=share)
+        try:
+            pivots = np.diag(np.linalg.cholesky(gram)) ** 2
+            singular = pivots.min() < _SINGULAR * pivots.max()
+        except np.linalg.LinAlgError:
+            singular = True
+        if singular:
+            beta = np.linalg.lstsq(gram, cross, rcond=_SINGULAR)[0]
+        else:
+            beta = np.linalg.solve(gram, cross)
         return float(self.y - self.x @ beta) / self.weight, beta
 
     def clean_error(self, intercept: float, beta: np.ndarray) -> float:

@@ -13,6 +13,10 @@ the corrected Gram matrix, the fit without this row differs by about
 and the covariance is Σ vvᵀ. Without noise v = K⁻¹ψ/(1 − h) with the leverage h = w zᵀK⁻¹z, which
 is HC3. Scores of clusters are added up, and then divided by K alone.
 
+A row that alone has some category has the leverage 1 and the residual 0, which say nothing of its
+error. So r/(1 − h) of rows with h ≥ ½ counts as no smaller than the root of the mean squared
+residual of all rows.
+
 Source: MacKinnon and White, Journal of Econometrics 29 (1985); for corrected scores Carroll et al.,
 Measurement Error in Nonlinear Models (2006), App. A.6.
 """
@@ -85,6 +89,11 @@ class Scores:
     def __init__(self, whole: LinearMoments, share: float):
         gram, self._beta = whole.centred(share=share)[0], whole.solution(share=share)[1]
         self._whole, self._share = whole, share
+        noisy, cross = whole.centred(share=0.0)
+        square = (
+            whole.yy - whole.y**2 / whole.weight - (2 * cross - noisy @ self._beta) @ self._beta
+        )
+        self._typical = max(square / whole.weight, 0.0) ** 0.5
         self.inverse = np.zeros(np.add(gram.shape, 1))
         self.inverse[0, 0], self.inverse[1:, 1:] = 1 / whole.weight, np.linalg.inv(gram)
 
@@ -104,6 +113,8 @@ class Scores:
             size = weights * (by_row * z).sum(axis=0)
             moved = (by_row[1:] * noise).sum(axis=0)
             residual = residual + (residual * size + moved) / (1 - np.minimum(size, LEVERAGE))
+            hidden = (size > 0.5 - 1e-9) & (np.abs(residual) < self._typical)
+            residual[hidden] = np.copysign(self._typical, residual[hidden])
         z *= weights * residual
         z[1:] += noise
         return z

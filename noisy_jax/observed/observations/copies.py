@@ -1,6 +1,7 @@
 """Replicates in unequal or incomplete numbers, and rows of which several are of one subject."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.described import error_of, sd
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
+
+_FEW = 10  # values, up to which two replicates may be equal by chance
 
 
 def _averaged(
@@ -138,7 +141,7 @@ def copies_of_subjects(values: np.ndarray, rows) -> np.ndarray:
 
 
 def check_copies(name: str, block: np.ndarray, labels: Any) -> None:
-    """Raises ValueError if a row has no copy, or if one of the copies is the mean of the others."""
+    """Raises ValueError if a row has no copy, or if a copy is another one, or the mean of all."""
     seen = ~np.isnan(block)
     without = np.flatnonzero(~seen.any(axis=1))
     if without.size:
@@ -147,6 +150,13 @@ def check_copies(name: str, block: np.ndarray, labels: Any) -> None:
             f"{name!r} has no value in {without.size} of {len(block)} rows, first in {one}: drop "
             "such rows"
         )
+    for first, second in itertools.combinations(range(block.shape[1]), 2):
+        both = block[seen[:, first] & seen[:, second]][:, [first, second]]
+        if len(np.unique(both)) > _FEW and not np.ptp(both, axis=1).any():
+            raise ValueError(
+                f"replicates {first + 1} and {second + 1} of {name!r} are equal in all rows: drop "
+                "one of them, or declare the column exact"
+            )
     whole = block[seen.all(axis=1)]
     if block.shape[1] < 3 or len(whole) < 3 or not np.ptp(whole, axis=1).any():
         return

@@ -54,6 +54,20 @@ def drifting(rng, n):
     return from_arrays(copies[:, :, None], x[:, 0])
 
 
+def filled_in(rng, n):
+    """Half of the second measurements are the first ones."""
+    x = rng.normal(size=(n, 1))
+    copies = x + 0.7 * rng.normal(size=(n, 2))
+    copies[: n // 2, 1] = copies[: n // 2, 0]
+    return from_arrays(rng.permutation(copies)[:, :, None], x[:, 0])
+
+
+def too_large(rng, n):
+    """A standard deviation of .7 in place of the variance."""
+    x = rng.normal(size=(n, 1))
+    return from_arrays(x + 0.7 * rng.normal(size=x.shape), x[:, 0], noise=0.7)
+
+
 def waves(x):
     return np.stack([np.cos(x), np.sin(x)], axis=-1)
 
@@ -110,6 +124,8 @@ WRONG = {
     "exponential, incomplete": (incomplete(transformed(exponential, 0.5, 3)), "'x1' .by"),
     "means": (drifting, r"different means in 'x1' .by up to 0\.4?.*subtract its mean from each"),
     "means, incomplete": (incomplete(drifting), "different means in 'x1'"),
+    "copied": (filled_in, r"equal in many rows in 'x1' \(1 and 2\)"),
+    "sd as variance": (too_large, "estimated below 0.*standard deviation in place of a variance"),
     "embedding": (transformed(waves, 0.785), "untransformed measurements"),
     "embedding of three": (transformed(waves, 0.785, 3), "untransformed measurements"),
     "exponential": (transformed(exponential, 0.5), "'x1' .by"),

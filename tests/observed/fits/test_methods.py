@@ -31,6 +31,7 @@ def test_corn_yield_as_published():
     np.testing.assert_allclose(fit.reliability, [1 - 57 / 304.85], rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:the error on clean data is estimated below 0")
 def test_insulin_resistance_as_mecor_publishes_it():
     """The R package mecor, vignette on random measurement error, of 2021-12-01.
 

@@ -37,6 +37,8 @@ def test_a_replicate_that_is_the_mean_of_the_others(place):
     frame = {f"a{v}": copies[:, v] for v in range(4)} | {"y": copies[:, 0]}
     message, names = f"replicate {place + 1} of 'a' is the mean of the others", [*frame][:-1]
     raises(message, nj.table, frame, target="y", replicates={"a": names})
+    frame["a3"] = frame["a1"]
+    raises("2 and 4 of 'a' are equal", nj.table, frame, target="y", replicates={"a": names})
 
 
 def test_means_of_gaussian_copies_are_gaussian():

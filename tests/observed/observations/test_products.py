@@ -232,6 +232,7 @@ def test_selection_estimates_clean_errors_with_products():
     assert found.risk[1] > 0.5
 
 
+@pytest.mark.filterwarnings("ignore:the error on clean data is estimated below 0")
 def test_factors_far_from_zero_raise(rng):
     """Their fourth powers would lose the digits that products need."""
     x = rng.normal(size=(50, 1))
