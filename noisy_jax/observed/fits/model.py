@@ -16,6 +16,7 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
+from noisy_jax.observed.fits.callables import check_callables
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions
@@ -74,7 +75,8 @@ class Model:
     of the scatter of y; it is right for any size of noise, as the number of rows grows.
 
     Args:
-        curve: `(params, x[d]) -> []`, a JAX function of one clean row, with one result.
+        curve: `(params, x[d]) -> []`, a function of one clean row, with one result. It is written
+            with `jax.numpy`, and x is a vector in the order of the table's names.
         start: parameters from which the uncorrected fit begins: a pytree of numbers and arrays. A
             dictionary gives the coefficients their names.
         loss: `(prediction, y) -> []`, one of `nj.losses` or a function. Only the squared loss, and
@@ -155,6 +157,8 @@ class Model:
             rows, weights, clusters = some_rows(kept, rows, weights, clusters)
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
+            own = start, rows.x[0, 0], names, rows.names
+            check_callables(self.curve, self.loss, *own)
             fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
         return remarked(fit, [*found, *more])
 

@@ -26,7 +26,6 @@ from jax.flatten_util import ravel_pytree
 from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
-from noisy_jax.validation import check_shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +39,7 @@ class Functions:
 
     def of_row(self, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of one clean row, `[]`."""
-        value = self.curve(params, x)
-        check_shape("curve's result", value, (), "one number for one row x[d]")
-        return self.loss(value, y)
+        return self.loss(self.curve(params, x), y)
 
 
 class Share(NamedTuple):

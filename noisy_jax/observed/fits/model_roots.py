@@ -124,7 +124,10 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
         bends = np.abs(np.diag(found.jacobian))
         if not bends.all():
             name = names[int(np.argmin(bends))]
-            raise ValueError(f"the loss does not depend on {name!r} at start, or only linearly")
+            raise ValueError(
+                f"the loss does not depend on {name!r} at start, or only linearly; the arguments "
+                "of the curve are (params, x), in this order"
+            )
         unit = 1 / np.sqrt(bends)
         values, axes = np.linalg.eigh(-found.jacobian * np.outer(unit, unit))
         sizes = np.maximum(np.abs(values), _FLAT)
