@@ -52,7 +52,13 @@ def numeric(
                 array[place] = value = np.nan
             if value is not None and not isinstance(value, (int, float, np.number, np.bool_)):
                 where = _place(name, table, place)
-                raise ValueError(f"{where} must be a number, got {given(value)}: encode text first")
+                if isinstance(value, str | bytes):
+                    raise ValueError(
+                        f"{where} must be a number, got {given(value)}: encode text first"
+                    )
+                raise ValueError(
+                    f"{where} must be a number, got {given(value)}: convert it to float"
+                )
         array = array.astype(float)
     kind = jax.dtypes.canonicalize_dtype(float) if dtype is float else np.dtype(dtype)
     most = np.finfo(kind).max

@@ -284,7 +284,8 @@ class _Numbers:
             return "are these decimal commas (the option decimal)?"
         if self.hints:
             return (
-                "leave the column out (the option drop), or read the file with pandas: of texts "
-                "in a data frame nj.table makes indicators"
+                "write one, or if it marks a missing value, give an option such as missing=['.']; "
+                "else leave the column out (the option drop), or read the file with pandas: of "
+                "texts in a data frame nj.table makes indicators"
             )
         return "encode text, and fill or drop missing cells first"

@@ -17,10 +17,11 @@ def path(tmp_path):
     return tmp_path / "table.csv"
 
 
-@pytest.mark.parametrize("cell", ["1_0", "１２", "٣", "1,5", "0x10", "1 2", "inf", "1e999", "−1"])
+@pytest.mark.parametrize("cell", ["1_0", "１２", "٣", "1,5", "0x10", "1 2", "inf", "1e999", "5%"])
 def test_other_writings_are_no_numbers(path, cell):
     path.write_text(f'a,y\n"{cell}",2\n', encoding="utf-8")
-    raises(f"column 'a': '{cell}' is not a finite number", csv, path, target="y", noise=0.1)
+    hint = "; are these decimal" if cell == "1,5" else r"; write one, .* missing=\['.'\]; else"
+    raises(f"column 'a': '{cell}' is not a finite number{hint}", csv, path, target="y", noise=0.1)
     raises(f"column 'a': '{cell}' is not a finite number", nj.streams.csv, path, "y")
 
 
@@ -34,7 +35,7 @@ def test_messages_do_not_repeat_long_cells_and_headers(path):
     path.write_text(f"a,y\n{'long ' * 10_000},2\n")
     with pytest.raises(ValueError, match="'long long") as caught:
         csv(path, target="y", noise=0.1)
-    assert len(str(caught.value)) < 250 + len(str(path))
+    assert len(str(caught.value)) < 330 + len(str(path))
     names = [f"x{i}" for i in range(5000)]
     path.write_text(",".join(names) + "\n")
     with pytest.raises(ValueError, match=r"named 'y'; it has 'x0', .*\(5,000 in all\)") as caught:

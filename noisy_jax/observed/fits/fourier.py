@@ -231,7 +231,7 @@ def _known(observations: Observations) -> Noise | None:
     if noise is None and observations.x.shape[1] == 1:
         raise ValueError(
             "a kernel fit needs the distribution of the noise, not its covariance alone: "
-            "noise=nj.noise.Gaussian(cov) if it is Gaussian, or replicates"
+            "if it is Gaussian, nj.sd(0.4, gaussian=True) or nj.noise.Gaussian(cov); or replicates"
         )
     if noise is not None:
         check_characteristic(noise, observations.x.shape[2])

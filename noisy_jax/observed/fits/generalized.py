@@ -250,7 +250,10 @@ def separated(x: np.ndarray, observations: Observations, name: str) -> str:
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    observations.check_each_row(f"model={name!r}", categories=True)
+    instead = (
+        f"; or take nj.methods.RegressionCalibration({name!r}) or SIMEX({name!r}), approximate"
+    )
+    observations.check_each_row(f"model={name!r}", categories=True, instead=instead)
     if law := observations.not_gaussian():
         raise ValueError(
             f"model={name!r} is for Gaussian noise, got {law}; give its covariance to treat it as "

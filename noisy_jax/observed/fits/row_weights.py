@@ -28,8 +28,9 @@ from noisy_jax.observed.observations import Observations
 
 BY_VALUES = (
     "weights by the errors of rows change the coefficients by more than chance, as where stated "
-    "errors follow the measured values, so that all rows have the same weight; the correction too "
-    "assumes that errors do not depend on what was measured"
+    "errors follow the measured values, or are wrong (such as variances among standard deviations, "
+    "or 0 for unknown), so that all rows have the same weight; the correction too assumes that "
+    "errors are right, and do not depend on what was measured"
 )
 """Why all weights are equal."""
 _LEAST = 1e-3  # of the variance of y, for s²

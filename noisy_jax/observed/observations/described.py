@@ -55,8 +55,18 @@ def sd(
     if column is not None and not isinstance(column, str):
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
-        non_negative("sd", value, shape=None)
+        _size("sd", value, shape=None)
     return StandardDeviation(value, column, gaussian)
+
+
+def _size(name: str, value: Any, **options: Any) -> Any:
+    """A variance or a standard deviation."""
+    if isinstance(value, str):
+        raise ValueError(
+            f"{name} must be numbers, got {given(value)}: in nj.table and nj.csv "
+            f"nj.sd(column={given(value)}) takes a column of standard deviations"
+        )
+    return non_negative(name, value, **options)
 
 
 def reliability(ratio: float) -> Reliability:
@@ -126,7 +136,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
     if isinstance(known, StandardDeviation):
         if known.value is None:
             raise ValueError(f"{name} names a column: nj.table and nj.csv take these")
-        value = np.asarray(non_negative(name, known.value, shape=None), np.float64)
+        value = np.asarray(_size(name, known.value, shape=None), np.float64)
         if value.shape not in ((), (len(x),)):
             wanted = f"one standard deviation, or {len(x)}, one a row"
             raise ValueError(f"{name} must be {wanted}, got shape {list(value.shape)}")
@@ -147,7 +157,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
                 f"{name} must be a variance, nj.sd(…), nj.reliability(…) or a distribution, got "
                 f"{given(known)}; one standard deviation a row is nj.sd(array)"
             )
-        return ErrorOfColumn(np.asarray(non_negative(name, known), np.float64))
+        return ErrorOfColumn(np.asarray(_size(name, known), np.float64))
     if isinstance(known, Misclassified):
         raise ValueError(
             f"{name} is the target: flipped labels are an option of the fit, as in nj.fit(table, "

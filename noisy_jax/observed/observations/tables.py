@@ -167,11 +167,11 @@ class Observations:
         made = reestimated(made, which)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
-    def check_each_row(self, user: str, *, categories: bool = False) -> None:
+    def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
         """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
 
         It cannot take `products`, covariances that are right in sums over rows only, and
-        misclassified columns, unless `categories` is true.
+        misclassified columns, unless `categories` is true. `instead` is what else may help.
         """
         if self.products is not None:
             raise ValueError(
@@ -202,9 +202,10 @@ class Observations:
                 "rows with gaps"
             )
         if self.only_sums:
+            by_copies = "as many replicates in each row (drop incomplete ones), or "
             raise ValueError(
                 f"{user} needs the covariance of the error in each row, but in this table it is an "
-                "estimate that is right only in sums over rows, which linear fits take: give as "
-                "many replicates in each row (drop incomplete ones), or a known variance, as "
-                "noise={'x1': 0.25}"
+                "estimate that is right only in sums over rows, which linear fits take: give "
+                f"{by_copies if self.copies is not None else ''}a known variance, as "
+                f"noise={{'x1': 0.25}}{instead}"
             )

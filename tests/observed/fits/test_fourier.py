@@ -159,7 +159,7 @@ def test_wrong_input_is_one_clear_line():
     wrong("column 'x1' is not identified", noise=nj.noise.Laplace(3.0))
     wrong("column 'x2' is constant", x=np.column_stack([x[:, 0], np.full(200, 0.1)]))
     wrong("'y' takes one value only", y=np.full(200, 0.1))
-    wrong("needs the distribution of the noise", noise=0.1)
+    wrong(r"needs the distribution .* Gaussian, nj.sd\(0.4, gaussian=True\)", noise=0.1)
     wrong("at least 8 rows", x=x[:7], y=y[:7])
     wrong("without zeros", noise=nj.noise.Uniform(0.1))
     features: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)

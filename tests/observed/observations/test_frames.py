@@ -1,5 +1,7 @@
 """Tables from frames: as `from_arrays` where it can say the same, wide and long, what is wrong."""
 
+from decimal import Decimal
+
 import jax
 import numpy as np
 import pandas as pd
@@ -238,18 +240,27 @@ def test_the_error_of_the_target():
 
 def test_fits_that_need_the_covariance_of_each_row_say_so():
     labels = GAPS | {"y": 1.0 * (Y.mean() < Y)}
-    share = nj.table(WIDE | {"y": labels["y"]}, target="y", noise={"a0": nj.reliability(0.8)})
+    frame = {"a": A[:, 0], "age": AGE, "y": labels["y"]}
+    share = nj.table(frame, target="y", noise={"a": nj.reliability(0.8)})
     for estimated in (nj.table(labels, target="y", replicates=COPIES), share):
         assert "estimated covariance" in repr(estimated)
-        need = "needs the covariance of the error in each row, .* known variance"
+        give = "" if estimated is share else "as many replicates in each row .*, or "
+        need = f"needs the covariance of the error in each row, .*: give {give}a known variance"
         for model in ("logistic", "poisson"):
-            raises(f"model='{model}' {need}", nj.fit, estimated, model=model)
+            instead = f"RegressionCalibration.'{model}'. or SIMEX.'{model}'., approximate"
+            raises(f"model='{model}' {need}.*{instead}", nj.fit, estimated, model=model)
+        nj.fit(estimated, nj.methods.RegressionCalibration("logistic"))
         learner = nj.learners.known_covariance(radius=1.0)
         raises(f"a learner {need}", nj.learn, learner, estimated, jax.random.key(0))
     # Kernel fits take incomplete replicates, unless there is other noise beside them.
     beside = nj.table(labels, target="y", replicates=COPIES, noise={"b": nj.noise.Gaussian(0.1)})
     for table in (beside, estimated):
-        raises(f"a kernel fit {need}", nj.fit, table, nj.fourier(length_scale=1.0))
+        raises(
+            "a kernel fit needs .* or a known variance|give a known",
+            nj.fit,
+            table,
+            nj.fourier(length_scale=1.0),
+        )
 
 
 def test_labels_of_rows_are_kept():
@@ -281,6 +292,7 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
     ("change", "options", "message"),
     [
         ({"a": ["x"] * N}, {}, r"column 'a'\[0\] must be a number, got 'x': encode text first"),
+        ({"a": [Decimal(1)] * N}, {}, r"column 'a'\[0\] must be a number, got Decimal: convert"),
         ({"age": [*AGE[1:], np.nan]}, {}, r"column 'age' must be finite, but column 'age'\[59\]"),
         ({"y": [np.inf, *Y[1:]]}, {}, r"column 'y' must be finite, but column 'y'\[0\] is inf"),
         ({"age": AGE[1:]}, {}, r"column '\w+' must have one number a row, as the others, got \["),
