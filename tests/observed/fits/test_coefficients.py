@@ -114,7 +114,8 @@ def test_names_are_escaped_in_notebooks(rng):
     tables = [table(rng, model, names=(SCRIPT, "b"), target=SCRIPT) for model in METHODS]
     fits = [nj.fit(one, method) for one, method in zip(tables, METHODS.values(), strict=True)]
     x = rng.normal(size=(200, 1))
-    kernel = from_arrays(x, x[:, 0], noise=nj.noise.Gaussian(0.1), names=(SCRIPT,), target=SCRIPT)
+    y, known = rng.normal(size=200), {"noise": nj.noise.Gaussian(0.1), "target": SCRIPT}
+    kernel = from_arrays(x, y, names=(SCRIPT,), **known)
     fits.append(nj.fit(kernel, nj.fourier(length_scale=2.0, num_features=16)))
     for one in (*fits, *(fit.summary() for fit in fits)):
         page = one._repr_html_()

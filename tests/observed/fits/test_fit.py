@@ -98,6 +98,7 @@ def data(rng, n=300):
 
 def predictors(rng):
     x, y = data(rng)
+    y = y + rng.normal(size=len(y))
     table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
     labels = 1.0 * (y > y.mean() + rng.normal(size=len(y)))
     yield nj.fit(table)
