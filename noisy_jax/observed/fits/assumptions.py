@@ -25,7 +25,16 @@ import numpy as np
 from noisy_jax.intervals import half_width
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.computed import computed_from_noisy, replicates_differ
-from noisy_jax.observed.fits.doubts import LEVEL, NOISY, UNTRANSFORMED, Doubt, listed, scores, tail
+from noisy_jax.observed.fits.doubts import (
+    BELOW,
+    LEVEL,
+    NOISY,
+    UNTRANSFORMED,
+    Doubt,
+    listed,
+    scores,
+    tail,
+)
 from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.observations import Observations
 
@@ -38,13 +47,6 @@ _LEFT_OUT = (
     "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
     "at random given x: give the noise of one copy, as noise={{'x1': nj.noise.Gaussian(0.25)}}, to "
     "use all rows"
-)
-
-
-_BELOW = (
-    "the error on clean data is estimated below 0 by more than chance: the stated noise is too "
-    "large (is it a standard deviation in place of a variance?), or depends on the target (state "
-    "cross_cov)"
 )
 
 
@@ -138,8 +140,8 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
     if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
         half = half_width(risk.corrected_std_error, risk.degrees_of_freedom, level=1 - 2 * LEVEL)
         if risk.corrected + half + getattr(risk, "corrected_bias", 0.0) < 0:
-            found, spoiled = [*found, Doubt(_BELOW)], True
-            warnings.warn(_BELOW, AssumptionWarning, stacklevel)
+            found, spoiled = [*found, Doubt(BELOW)], True
+            warnings.warn(BELOW, AssumptionWarning, stacklevel)
     changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
     if risk is not None and spoiled:
         changes["risk"] = dataclasses.replace(risk, doubted=True)

@@ -59,7 +59,8 @@ class Sums(NamedTuple):
     loss: float  # Σ ℓ̂
     score: np.ndarray  # [p], Σ ψ
     jacobian: np.ndarray  # [p, p], of Σ ψ
-    parts: np.ndarray  # [G, p], Σ ψ of each group of rows
+    losses: np.ndarray  # [G], Σ ℓ̂ of each group of rows
+    parts: np.ndarray  # [G, p], Σ ψ of each
     jacobians: np.ndarray  # [G, p, p]
     scores: Any  # [n, p], ψ, on the device
 
@@ -121,7 +122,7 @@ class ModelEquations:
         parts, jacobians = parts * self.scale, jacobians * units
         kept = np.arange(len(parts)) != self.left_out
         total = float(kept @ loss), kept @ parts, np.tensordot(kept, jacobians, 1)
-        return Sums(*total, parts, jacobians, found[3])
+        return Sums(*total, loss, parts, jacobians, found[3])
 
     def params_of(self, theta: np.ndarray) -> Any:
         """θ `[p]` as a pytree of NumPy arrays."""

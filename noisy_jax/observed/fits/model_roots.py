@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.intervals import half_width
+from noisy_jax.losses import squared
+from noisy_jax.observed.fits.assumptions import AssumptionWarning
+from noisy_jax.observed.fits.doubts import BELOW, LEVEL
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, jackknifed
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import FEW, ModelEstimates, ModelFit
@@ -72,7 +76,8 @@ def model_fit(
     found, doubts = _estimates(equations, u, rows, names, errors, table)
     remarks += doubts
     for remark in remarks:
-        warnings.warn(remark, stacklevel=4)
+        category = AssumptionWarning if remark is BELOW else UserWarning
+        warnings.warn(remark, category, stacklevel=4)
     x = np.nanmean(table.x, axis=1)
     places = x.mean(axis=0) + x.std(axis=0) * places_of(x.shape[1])
     return ModelFit(
@@ -197,6 +202,10 @@ def _estimates(
             doubts.append(_TOO_SMALL.format(wider))
         if errors == "jackknife":
             spread, freedom = left_out
+    if share == 1 and equations.functions.loss == squared():
+        error = np.std(made.losses, ddof=1) * len(made.losses) ** 0.5
+        if made.loss + half_width(error, len(made.losses) - 1, level=1 - 2 * LEVEL) < 0:
+            doubts.append(BELOW)
     noise = UncertainNoise(table)
     if share and not noise.exact:  # delta method: du = A⁻¹ (∂Σψ/∂C) dC
         moves = share * equations.in_covariance(u, share)

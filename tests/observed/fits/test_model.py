@@ -12,6 +12,7 @@ from scipy.optimize import root
 from scipy.special import stdtrit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits import AssumptionWarning
 from noisy_jax.observed.fits.model import _estimate
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import from_arrays
@@ -201,6 +202,12 @@ def test_the_order_follows_from_the_copies(rng):
         assert g.next_order is not None
         wanted = (g if order == 2 else g.next_order)(rows)
         np.testing.assert_allclose(estimate(jnp.exp, 0)(rows), wanted, rtol=1e-5)
+
+
+def test_noise_that_is_too_large_is_told(rng):
+    x, y = noisy_line(rng, 500)
+    with pytest.warns(AssumptionWarning, match="estimated below 0"):
+        nj.fit(from_arrays(x[:, 0], y, noise=2 * COV), nj.methods.Model(line, LINE))
 
 
 def test_names_of_parameters(rng):
