@@ -138,7 +138,7 @@ def test_what_has_no_sensitivity_raises(rng):
 
 def test_parameters_of_a_model_are_compared(rng):
     x = rng.normal(size=(300, 1))
-    table = from_arrays(x, x[:, 0] + 0.1 * rng.normal(size=300), noise=0.1)
+    table = from_arrays(x, x[:, 0] + rng.normal(size=300), noise=0.1)
     method = nj.methods.Model(lambda p, x: p["a"] + p["b"] * x[0], {"a": 0.0, "b": 1.0})
     found = nj.fits.sensitivity(table, method, multiples=[0, 1])
     fit = nj.fit(table, method)
