@@ -202,6 +202,8 @@ def in_order(name: str, labels: Iterable[Any], names: Sequence[str]) -> list[int
         return [places[one] for one in names]
     if labels == list(range(len(names))):
         return list(range(len(names)))
+    if not counts[missing[0]]:
+        raise ValueError(f"column {missing[0]!r} is missing in {name}, which has {listed(found)}")
     raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {listed(found)}")
 
 

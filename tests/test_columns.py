@@ -124,7 +124,14 @@ def test_columns_are_taken_by_their_names():
         more = turned.assign(note="text")
         for frame, x in ((turned, X), (turned.iloc[3], X[3]), (pd.DataFrame(X), X), (more, X)):
             np.testing.assert_allclose(found.predict(frame), found.predict(x), rtol=1e-5)
-        raises("x must have one label 'dose', got the labels 'age'", found.predict, turned[["age"]])
+        raises("column 'dose' is missing in x, which has 'age'", found.predict, turned[["age"]])
+    twice = FRAME[["age", "dose", "dose"]]
+    raises("x must have one label 'dose', got the labels 'age', 'dose', ", fit.predict, twice)
+    row = twice.iloc[3, 1:]
+    raises("x must have one label 'dose', got the labels 'dose', 'dose'", fit.predict, row)
+    traced = jax.jit(fit.predict)({"age": Y.astype("f"), "dose": (Y > 0)})
+    made = fit.predict({"age": Y, "dose": pd.array(Y > 0, dtype="boolean")})
+    np.testing.assert_allclose(traced, made, rtol=1e-5)
     covs = 0.1 * np.array([[2, 1], [1, 3]]), 0.01 * np.array([[1, 2], [2, 3]])
     back = [pd.DataFrame(c, FRAME.columns, FRAME.columns).loc[turned.columns] for c in covs]
     estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))

@@ -39,6 +39,7 @@ class Learned(Saved, Summarized):
         y_center: as `center`, of y.
         y_scale: as `scale`, of y.
         names: d names of the columns.
+        references: as in `nj.fits.Coefficients`.
     """
 
     kind: ClassVar[str] = "learned"
@@ -55,6 +56,7 @@ class Learned(Saved, Summarized):
     y_center: float
     y_scale: float
     names: tuple[str, ...]
+    references: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """The estimated error, beside the error of predicting the mean."""
@@ -123,9 +125,9 @@ class Learned(Saved, Summarized):
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`.
 
-        A DataFrame's columns are taken by their names.
+        Columns are taken as in linear fits.
         """
-        x = features_of(x, self.names)
+        x = features_of(x, self.names, self.references)
         traced = concrete(x) is None
         x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
         found = self.learner.predict(self.state, jnp.asarray(x, float))

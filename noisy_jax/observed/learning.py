@@ -172,6 +172,7 @@ class Learning:
             y_center=float(seen.mean[-1]),
             y_scale=self.units.y_scale,
             names=self.alike.names,
+            references=self.alike.references,
         )
 
 

@@ -115,7 +115,7 @@ def warned(
         warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
     if observations.references:
         text = f"categories are compared with {', '.join(observations.references)}"
-        found.append(Doubt(text, spoils=False))
+        found.append(Doubt(text, spoils=False, references=observations.references))
     return found
 
 
@@ -135,6 +135,7 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
 
     If nothing else spoils it, there is one more doubt, also a warning, where the estimated error is
     below 0 by more than chance. Where the identification is weak (a share below 1), it may be.
+    Its `references`, and those of the fits in it, are the categories that the doubts name.
     """
     spoiled, risk = any(doubt.spoils for doubt in found), getattr(fit, "risk", None)
     if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
@@ -142,7 +143,11 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
         if risk.corrected + half + getattr(risk, "corrected_bias", 0.0) < 0:
             found, spoiled = [*found, Doubt(BELOW)], True
             warnings.warn(BELOW, AssumptionWarning, stacklevel)
+    known = {"references": tuple(one for doubt in found for one in doubt.references)}
+    inner = [name for name in ("uncorrected", "undersmoothed") if hasattr(fit, name)]
     changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
+    changes |= known
+    changes |= {name: dataclasses.replace(getattr(fit, name), **known) for name in inner}
     if risk is not None and spoiled:
         changes["risk"] = dataclasses.replace(risk, doubted=True)
     return dataclasses.replace(fit, **changes)

@@ -1,7 +1,7 @@
 """What a fit found: coefficients with standard errors, tests and intervals."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from noisy_jax.columns import check_not_categorical, in_order, index_of
+from noisy_jax.columns import check_not_categorical, in_order, index_of, is_missing, numeric
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates, lines_of
 from noisy_jax.observed.fits.saved import Saved
+from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.tables import Table
-from noisy_jax.validation import real_numbers
+from noisy_jax.validation import given, listed, real_numbers, unmasked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Coefficients(Estimates):
         degrees_of_freedom: of Student's t in intervals, one number or `[1 + d]`.
         names: d names of the columns.
         products: places of the two factors of each of the last columns, if these are products.
+        references: categories of columns with indicators of the others, as `sex[f]`.
     """
 
     intercept: float
@@ -39,6 +41,7 @@ class Coefficients(Estimates):
     degrees_of_freedom: float | np.ndarray
     names: tuple[str, ...]
     products: tuple[tuple[int, ...], ...] = ()
+    references: tuple[str, ...] = ()
 
     @property
     def std_error(self) -> np.ndarray:
@@ -87,11 +90,12 @@ class Coefficients(Estimates):
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names. Products are computed from the features. It
-        works under `jit`, `vmap` and `grad`.
+        Columns of a DataFrame, or of a mapping, are taken by their names, and categories become the
+        fit's indicators. Products are computed from the features. It works under `jit`, `vmap` and
+        `grad`.
         """
         dim = len(self.names) - len(self.products)
-        x = features_of(x, self.names[:dim])
+        x = features_of(x, self.names[:dim], self.references)
         found = x @ self.coefficients[:dim] + self.intercept
         for (a, b), slope in zip(self.products, self.coefficients[dim:], strict=True):
             found = found + slope * x[..., a] * x[..., b]
@@ -154,23 +158,18 @@ def counted_features(count: int) -> str:
     return f"{count} feature{'s' if count > 1 else ''}"
 
 
-def features_of(x: Any, names: tuple[str, ...]) -> Any:
-    """Features `[..., d]` in the order of a fit's names; pandas columns are found by name.
+def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()) -> Any:
+    """Features `[..., d]` in the order of a fit's names.
 
-    In NumPy's float64, or traced in JAX's default precision.
+    Columns of a data frame, of a row of it or of a mapping are found by name. Categories become
+    indicators against `references`. In NumPy's float64, or traced in JAX's default precision.
     """
-    if hasattr(x, "columns"):
-        for name in set(names) - {*map(str, x.columns)}:
-            column, bracket, level = name.removesuffix("]").partition("[")
-            if bracket and column in x.columns:
-                raise ValueError(
-                    f"x has the column {column!r}, but the fit has indicators of its categories: "
-                    f"add {name!r} as (x[{column!r}].astype(str) == {level!r}) * 1.0"
-                )
-        x = x[[x.columns[k] for k in in_order("x", x.columns, names)]]
-        check_not_categorical("x", x)
-    elif index_of(x) is not None and np.shape(x) == (len(names),):  # a row of a DataFrame
-        x = np.asarray(x)[in_order("x", x.index, names)]
+    index = index_of(x)
+    labelled = isinstance(x, Mapping) or hasattr(type(x), "columns")
+    if not labelled and index is not None:  # a row of a DataFrame
+        labelled = len(index) == len(names) or any(name in index for name in names)
+    if labelled:
+        x = _by_name(x, names, references)
     traced = isinstance(x, Tracer)
     x = jnp.asarray(x, float) if traced else np.asarray(real_numbers("x", x), np.float64)
     if x.shape[-1:] != (len(names),):
@@ -179,3 +178,64 @@ def features_of(x: Any, names: tuple[str, ...]) -> Any:
             "order of the fit"
         )
     return x
+
+
+def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any:
+    """The columns of these names `[..., d]`; indicators that x lacks come from its categories."""
+    index = index_of(x)
+    if index is None and not isinstance(x, Mapping):
+        labels, column, _ = columns_of(x)
+        x = {label: column(label) for label in labels}
+    labels = list(x if index is None or hasattr(x, "columns") else index)
+    texts = [str(label) for label in labels]
+    sources = {name: _source(name, texts) for name in {*names} - {*texts}}
+    sources = {name: source for name, source in sources.items() if source is not None}
+    own = [name for name in names if name not in sources]
+    taken = dict(zip(own, [labels[k] for k in in_order("x", labels, own)], strict=True))
+    if hasattr(x, "columns"):
+        check_not_categorical("x", x[list(taken.values())])
+    values = {
+        name: numeric(f"column {given(name)} of x", x[label], np.float64, missing=True)
+        for name, label in taken.items()
+    }
+    for source in {*sources.values()}:
+        made = [name for name in sources if sources[name] == source]
+        every = [one for one in (*references, *names) if _source(one, texts) == source]
+        if every[0] not in references:
+            raise ValueError(
+                f"x has the column {source!r}, but the fit has indicators of its categories: add "
+                f"a column {made[0]!r} that is 1 where {source!r} is "
+                f"{made[0][len(source) + 1 : -1]!r}, and 0 elsewhere"
+            )
+        levels = [one[len(source) + 1 : -1] for one in every]
+        own_level = _levels(source, x[labels[texts.index(source)]], levels)
+        values |= {name: (own_level == every.index(name)) * 1.0 for name in made}
+    arrays = [values[name] for name in names]
+    if any(isinstance(one, Tracer) for one in arrays):
+        return jnp.stack([jnp.asarray(one, float) for one in arrays], axis=-1)
+    return np.stack(arrays, axis=-1)
+
+
+def _source(name: str, columns: Sequence[str]) -> str | None:
+    """The column of which `name` is an indicator, as `sex` of `sex[m]`, if it is one of these."""
+    found = [one for one in columns if name.startswith(f"{one}[") and name.endswith("]")]
+    return max(found, key=len, default=None)
+
+
+def _levels(name: str, values: Any, levels: Sequence[str]) -> np.ndarray:
+    """The number of each cell's category among the levels of a fit."""
+    cells = np.asarray(unmasked(values), object)
+    numbers = np.empty(cells.shape, int)
+    for place, one in np.ndenumerate(cells):
+        where = f" in row {place[0]}" if place else ""
+        if is_missing(one):
+            raise ValueError(f"column {name!r} of x has no category{where}")
+        texts = [str(one), f"{one:g}"] if isinstance(one, float) else [str(one)]
+        known = [levels.index(text) for text in texts if text in levels]
+        if not known:
+            raise ValueError(
+                f"column {name!r} of x has the category {given(one)}{where}, but those of the fit "
+                f"are {listed(levels)}"
+            )
+        numbers[place] = known[0]
+    return numbers

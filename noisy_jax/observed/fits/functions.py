@@ -35,6 +35,7 @@ class FourierPredictor:
         weights: `[D]`, of the cosines and then of the sines.
         constant: value that is added.
         names: d names of the columns.
+        references: as in `nj.fits.Coefficients`.
     """
 
     omega: np.ndarray
@@ -42,18 +43,19 @@ class FourierPredictor:
     weights: np.ndarray
     constant: float
     names: tuple[str, ...]
+    references: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
     @jax.default_matmul_precision("highest")
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
+        Columns are taken as in linear fits. It works under `jit`, `vmap` and `grad`.
         """
         return self._waves(x) @ self.weights + self.constant
 
     def _waves(self, x: Any) -> Any:
         """Cosines and sines `[..., D]` at features `[..., d]`."""
-        x = features_of(x, self.names)
+        x = features_of(x, self.names, self.references)
         apart = x - np.broadcast_to(self.center, x.shape)
         return cosines_and_sines(apart, self.omega / (2 * np.pi))
 

@@ -45,8 +45,8 @@ class GeneralizedCoefficients(Coefficients):
     def predict(self, x: Any) -> Any:
         """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`, in
-        JAX's default precision.
+        Columns are taken as in linear fits. It works under `jit`, `vmap` and `grad`, in JAX's
+        default precision.
         """
         value = super().predict(x)
         return MODELS[self.model].mean(value) if self.model in MODELS else value

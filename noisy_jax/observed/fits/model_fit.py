@@ -30,6 +30,7 @@ class ModelEstimates(Estimates):
         degrees_of_freedom: of Student's t in intervals.
         names: p names, such as "rate" and "w[0]".
         features: d names of the columns.
+        references: as in `nj.fits.Coefficients`.
         params: the same parameters as the argument `start` of `nj.methods.Model`; `None` in a fit
             that was read from a file without it.
         curve: as given, or `None`.
@@ -42,6 +43,7 @@ class ModelEstimates(Estimates):
     degrees_of_freedom: float
     names: tuple[str, ...]
     features: tuple[str, ...]
+    references: tuple[str, ...] = ()
     params: Any = None
     curve: Callable[..., Any] | None = None
 
@@ -65,7 +67,7 @@ class ModelEstimates(Estimates):
     def predict(self, x: Any) -> Any:
         """f(x; θ) `[...]` at clean features `[..., d]`, in JAX's default precision.
 
-        A DataFrame's columns are taken by their names. It works under `jit`, `vmap` and `grad`.
+        Columns are taken as in linear fits. It works under `jit`, `vmap` and `grad`.
         """
         return self._at(x, lambda curve: curve)
 
@@ -90,7 +92,7 @@ class ModelEstimates(Estimates):
                 "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
                 " start))"
             )
-        x = jnp.asarray(features_of(x, self.features), float)
+        x = jnp.asarray(features_of(x, self.features, self.references), float)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
         found = jax.vmap(made_of(self.curve), (None, 0))(params, x.reshape(-1, x.shape[-1]))
         return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)

@@ -1,5 +1,7 @@
 """Tables from frames: as `from_arrays` where it can say the same, wide and long, what is wrong."""
 
+import dataclasses
+import warnings
 from decimal import Decimal
 
 import jax
@@ -164,7 +166,7 @@ SEX, KIND = np.array(["m", "f"])[ROWS.integers(0, 2, N)], ROWS.integers(1, 4, N)
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "lazy", "pyarrow"])
 def test_categories_are_indicators_of_all_but_the_first(kind):
     """In every frame that narwhals knows; the fit names the others."""
-    columns = {"a": A[:, 0], "sex": SEX, "age": AGE, "y": Y}
+    columns = {"a": A[:, 0], "sex": SEX, "age": AGE, "y": Y, "old": AGE > 40}
     if kind == "dict":
         frame = columns
     elif kind == "pandas":
@@ -177,11 +179,52 @@ def test_categories_are_indicators_of_all_but_the_first(kind):
         if kind == "lazy":
             frame = frame.lazy().with_columns(polars.col("sex").cast(polars.Categorical))
     table = nj.table(frame, target="y", noise={"a": 0.09})
-    assert table.names == ("a", "sex[m]", "age")
-    np.testing.assert_allclose(table.x[:, 0], np.column_stack([A[:, 0], SEX == "m", AGE]))
-    fit, message = nj.fit(table), r"add 'sex\[m\]' as \(x\['sex'\]\.astype\(str\) == 'm'\)"
+    assert table.names == ("a", "sex[m]", "age", "old")
+    x = np.column_stack([A[:, 0], SEX == "m", AGE, AGE > 40])
+    np.testing.assert_allclose(table.x[:, 0], x)
+    fit = nj.fit(table)
     assert "categories are compared with sex[f]" in str(fit)
-    raises(message, fit.predict, pd.DataFrame(columns))
+    np.testing.assert_array_equal(fit.predict(frame), fit.predict(x))
+
+
+CURVE = nj.methods.Model(lambda theta, x: theta["a"] + x @ theta["b"], {"a": 0.0, "b": np.zeros(2)})
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        nj.methods.Linear(),
+        nj.methods.SIMEX(),
+        pytest.param(CURVE, marks=pytest.mark.slow),
+        nj.fourier(length_scale=1.0, num_features=8),
+        None,
+    ],
+    ids=["linear", "simex", "model", "fourier", "learned"],
+)
+def test_predictions_at_categories(method, tmp_path):
+    """They are encoded as in the fit, also in one that was saved; an unknown one is an error."""
+    frame = pd.DataFrame({"sex": pd.Categorical(SEX), "a": pd.array(A[:, 0], "Float64")})
+    table = nj.table(frame.assign(y=Y), target="y", noise={"a": nj.noise.Gaussian(0.09)})
+    learner, path = nj.learners.known_covariance(radius=1.0), tmp_path / "fit.json"
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        fit = nj.fit(table, method) if method else nj.learn(learner, table, jax.random.key(0))
+    fit.save(path)
+    known = (CURVE,) if method is CURVE else ()
+    again = nj.load_fit(path, *known) if method else nj.load_learned(path, learner)
+    men = frame.assign(**{"sex[m]": SEX == "m"})
+    for one in (fit, getattr(fit, "uncorrected", fit), again):
+        wanted = one.predict(np.column_stack([SEX == "m", A[:, 0]]))
+        np.testing.assert_allclose(one.predict(frame), wanted)
+        np.testing.assert_allclose(one.predict(men.drop(columns="sex")), wanted)
+        np.testing.assert_allclose(one.predict(frame.iloc[5]), wanted[5], rtol=1e-6)
+        other = frame.assign(sex=["m", "x"] * (N // 2))
+        raises("'sex' of x has the category 'x' in row 1, .* are 'f', 'm'", one.predict, other)
+        gap = frame.assign(sex=["m", "f", None] * (N // 3))
+        raises("column 'sex' of x has no category in row 2", one.predict, gap)
+        bare = dataclasses.replace(one, references=())  # as in a file of before
+        raises(r"column 'sex\[m\]' that is 1 where 'sex' is 'm', and 0", bare.predict, frame)
+    if hasattr(fit, "band"):
+        np.testing.assert_allclose(fit.band(frame), fit.band(men[["sex[m]", "a"]]))
 
 
 def test_pandas_keeps_the_order_of_categories():

@@ -72,7 +72,7 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
         (X, Y, gaussians([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
         (X, Y, gaussians(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
         (X, Y, ESTIMATE, r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]"),
-        (X, Y, pd.Series([0.1] * 3, ["x1", "x2", "z"]), "must have one label 'x3', got the labels"),
+        (X, Y, pd.Series([0.1] * 3, ["x1", "x2", "z"]), "'x3' is missing in noise, which has"),
         (X, Y, pd.Series([0.1] * 2, ["x1", "x2"]), "does not fit data of dimension 3"),
     ],
 )
