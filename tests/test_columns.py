@@ -132,6 +132,7 @@ def test_columns_are_taken_by_their_names():
     traced = jax.jit(fit.predict)({"age": Y.astype("f"), "dose": (Y > 0)})
     made = fit.predict({"age": Y, "dose": pd.array(Y > 0, dtype="boolean")})
     np.testing.assert_allclose(traced, made, rtol=1e-5)
+    assert np.isnan(fit.predict({"age": [1.0], "dose": pd.array([None], dtype="Int64")})).all()
     covs = 0.1 * np.array([[2, 1], [1, 3]]), 0.01 * np.array([[1, 2], [2, 3]])
     back = [pd.DataFrame(c, FRAME.columns, FRAME.columns).loc[turned.columns] for c in covs]
     estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))

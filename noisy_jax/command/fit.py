@@ -35,7 +35,8 @@ class Settings(BaseSettings):
     columns that are not named as something else are features, and features of which nothing is
     stated are exact: name the features, or what to leave out, such as numbers of the rows.
 
-    Writes coefficients.csv, predictions.csv, config.json and coefficients.png; with --kernel,
+    Writes coefficients.csv, predictions.csv (whose first column is the subject, or the number of
+    the row in the file, from 1 below the header), config.json and coefficients.png; with --kernel,
     candidates.csv instead of coefficients.csv, and function.png if there is one feature. --model
     logistic and poisson are for Gaussian error.
 
@@ -153,8 +154,10 @@ def run(settings: Settings) -> Iterator[Report]:
         method = fits.methods.Logistic(flips=settings.flips if other else one)
     result = fits.fit(table, method, model="linear" if method is not None else settings.model)
     x = table.x.mean(axis=1)
-    results = "corrected", "uncorrected"
+    first = settings.subject or "row"
+    results = first, "corrected", "uncorrected"
     columns = {
+        first: table.labels,
         f"{table.target} (observed)" if table.target in results else table.target: table.y,
         "corrected": result.predict(x),
         "uncorrected": result.uncorrected.predict(x),

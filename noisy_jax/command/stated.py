@@ -41,7 +41,10 @@ def stated(settings: Any) -> tuple[Any, dict[str, str]]:
             said[column] = f"{words}{of_error} {text}"
     for text in settings.replicates or ():
         column, _, others = text.partition(":")
+        error = f"variance of the error {known[column]}" if column in known else None
+        error = said.get(column, error)
         said[column] = f"replicates {others.replace(':', ', ') or 'in rows of a subject'}"
+        said[column] += f", {error}" if error else ""
     if settings.covariance is not None:
         if known or by_position is not None or settings.replicates is not None:
             raise ValueError("--covariance is of all features: leave out what is stated of one")

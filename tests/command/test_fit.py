@@ -155,6 +155,8 @@ def test_it_says_which_columns_it_used(fitted, tmp_path):
     assert "euro.csv, 399 rows\ntarget: y\n" in printed
     used = "dose (standard deviation of the error dose_sd), zip (exact), age (exact)"
     assert f"\nfeatures: {used}\nleft out: name, id\nnote: " in printed
+    rows = [row["row"] for row in rows_of(tmp_path / "out" / "predictions.csv")]
+    assert rows == [str(k) for k in range(1, 401) if k != 8]
     assert "1 of 400 rows are left out, as they have missing values, of 'age'\n" in printed
     assert "note: zip has a different whole number in each row: if these are labels" in printed
     assert {*found} == {"intercept", "dose", "zip", "age"}
@@ -168,8 +170,11 @@ def test_it_says_which_columns_it_used(fitted, tmp_path):
 def test_it_says_what_is_known_of_each_column(noisy, fitted):
     _, printed = fitted(noisy[1], "--variance x1=0.2")
     assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in printed
-    _, printed = fitted(noisy[0], "--replicates x1:x1b --drop x2b")
-    assert "features: x1 (replicates x1b), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
+    _, printed = fitted(noisy[0], "--replicates x1:x1b --sd x1=0.4 --drop x2b")
+    known = "replicates x1b, standard deviation of the error 0.4"
+    assert f"features: x1 ({known}), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
+    _, printed = fitted(noisy[0], "--replicates x2:x2b --variance x2=0.4 --drop x1b")
+    assert "x2 (replicates x2b, variance of the error 0.4)" in printed
 
 
 @pytest.mark.parametrize("target", ["corrected", "=1+1"])
@@ -179,7 +184,7 @@ def test_the_names_of_predictions_are_safe(fitted, tmp_path, target):
     fitted(path, "--variance 0.1", target=target)
     (row, *_) = rows_of(tmp_path / "out" / "predictions.csv")
     name = {"corrected": "corrected (observed)", "=1+1": "'=1+1"}[target]
-    assert [*row] == [name, "corrected", "uncorrected"]
+    assert [*row] == ["row", name, "corrected", "uncorrected"]
     assert float(row[name]) == pytest.approx(x[0, 1] + 3)
 
 
@@ -244,5 +249,7 @@ def test_rows_of_subjects_and_flipped_labels(fitted, tmp_path):
     known = "--subject who --replicates dose --model logistic --flips 0.1"
     found, printed = fitted(path, known, target="sick")
     assert "features: dose (replicates in rows of a subject)" in printed
+    rows = rows_of(tmp_path / "out" / "predictions.csv")
+    assert [row["who"] for row in rows] == [str(k) for k in range(n)]
     check_covers(found, dose=1.5)
     assert found["dose"]["uncorrected"] < 1.2

@@ -193,7 +193,8 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         where the noise hides most of the fit (`risk.hidden_share`), or where the curve is rougher
         than the length scale that was given. The rows cannot show that it is: a band that is valid
         for all curves must be as wide as the roughest of them needs (Low, 1997). A given length
-        scale is hence an assumption, and the printed fit says so.
+        scale is hence an assumption, and the printed fit says so. Far outside the rows the band
+        means nothing: fit and band return to about the mean of y there, whatever the curve does.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.

@@ -116,11 +116,12 @@ class Columns:
         where: str,
         form: Layout,
         index: Any = None,
+        labels: np.ndarray | None = None,
     ) -> Observations:
         """The table of the columns of this header.
 
         `column` gives the values `[n]` in the column of a name. Messages say `where` the columns
-        are. `form` says which of them are features, or dropped.
+        are. `form` says which of them are features, or dropped. `labels` are numbers of the rows.
         """
         noise, known, target = self._known(), self._by_name(), self.target
         check_gaps(self.gaps, noise, self.products)
@@ -135,11 +136,11 @@ class Columns:
                 "rows of a subject: name the columns by replicates={…}, or give the matrix"
             )
         categories = self._categories(values, known)
-        copies, labels = self._copies(roles, values, column)
+        copies, subjects = self._copies(roles, values, column)
         whose = "frame"
-        if labels is not None and index is not None:
+        if subjects is not None and index is not None:
             whose, pandas = "subjects", importlib.import_module("pandas")
-            index = pandas.Index(labels, name=self.subject)
+            index = pandas.Index(subjects, name=self.subject)
         for label, value in labelled_deviations(known):
             check_same_rows(label, value, whose, index)
         for name in roles.names if form.features is None else ():
@@ -149,7 +150,7 @@ class Columns:
                     "(the option drop), or name all features (the option features)"
                 )
         for name, block in copies.items() if not isinstance(noise, Dependent) else ():
-            check_copies(name, block, labels)
+            check_copies(name, block, subjects)
         y, y_cov = values[target], None
         for name, other in roles.deviations.items():
             error = values[other]
@@ -172,7 +173,8 @@ class Columns:
         found = with_categories(found, recoded)
         references = (*references, *found.references)
         more = {"target_cov": y_cov, "index": index, "references": references}
-        found = dataclasses.replace(found, **more)
+        labels = labels if subjects is None else np.array(subjects)
+        found = dataclasses.replace(found, labels=labels, **more)
         return with_products(found, self.products, self._known())
 
     def _categories(self, values: dict[str, np.ndarray], noise: Any) -> dict[str, Categories]:
@@ -240,6 +242,8 @@ class Columns:
         """The tables of parts of a file, as `csv_parts` reads them."""
         form, own = self.layout.checked(), []
         beside = [self.subject] if self.subject is not None else []
+        categories = {one for columns in self.labelled().values() for one in columns}
+        labels: dict[str, dict[Any, Any]] = {name: {} for name in (*categories, *beside)}
         errors = [one for one in self._by_name().values() if isinstance(one, StandardDeviation)]
         beside += [one.column for one in errors if one.column is not None]
         if isinstance(self.replicates, Mapping):
@@ -247,37 +251,34 @@ class Columns:
             beside += [one for columns in self.replicates.values() for one in several(columns)]
         elif self.replicates is not None:
             beside += several(self.replicates)
-        categories = {one for columns in self.labelled().values() for one in columns}
-        labels: dict[str, dict[Any, Any]] = {name: {} for name in categories}
-        labels |= {} if self.subject is None else {self.subject: {}}
-        read = form
-        if form.features is not None:
-            read = form._replace(features=[one for one in form.features if one not in own])
+        features = form.features and [one for one in form.features if one not in own]
         options = {
             "missing": self._with_gaps or self.replicates is not None,
-            "layout": read,
+            "layout": form._replace(features=features),
             "others": list(dict.fromkeys(beside)),
             "others_if_there": own,
             "labels": labels,
         }
         form = form._replace(drop=())  # they were not read
         for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
-            part = self._complete(path, header, part, form)
+            numbers = np.arange(after, after + len(part)) + 1
+            after += len(part)
+            part, numbers = self._complete(path, header, part, form, numbers)
             columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
             for name in labels.keys() & columns.keys():
                 texts = [*labels[name]]
                 columns[name] = [None if k != k else texts[int(k)] for k in columns[name]]
                 if name in categories:
                     columns[name] = numbers_or_texts(columns[name])
-            yield self.table(header, columns.__getitem__, str(path), form)
+            yield self.table(header, columns.__getitem__, str(path), form, labels=numbers)
 
-    def _complete(self, path, header, part, form: Layout) -> np.ndarray:
-        """The rows without a missing value, if the file may have them.
+    def _complete(self, path, header, part, form: Layout, numbers) -> tuple[np.ndarray, np.ndarray]:
+        """The rows without a missing value, if the file may have them, and their numbers.
 
         Those of some of several replicates are used; so are those that the noise allows.
         """
         if self.missing is None:
-            return part
+            return part, numbers
         gaps = np.isnan(part)
         if self._with_gaps:
             gaps[:, [name != self.target for name in header]] = False
@@ -287,7 +288,7 @@ class Columns:
             gaps[:, places] = none if self.subject is None else False
         kept = ~gaps.any(axis=1)
         if kept.all():
-            return part
+            return part, numbers
         which = listed([name for name, some in zip(header, gaps.any(axis=0), strict=True) if some])
         if not kept.any():
             raise ValueError(f"{path}: in each row a value is missing, of {which}")
@@ -296,4 +297,4 @@ class Columns:
             f"missing values, of {which}",
             stacklevel=2,
         )
-        return part[kept]
+        return part[kept], numbers[kept]

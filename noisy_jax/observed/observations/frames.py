@@ -79,7 +79,10 @@ def table(
             of a row may depend on each other, but not on any values. Linear fits then use all rows,
             with what is stated of the errors in the other cells, and their intervals contain the
             uncertainty of the shares of gaps. Without `noise` all cells are exact, and the table is
-            as one with `nj.noise.Missing`. By default NaN is an error, except in replicates.
+            as one with `nj.noise.Missing`. `fit.uncorrected` is not the fit to the rows without
+            gaps: it takes all rows, with the mean of a column in its gaps, and its other cells at
+            1/p of their distance from the mean, for a share p of cells that are there. By default
+            NaN is an error, except in replicates.
 
     Returns:
         `Observations`. Where all features with noise have V replicates in every row, and the

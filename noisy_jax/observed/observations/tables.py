@@ -52,6 +52,7 @@ class Observations:
             indicators. `cov` has an unbiased estimate of their covariance in each row, which need
             not be positive semidefinite.
         products: of columns, which linear fits take behind the columns; or `None`.
+        labels: `[n]`, of a CSV file the numbers of the rows, from 1; or the subjects; or `None`.
     """
 
     x: np.ndarray
@@ -74,6 +75,7 @@ class Observations:
     references: tuple[str, ...] = ()
     categories: tuple[Categories, ...] = ()
     products: Products | None = None
+    labels: np.ndarray | None = None
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -163,6 +165,7 @@ class Observations:
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
+        changed |= {"labels": some(self.labels, 0)}
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
         made = reestimated(made, which)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
