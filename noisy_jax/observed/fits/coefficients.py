@@ -1,7 +1,7 @@
 """What a fit found: coefficients with standard errors, tests and intervals."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -188,8 +188,9 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
         x = {label: column(label) for label in labels}
     labels = list(x if index is None or hasattr(x, "columns") else index)
     texts = [str(label) for label in labels]
-    sources = {name: _source(name, texts) for name in {*names} - {*texts}}
-    sources = {name: source for name, source in sources.items() if source is not None}
+    columns = {*texts}
+    known = {one: _source(one, columns) for one in (*references, *names)}
+    sources = {one: known[one] for one in names if one not in columns and known[one]}
     own = [name for name in names if name not in sources]
     taken = dict(zip(own, [labels[k] for k in in_order("x", labels, own)], strict=True))
     if hasattr(x, "columns"):
@@ -198,9 +199,9 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
         name: numeric(f"column {given(name)} of x", x[label], np.float64, missing=True)
         for name, label in taken.items()
     }
-    for source in {*sources.values()}:
+    for source in dict.fromkeys(sources.values()):
         made = [name for name in sources if sources[name] == source]
-        every = [one for one in (*references, *names) if _source(one, texts) == source]
+        every = [one for one in known if known[one] == source]
         if every[0] not in references:
             raise ValueError(
                 f"x has the column {source!r}, but the fit has indicators of its categories: add "
@@ -216,10 +217,10 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
     return np.stack(arrays, axis=-1)
 
 
-def _source(name: str, columns: Sequence[str]) -> str | None:
-    """The column of which `name` is an indicator, as `sex` of `sex[m]`, if it is one of these."""
-    found = [one for one in columns if name.startswith(f"{one}[") and name.endswith("]")]
-    return max(found, key=len, default=None)
+def _source(name: str, columns: Collection[str]) -> str:
+    """The column of which `name` is an indicator, as `sex` of `sex[m]`; "" if it is none of these."""
+    ends = [k for k, letter in enumerate(name) if letter == "[" and name[-1] == "]"]
+    return next((name[:k] for k in reversed(ends) if name[:k] in columns), "")
 
 
 def _levels(name: str, values: Any, levels: Sequence[str]) -> np.ndarray:
