@@ -12,7 +12,7 @@ from tests.errors import raises
 
 ROWS = np.random.default_rng(0)
 X = ROWS.normal(size=(60, 2))
-Y = X @ [2.0, -1.0] + 0.1 * ROWS.normal(size=60)
+Y = X @ [2.0, -1.0] + ROWS.normal(size=60)
 FRAME = pd.DataFrame(X, columns=["dose", "age"], index=np.arange(60) + 100)
 TARGET = pd.Series(Y, index=FRAME.index, name="sick")
 SHUFFLED = ROWS.permutation(60)
