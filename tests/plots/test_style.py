@@ -15,7 +15,8 @@ from tests.plots import checks
 from tests.plots.cases import study
 from tests.plots.checks import ODD
 
-NOISY = np.random.default_rng(0).normal(size=(64, 2))
+ROWS = np.random.default_rng(0).normal(size=(64, 3))
+NOISY = ROWS[:, :2]
 
 
 def table(y, noise, *names):
@@ -32,7 +33,7 @@ def kernels():
     return {"world": nj.worlds.rational(dim=4, noise=noise, cutoff=0.5)}, asked_for
 
 
-TABLE = table(NOISY.sum(axis=1), 0.1, ODD, "b")
+TABLE = table(ROWS.sum(axis=1), 0.1, ODD, "b")
 EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 STUDY = study({ODD: 0.5, "blind": 1.0})
