@@ -36,7 +36,10 @@ def apart(apply: Callable[..., Any], *args: Any) -> Any:
     real = apply(*[arg.re if isinstance(arg, Continued) else arg for arg in args])
     imaginary = apply(*[arg.im if isinstance(arg, Continued) else arg for arg in args])
     if isinstance(real, (list, tuple)):
-        return [Continued(*parts) for parts in zip(real, imaginary, strict=True)]
+        return [
+            Continued(*parts) if jnp.issubdtype(parts[0].dtype, jnp.inexact) else parts[0]
+            for parts in zip(real, imaginary, strict=True)
+        ]
     return Continued(real, imaginary)
 
 

@@ -30,9 +30,8 @@ _NAMES = {
         "concatenate conj convert_element_type copy cumsum device_put dynamic_slice "
         "dynamic_update_slice fft gather imag name neg optimization_barrier pad pbroadcast "
         "ppermute psum psum_invariant pvary real reduce_precision reduce_scatter reduce_sum "
-        "reduce_window_sum reshape rev scatter scatter-add scatter-sub select_and_scatter_add "
-        "select_n sharding_constraint slice split squeeze stack stop_gradient sub tile transpose "
-        "unstack"
+        "reduce_window_sum reshape rev scatter scatter-add scatter-sub select_n "
+        "sharding_constraint slice split squeeze stack stop_gradient sub tile transpose unstack"
     ),
     "entire": "cumprod reduce_prod",
     "poles": (
@@ -45,8 +44,8 @@ _NAMES = {
     "not analytic": (
         "abs approx_top_k argmax argmin bitcast_convert_type ceil clamp cummax cummin eq eq_to "
         "floor ge gt is_finite le le_to lt lt_to max min ne nextafter pmax pmin reduce_max "
-        "reduce_min reduce_window_max reduce_window_min round scatter-max scatter-min sign sort "
-        "top_k"
+        "reduce_min reduce_window_max reduce_window_min round scatter-max scatter-min "
+        "select_and_gather_add select_and_scatter_add sign sort top_k"
     ),
 }
 _TABLE: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
@@ -59,9 +58,18 @@ _RULES: dict[str, Callable[..., Any]] = {
 }
 _FUNCTIONS = ("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "sin", "sinh", "square")
 
+# Linear in the other arguments, if these ones do not depend on x.
+_LINEAR_BUT = {
+    "div": [1],
+    "select_and_gather_add": [1],
+    "select_and_scatter_add": [1],
+    "triangular_solve": [0],
+}
+
 _REASONS = {
     "poles": "has poles or branch points",
     "not analytic": "is not analytic",
+    "in place": "applies a function in place",
 }
 _JAX = {*_TABLE, *_RULES, *_FUNCTIONS, *CALLS, *CONTROL}
 _ADVICE = {
@@ -69,6 +77,7 @@ _ADVICE = {
     "pow": "take a whole exponent that is at least 0, such as x**2",
     "integer_pow": "take an exponent that is at least 0",
     "abs": "write x**2, not abs(x)**2 or a norm",
+    "scatter": "write x.at[i].set(fn(x[i])), not x.at[i].apply(fn)",
     "tanh": "gelu without its approximation is entire, jax.nn.gelu(x, approximate=False)",
 }
 _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"
@@ -184,6 +193,8 @@ class _Walk:
         if name == "convert_element_type":
             kept = jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact)
             kind = "linear" if kept else "not analytic"
+        if name == "scatter" and not _sets(eqn.params["update_jaxpr"]):
+            kind = "in place"
         rule = _RULES.get(name) or _special(eqn, inputs)
         if rule is not None:
             return rule(_bind(eqn), *inputs)
@@ -233,12 +244,22 @@ def _special(eqn, inputs) -> Callable[..., Any] | None:
         exponent = float(eqn.invars[1].val)
         if exponent >= 0 and exponent.is_integer():
             return lambda apply, z, _: continuation.power(z, int(exponent))
-    matrix = {"div": [1], "triangular_solve": [0]}.get(name)
+    if name == "gather":  # what is out of range gets the fill value, and no imaginary part
+        without = _bind(eqn.replace(params={**eqn.params, "fill_value": 0}))
+        return lambda apply, z, i: Continued(apply(z.re, i), without(z.im, i))
+    matrix = _LINEAR_BUT.get(name)
     if name == "custom_linear_solve":
-        matrix = range(sum(eqn.params["const_lengths"]))
+        constants = sum(eqn.params["const_lengths"])
+        only_solutions = len(eqn.outvars) == len(inputs) - constants  # and no has_aux
+        matrix = range(constants if only_solutions else len(inputs))
     if matrix is not None and not any(depends[i] for i in matrix):
         return continuation.apart
     return None
+
+
+def _sets(update: Jaxpr | None) -> bool:
+    """Whether a scatter sets numbers: its function of the old and the new one returns the new."""
+    return update is None or (not update.eqns and update.outvars[0] is update.invars[1])
 
 
 def _bind(eqn) -> Callable[..., Any]:

@@ -40,6 +40,16 @@ def branch(x, flag):
     return jax.lax.cond(flag, lambda v: (v[0] ** 2, 1.0), lambda v: (0.0, v[1]), x)
 
 
+def whole_numbers_beside(x):
+    together, numbers = jax.lax.optimization_barrier((x, jnp.arange(3)))
+    return (together + numbers.astype(x.dtype)) ** 2
+
+
+def max_pool(x):
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2,), (1,), "VALID")
+
+
+H = np.array([1.0, 3.0, 2.0])
 ENTIRE = {
     "sum of squares": (lambda x: jnp.vdot(x, x), lambda z: np.sum(z * z)),
     "variance": (jnp.var, lambda z: np.mean((z - z.mean()) ** 2)),
@@ -62,6 +72,16 @@ ENTIRE = {
         lambda z: np.array([z[1], z[1] + z[2], z[0]]) + np.cumsum(z),
     ),
     "products": (lambda x: jnp.prod(x) + jnp.cumprod(x), lambda z: np.prod(z) + np.cumprod(z)),
+    "fill": (
+        lambda x: x.at[jnp.array([0, 7])].get(mode="fill", fill_value=2.0) ** 2,
+        lambda z: [z[0] ** 2, 4],
+    ),
+    "NaN as fill": (lambda x: x.at[7].get(mode="fill") ** 2, lambda z: np.nan),
+    "derivatives of a maximum of parameters": (
+        lambda x: jax.vjp(max_pool, H)[1](x[:2])[0][1] * jax.jvp(max_pool, (H,), (x,))[1],
+        lambda z: (z[0] + z[1]) * z[1],
+    ),
+    "whole numbers beside x": (whole_numbers_beside, lambda z: (z + np.arange(3)) ** 2),
     "linear equations": (
         lambda x: jnp.linalg.solve(jnp.array([[2.0, 1, 0], [1, 3, 1], [0, 1, 4]]), x) ** 2,
         lambda z: np.linalg.solve(np.array([[2.0, 1, 0], [1, 3, 1], [0, 1, 4]]), z) ** 2,
@@ -139,6 +159,13 @@ REJECTED = {
     "relu": (relu_layer, r"'max' in relu \(.*test_entire.py:\d+:\d+ \(relu_layer\)\) is not anal"),
     "abs": (lambda x: jnp.abs(x) ** 2, r"'abs' .* is not analytic: write x\*\*2, not abs"),
     "max": (lambda x: jnp.max(x), "'reduce_max' .* is not analytic"),
+    "scatter": (lambda x: x.at[0].apply(jnp.abs), r"'scatter' .* in place: write x.at.*\.set\("),
+    "beside a solution": (
+        lambda x: jax.lax.custom_linear_solve(
+            lambda v: v, x, lambda _, b: (b, b**2), symmetric=True, has_aux=True
+        )[1],
+        "'custom_linear_solve' .* has poles",
+    ),
     "sort": (lambda x: jnp.sort(x), "'sort' .* is not analytic"),
     "argmax": (lambda x: x[jnp.argmax(x)], "'argmax' .* is not analytic"),
     "comparison": (lambda x: jnp.where(x > 0, x, 0), "'gt' .* is not analytic"),
