@@ -8,15 +8,17 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from noisy_jax.noise import Noise
 from noisy_jax.tables import Table
 from noisy_jax.unbiased.transformed import Transformed, trained
-from noisy_jax.validation import check_key, given, instance, number, whole
+from noisy_jax.validation import check_finite, check_key, given, instance, number, whole
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
 _BLOCK = 128  # rows whose gradients are held at once
 _CALLS = 16  # of `gaussian` for each row
+_MOVE = 4.0  # by how many units of rounding x is moved to see the rounding of f
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +92,7 @@ def _error(found: Diagnosis) -> str:
     return f"± {found.next_order_std_error:.2g}"
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # of estimates that overflow
 def diagnose(
     g: Transformed,
     f: Callable[..., Any],
@@ -120,7 +123,8 @@ def diagnose(
 
     where ‖b‖² is estimated by ‖mean difference‖² less the part that its variance adds.
 
-    Call it early in training, and on rows that were not trained on.
+    Call it early in training, outside `jit`, and on rows that were not trained on. What is below
+    the rounding of f, the mean change of f if x changes by its rounding, counts as zero.
 
     Args:
         g: the estimate of f, from `multilevel`, `pair`, `gaussian` or `replicates`.
@@ -151,16 +155,20 @@ def diagnose(
     g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
     check_key(key)
     least = number("least", least)
-    rows = tuple(rows)
+    if not isinstance(rows, tuple | list):
+        raise ValueError(f"rows must be a tuple of arrays such as (copies, y), got {given(rows)}")
     place = g.place(1 + len(rows))
     if place == 0:
         raise ValueError("params must be the first argument of f, and x another: set argnum in g")
-    sizes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(rows)}
-    if len(sizes) != 1 or () in sizes or (count := sizes.copy().pop()[0]) < 2:
-        raise ValueError(
-            "rows must be arrays with the same number n >= 2 of rows along their first axis, got "
-            f"{[list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]}"
-        )
+    shapes = [list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]
+    count = shapes[0][0] if all(shapes) and shapes else 0
+    if count < 2 or any(shape[0] != count for shape in shapes):
+        what = "arrays with the same number n >= 2 of rows along their first axis"
+        raise ValueError(f"rows must be {what}, got {shapes}")
+    keys = jax.random.split(key, count)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, rows, keys))):
+        raise ValueError("diagnose reads numbers, and returns words: call it outside jit and vmap")
+    _check_finite(rows, place - 1, jax.vmap(g.mean_of_used)(jnp.asarray(rows[place - 1]), keys))
     params, whole_of = trained(params)
     if not jax.tree.leaves(params):
         raise ValueError("params must have at least one array of floating point")
@@ -182,16 +190,18 @@ def diagnose(
         corrected, slope = jax.value_and_grad(estimate)(params)
         average, plain_slope = jax.value_and_grad(lambda p: f(whole_of(p), *plain[1:]))(params)
         further = g.next_order(*args) if g.next_order else jnp.nan
-        return (corrected, average, further), (slope, plain_slope)
+        eps = float(jnp.finfo(used.dtype).eps)
+        plain[place] = used * (1 + _MOVE * eps)
+        rounding = abs(f(*plain) - average) + eps * abs(average)
+        return (corrected, average, further, rounding), (slope, plain_slope)
 
-    keys = jax.random.split(key, count)
     values, squares, (mean_corrected, mean_plain) = _sums(one, rows, keys, count)
-    corrected, average, further = values
+    corrected, average, further, rounding = values
     further = further - corrected
     difference = jax.tree.map(jnp.subtract, mean_plain, mean_corrected)
     # Σ‖G − mean‖²/(n − 1) of corrected and uncorrected gradients, and of their difference.
     spread_corrected, spread_plain, spread_difference = (
-        (square.sum() - count * _square(mean)) / (count - 1)
+        max(square.sum() - count * _square(mean), 0.0) / (count - 1)
         for square, mean in zip(squares, (mean_corrected, mean_plain, difference), strict=True)
     )
     bias_squared = _square(difference) - spread_difference / count
@@ -199,14 +209,15 @@ def diagnose(
     norms = np.sqrt(squares[0])
     risk, risk_error = _mean(corrected)
     raised, raised_error = _mean(further)
-    spread = np.sqrt(spread_corrected / spread_plain)
-    effective = norms.sum() ** 2 / squares[0].sum()
+    spread = np.sqrt(spread_corrected / spread_plain) if spread_corrected else 0.0
+    effective = norms.sum() ** 2 / squares[0].sum() if norms.any() else count
     heavy = not spread <= _SPREAD  # also NaN
     if g.noise is not None:  # at complex points
         heavy |= spread > _SPREAD / 2 and effective < count / 3
     pays_from = 0.0 if added <= 0 else added / bias_squared if bias_squared > 0 else np.inf
-    exploited = risk < float(least) - 3 * risk_error
-    exploited |= raised > max(3 * raised_error, max(risk - float(least), risk_error) / 2)
+    floor = np.nan_to_num(rounding.mean(), posinf=0.0)
+    exploited = risk < float(least) - max(3 * risk_error, floor)
+    exploited |= raised > max(3 * raised_error, max(risk - float(least), risk_error) / 2, floor)
     if exploited:
         verdict = "exploited"
     elif heavy:
@@ -228,6 +239,14 @@ def diagnose(
         pays_from=float(pays_from),
         verdict=verdict,
     )
+
+
+def _check_finite(rows: Sequence[Any], i: int, used: jax.Array) -> None:
+    """Raises ValueError for NaN or infinity, but in copies that are not used."""
+    check_finite(f"the mean of the copies in rows[{i}]", used)
+    for path, leaf in jax.tree_util.tree_leaves_with_path([*rows[:i], None, *rows[i + 1 :]]):
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            check_finite(f"rows{jax.tree_util.keystr(path)}", leaf)
 
 
 def _sums(one: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[Any, ...]:

@@ -138,6 +138,16 @@ def test_few_rows_and_a_small_bias_are_better_averaged():
     assert "train on the mean of the copies" in found.recommendation
 
 
+@pytest.mark.parametrize("scale", [1, 1e20])
+def test_an_exact_fit_to_copies_without_noise_and_an_overflow_are_no_exploit(scale):
+    """All numbers are 0 up to rounding, or not finite: no warning of NumPy."""
+    w, copies, _ = linear_rows(400)
+    x, w = scale * jnp.asarray(copies[:, 0], jnp.float32), jnp.asarray(w, jnp.float32)
+    found = nj.unbiased.diagnose(G, squared, w, (jnp.stack([x, x], 1), x @ w * (scale < 2)), KEY)
+    assert found.verdict == ("correct" if scale < 2 else "heavy tails")
+    assert found.next_order > 3 * found.next_order_std_error or scale > 1
+
+
 @pytest.mark.claim("EXT-Diagnosis")
 def test_tails_at_complex_points_are_told_from_few_effective_rows():
     """The spread is still below four."""
@@ -167,13 +177,18 @@ def test_gaussian_is_judged_by_its_mean_over_the_points_that_it_draws(x64):
 
 
 def test_bad_arguments_give_one_clear_line():
-    w, copies, y = linear_rows(10)
+    w, copies, y = map(jnp.asarray, linear_rows(10))
     diagnose = nj.unbiased.diagnose
     first, sixth = nj.unbiased.replicates(squared), nj.unbiased.replicates(squared, 5)
     rows = copies, y
     raises("g must be a Transformed, got function", diagnose, squared, squared, w, rows, KEY)
     message = r"rows must be arrays with the same number .* \[9\]"
     raises(message, diagnose, G, squared, w, (copies, y[:9]), KEY)
+    raises("rows must be a tuple of arrays", diagnose, G, squared, w, copies, KEY)
+    message = r"the copies in rows\[0\]\[3, 1\] is nan \(1 in all\)"
+    raises(message, diagnose, G, squared, w, (copies.at[3, 0, 1].set(np.nan), y), KEY)
+    raises(r"rows\[1\]\[0\] is inf", diagnose, G, squared, w, (copies, y.at[0].set(np.inf)), KEY)
+    raises("outside jit", jax.jit(lambda w: diagnose(G, squared, w, rows, KEY).risk), w)
     raises("params must be the first argument", diagnose, first, squared, w, rows, KEY)
     raises("f must return one number for a row", diagnose, G, lambda w, x, y: x * y, w, rows, KEY)
     message = "params must have at least one array"
