@@ -45,12 +45,14 @@ def apart(apply: Callable[..., Any], *args: Any) -> Any:
 
 def linear(apply: Callable[..., Any], *args: Any) -> Any:
     """An operation that is linear in all its numbers of floating point together."""
+    return apart(apply, *map(with_parts, args))
 
-    def continued(arg):
-        number = jnp.issubdtype(jnp.result_type(arg), jnp.inexact)
-        return Continued(arg, jnp.zeros_like(arg)) if number else arg
 
-    return apart(apply, *[a if isinstance(a, Continued) else continued(a) for a in args])
+def with_parts(arg: Any) -> Any:
+    """A number of floating point with an imaginary part, of zero if it has none."""
+    if isinstance(arg, Continued) or not jnp.issubdtype(jnp.result_type(arg), jnp.inexact):
+        return arg
+    return Continued(arg, jnp.zeros_like(arg))
 
 
 def product(apply: Callable[..., Any], a: Any, b: Any) -> Continued:
@@ -61,6 +63,32 @@ def product(apply: Callable[..., Any], a: Any, b: Any) -> Continued:
         return Continued(apply(a, b.re), apply(a, b.im))
     real = apply(a.re, b.re) - apply(a.im, b.im)
     return Continued(real, apply(a.re, b.im) + apply(a.im, b.re))
+
+
+def by_complex(apply: Callable[..., Any], *args: Any) -> Any:
+    """A primitive that is right for complex numbers, in the types of its own results.
+
+    Parts a and b that are complex, with an i of their own, make two numbers a ± ib. Of the results
+    f₊ and f₋ there the parts are (f₊ + f₋)/2 and (f₊ − f₋)/2i.
+    """
+    reals = [arg.re if isinstance(arg, Continued) else arg for arg in args]
+    twice = any(jnp.iscomplexobj(arg.re) for arg in args if isinstance(arg, Continued))
+
+    def at(sign):
+        def whole(arg):
+            if not isinstance(arg, Continued):
+                return arg
+            re, im = (part.astype(at_least_float32(part.dtype)) for part in arg)
+            return re + sign * 1j * im if twice else jax.lax.complex(re, im)
+
+        return apply(*[whole(arg) for arg in args])
+
+    def parts(own, plus, minus):
+        pair = ((plus + minus) / 2, (plus - minus) / 2j) if twice else (plus.real, plus.imag)
+        return Continued(*[part.astype(own.dtype) for part in pair])
+
+    plus = at(1)
+    return jax.tree.map(parts, jax.eval_shape(apply, *reals), plus, at(-1) if twice else plus)
 
 
 def power(z: Continued, exponent: int) -> Continued:

@@ -6,6 +6,7 @@ complex numbers without a word, and tanh or a quotient may pass close to a pole:
 each one whose arguments depend on x must be linear or entire in them.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "mul": continuation.product,
 }
 _FUNCTIONS = ("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "sin", "sinh", "square")
+_OTHERS = ("debug_callback", "debug_print", "scatter-mul")
 
 # Linear in the other arguments, if these ones do not depend on x.
 _LINEAR_BUT = {
@@ -71,7 +73,7 @@ _REASONS = {
     "not analytic": "is not analytic",
     "in place": "applies a function in place",
 }
-_JAX = {*_TABLE, *_RULES, *_FUNCTIONS, *CALLS, *CONTROL}
+_JAX = {*_TABLE, *_RULES, *_FUNCTIONS, *_OTHERS, *CALLS, *CONTROL}
 _ADVICE = {
     "div": "divide by what does not depend on x",
     "pow": "take a whole exponent that is at least 0, such as x**2",
@@ -201,7 +203,7 @@ class _Walk:
         if kind == "linear":
             return continuation.linear(_bind(eqn), *inputs)
         if kind == "entire":
-            return _by_complex(_bind(eqn), *inputs)
+            return continuation.by_complex(_bind(eqn), *inputs)
         self._fail(eqn, kind)
 
     def _place(self, eqn) -> str:
@@ -241,12 +243,21 @@ def _special(eqn, inputs) -> Callable[..., Any] | None:
     if name == "pow" and not depends[0]:
         return lambda apply, base, z: continuation.exponential(base, z)
     if name == "pow" and isinstance(eqn.invars[1], Literal):
-        exponent = float(eqn.invars[1].val)
-        if exponent >= 0 and exponent.is_integer():
-            return lambda apply, z, _: continuation.power(z, int(exponent))
+        exponent = complex(eqn.invars[1].val)
+        if exponent == abs(exponent) and exponent.real.is_integer():
+            return lambda apply, z, _: continuation.power(z, int(exponent.real))
     if name == "gather":  # what is out of range gets the fill value, and no imaginary part
         without = _bind(eqn.replace(params={**eqn.params, "fill_value": 0}))
         return lambda apply, z, i: Continued(apply(z.re, i), without(z.im, i))
+    if name == "scatter-mul":  # its function of two numbers is traced anew, for complex ones
+        names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+        kept = {each: eqn.params[each] for each in names}
+        times: Any = functools.partial(jax.lax.scatter_mul, **kept)
+        return lambda apply, *args: continuation.by_complex(
+            times, *map(continuation.with_parts, args)
+        )
+    if name in ("debug_callback", "debug_print"):  # of the real parts
+        return lambda apply, *args: apply(*[a.re if isinstance(a, Continued) else a for a in args])
     matrix = _LINEAR_BUT.get(name)
     if name == "custom_linear_solve":
         constants = sum(eqn.params["const_lengths"])
@@ -268,12 +279,3 @@ def _bind(eqn) -> Callable[..., Any]:
     if isinstance(params, tuple):  # as before JAX 0.10
         functions, params = params
     return lambda *args: eqn.primitive.bind(*functions, *args, **params)
-
-
-def _by_complex(apply: Callable[..., Any], *args: Any) -> Any:
-    """A primitive that is right for complex numbers."""
-    whole = [jax.lax.complex(*arg) if isinstance(arg, Continued) else arg for arg in args]
-    results = apply(*whole)
-    if isinstance(results, (list, tuple)):
-        return [Continued(each.real, each.imag) for each in results]
-    return Continued(results.real, results.imag)

@@ -45,6 +45,11 @@ def whole_numbers_beside(x):
     return (together + numbers.astype(x.dtype)) ** 2
 
 
+def printed(x):
+    jax.debug.print("x is {}", x)
+    return x**2
+
+
 def max_pool(x):
     return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2,), (1,), "VALID")
 
@@ -72,6 +77,15 @@ ENTIRE = {
         lambda z: np.array([z[1], z[1] + z[2], z[0]]) + np.cumsum(z),
     ),
     "products": (lambda x: jnp.prod(x) + jnp.cumprod(x), lambda z: np.prod(z) + np.cumprod(z)),
+    "products of complex numbers": (
+        lambda x: (jnp.cumprod(1j * x + 1)[:2] + (1j * x[:2]) ** 2.0).real,
+        lambda z: [1 - z[0] ** 2, 1 - z[0] * z[1] - z[1] ** 2],
+    ),
+    "products in place": (
+        lambda x: jnp.ones(3).at[jnp.array([0, 0, 1])].multiply(x),
+        lambda z: [z[0] * z[1], z[2], 1],
+    ),
+    "printed": (printed, np.square),
     "fill": (
         lambda x: x.at[jnp.array([0, 7])].get(mode="fill", fill_value=2.0) ** 2,
         lambda z: [z[0] ** 2, 4],
@@ -126,6 +140,12 @@ def test_the_continuation_is_the_function_of_a_complex_number(name, x64):
     f, reference = ENTIRE[name]
     found = jax.jit(lambda re, im: continued(f, re, im, "pair"))(RE, IM)
     np.testing.assert_allclose(found, np.real(reference(Z)), rtol=1e-10, atol=1e-12)
+
+
+def test_products_of_short_numbers_keep_their_type():
+    copies = jnp.array([[1.0, 2.0], [2.0, 3.0]], jnp.bfloat16)
+    found = nj.unbiased.pair(jnp.cumprod)(copies)
+    np.testing.assert_array_equal(found, jnp.array([1.5, 3.5], jnp.bfloat16), strict=True)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float64", 1e-12)])
