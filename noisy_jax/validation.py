@@ -153,6 +153,10 @@ def check_key(key) -> None:
     """Raises ValueError if `key` is not a JAX key (`jax.random.key` or `jax.random.PRNGKey`)."""
     if not is_key(key):
         raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
+    if count := np.shape(key)[: np.ndim(key) - (key.dtype == np.uint32)]:
+        raise ValueError(
+            f"key must be one key, got keys {list(count)}: use one of them, or jax.vmap"
+        )
 
 
 def is_key(value) -> bool:

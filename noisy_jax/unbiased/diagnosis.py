@@ -74,11 +74,12 @@ class Diagnosis:
 
     def __str__(self) -> str:
         """A table of the numbers, and the recommendation."""
+        raised_error = self.next_order_std_error
         lines = [
             ("estimated risk", f"{self.risk:.4g}", f"± {self.risk_std_error:.2g}"),
             ("without correction", f"{self.uncorrected:.4g}", ""),
             ("bias of averaging", f"{self.bias:.4g}", f"± {self.bias_std_error:.2g}"),
-            ("change by one order more", f"{self.next_order:.4g}", _error(self)),
+            ("change by one order more", f"{self.next_order:.4g}", f"± {raised_error:.2g}"),
             ("spread of gradients", f"{self.spread:.3g}", "times the uncorrected"),
             ("effective rows", f"{self.effective_rows:,.0f}", f"of {self.num_rows:,}"),
             ("correcting pays from", f"{self.pays_from:,.0f}", "rows"),
@@ -86,10 +87,6 @@ class Diagnosis:
         rows = [dict(zip("abc", line, strict=True)) for line in lines if line[1] != "nan"]
         table = Table(rows, [("", "{a}"), ("", "{b}"), ("", "{c}")])
         return f"{table}\n\n{self.recommendation[0].upper()}{self.recommendation[1:]}."
-
-
-def _error(found: Diagnosis) -> str:
-    return f"± {found.next_order_std_error:.2g}"
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # of estimates that overflow
@@ -154,7 +151,7 @@ def diagnose(
     """
     g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
     check_key(key)
-    least = number("least", least)
+    least = float(number("least", least))
     if not isinstance(rows, tuple | list):
         raise ValueError(f"rows must be a tuple of arrays such as (copies, y), got {given(rows)}")
     place = g.place(1 + len(rows))
@@ -185,7 +182,8 @@ def diagnose(
         own = jax.random.split(key, _CALLS) if isinstance(g.noise, Noise) else key[None]
 
         def estimate(params):
-            return jax.vmap(lambda key: g(whole_of(params), *row, key=key))(own).mean()
+            args = [whole_of(params), *row]
+            return jax.vmap(lambda key: g(*args, key=key if g.draws else None))(own).mean()
 
         corrected, slope = jax.value_and_grad(estimate)(params)
         average, plain_slope = jax.value_and_grad(lambda p: f(whole_of(p), *plain[1:]))(params)
@@ -215,9 +213,9 @@ def diagnose(
     if g.noise is not None:  # at complex points
         heavy |= spread > _SPREAD / 2 and effective < count / 3
     pays_from = 0.0 if added <= 0 else added / bias_squared if bias_squared > 0 else np.inf
-    floor = np.nan_to_num(rounding.mean(), posinf=0.0)
-    exploited = risk < float(least) - max(3 * risk_error, floor)
-    exploited |= raised > max(3 * raised_error, max(risk - float(least), risk_error) / 2, floor)
+    floor, above = np.nan_to_num(rounding.mean(), posinf=0.0), risk - least
+    exploited = above < -max(3 * risk_error, floor)
+    exploited |= raised > max(3 * raised_error, max(above, risk_error) / 2, floor)
     if exploited:
         verdict = "exploited"
     elif heavy:

@@ -30,7 +30,8 @@ def gaussian(
         noise: its covariance, `[]`, `[d]` (diagonal) or `[d, d]`, along the last axis of x; or
             `noise.Gaussian`, whose mean is not subtracted. For another one in each row make g in
             the function that runs under `vmap`: the covariance may be traced.
-        argnum: which positional argument of f is x. All others, and keywords, are left as they are.
+        argnum: which positional argument of f is x. All others, and keywords, are left as they are,
+            but `key`, which g takes for itself: give that of f another name.
         draws: how many ξ are drawn, each of which evaluates f once.
 
     Returns:
@@ -80,5 +81,5 @@ def gaussian(
         return weighted(one, drawn, jnp.full(draws, 1 / draws))
 
     g = Transformed(f, estimate, argnum, 1)
-    g.noise = Gaussian(cov)
+    g.noise, g.draws = Gaussian(cov), True
     return g

@@ -69,7 +69,8 @@ def multilevel(
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of numbers of
             floating point.
-        argnum: which positional argument of f is x. All others, and keywords, are left as they are.
+        argnum: which positional argument of f is x. All others, and keywords, are left as they are,
+            but `key`, which g takes for itself: give that of f another name.
         levels: L ≥ 1.
         base: b ≥ 1.
         continue_with: q in (0, 1]. A smaller q takes fewer copies and gives a larger variance.
@@ -124,6 +125,7 @@ def multilevel(
 
     g = Multilevel.at_points(f, points_of, argnum, base * 2**levels)
     g.mean_copies = float(probabilities @ (base * 2 ** np.arange(levels + 1)))
+    g.draws = True
     g._probabilities, g._base = probabilities, base
     return g
 

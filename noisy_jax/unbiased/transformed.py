@@ -25,11 +25,13 @@ class Transformed:
             if g is no such sum.
         next_order: an estimate of one order more from the same copies, of `replicates` only.
         noise: the distribution that g is built for, or its class; `None` for any noise.
+        draws: whether g needs a key. Else it passes the keyword `key` on to an f that takes one.
     """
 
     points: Callable[..., tuple[jax.Array, jax.Array]] | None = None
     noise: Any = None
     next_order: "Transformed | None" = None
+    draws: bool = False
 
     def __init__(
         self, f: Callable[..., Any], estimate: Callable[..., Any], argnum: int, copies: int
@@ -38,8 +40,13 @@ class Transformed:
         if not callable(f):
             raise ValueError(f"f must be a function, got {given(f)}")
         functools.update_wrapper(self, f, updated=())
-        self._f, self._estimate, self._argnum = f, estimate, operator.index(argnum)
-        self.copies = copies
+        try:
+            self._argnum = operator.index(argnum)
+        except TypeError:
+            raise ValueError(
+                f"argnum must be the place of x, one whole number, got {given(argnum)}"
+            ) from None
+        self._f, self._estimate, self.copies = f, estimate, copies
 
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
@@ -55,6 +62,12 @@ class Transformed:
         shape = jnp.shape(copies)
         if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
             raise ValueError(f"{message}{list(shape)} of {jnp.result_type(copies)}")
+
+        of_f = None if key is None else _key_of(self._f, args)
+        if of_f is not None and not self.draws:
+            kwargs["key"] = key
+        elif of_f is not None and of_f.default is of_f.empty:
+            raise ValueError("g takes the keyword key for itself: give that of f another name")
 
         def at(x):
             try:
@@ -94,6 +107,16 @@ class Transformed:
         """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         del key
         return mean(copies)
+
+
+def _key_of(f: Callable[..., Any], args: Any) -> inspect.Parameter | None:
+    """The parameter `key` of f, if it has one that these arguments do not give."""
+    try:
+        signature = inspect.signature(f)
+        signature.bind_partial(*args, key=None)
+    except (TypeError, ValueError):
+        return None
+    return signature.parameters.get("key")
 
 
 def needs_covariance(estimate: Callable[..., Any]) -> bool:

@@ -67,6 +67,15 @@ def test_other_arguments_and_keywords_are_left_as_they_are(name):
     np.testing.assert_allclose(last(0.4, copies), fixed(copies) / 3, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["pair", "replicates"])
+def test_a_key_that_g_does_not_need_is_that_of_f(name):
+    g = MAKERS[name](lambda x, *, key: x * jax.random.uniform(key))
+    np.testing.assert_allclose(g(jnp.ones(2), key=KEY), jax.random.uniform(KEY), rtol=1e-6)
+    positional = MAKERS[name](lambda x, key: x * key)
+    assert positional(jnp.ones(2), 3.0, key=KEY) == 3
+    assert MAKERS[name](jnp.sin)(jnp.zeros(2), key=KEY) == 0
+
+
 @pytest.mark.slow
 @EVERY
 def test_it_works_under_jaxs_transformations(name):
@@ -115,6 +124,7 @@ def test_wrong_copies_give_one_clear_line(name):
         g(PARAMS, jnp.zeros((count, 2), int), 0.4)
     raises("argnum is 1, but there are 1 positional arguments", g, PARAMS)
     raises("f must be a function, got 3", MAKERS[name], 3)
+    raises("argnum must be .* one whole number, got tuple", MAKERS[name], loss, (0, 1))
     raises("got object: argnum is the place of x", g, PARAMS, object(), 0.4)
 
 
@@ -132,6 +142,9 @@ def test_bad_options_give_one_clear_line():
     raises("ratio must be", multilevel, loss, ratio=1.0)
     raises(r"multilevel draws .* pass a key, g\(..., key=key\)", multilevel(jnp.sin), jnp.zeros(32))
     raises(r"gaussian draws .* pass a key", gaussian(jnp.sin, 0.1), jnp.zeros(1))
+    keyed = multilevel(lambda x, *, key: x)
+    raises("g takes the keyword key for itself", keyed, jnp.zeros(32), key=KEY)
+    raises(r"one key, got keys \[2\]", multilevel(loss), copies_of(32), key=jax.random.split(KEY))
     raises("gaussian needs Gaussian noise, got Laplace", gaussian, jnp.sin, nj.noise.Laplace(0.1))
     raises("noise must be", gaussian, jnp.sin, -0.1)
     raises("order must be a whole number of at least 0", nj.unbiased.replicates, loss, order=-1)

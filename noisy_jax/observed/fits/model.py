@@ -290,4 +290,6 @@ def _both(f: Callable, noise: Any, argnum: int) -> Transformed:
 
         return _any_law(inner, 0)(copies)
 
-    return Transformed(f, estimate, argnum, 2)
+    g = Transformed(f, estimate, argnum, 2)
+    g.draws = True
+    return g
