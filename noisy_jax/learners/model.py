@@ -53,7 +53,8 @@ def model(
 
     Modules of equinox and flax (nnx) are models as they are: `model(lambda net, x: net(x), net, …)`
     for a module of one number, of which `eqx.combine(run.state.params, net)` is the trained one
-    (colabs/any_model.ipynb).
+    (colabs/any_model.ipynb). The random state of a module of nnx (Dropout) is held fixed, so that
+    one mask is used in all rounds.
 
     Args:
         apply: `(params, x[d]) -> []`, the prediction at one clean input.

@@ -99,6 +99,12 @@ def study(
             "comparator must be a function of a stream, such as "
             f"comparators.linear_ball(radius=1.0), got {given(comparator)}"
         )
+    if not _takes_one(comparator):
+        maker = getattr(comparator, "__name__", "it")
+        raise ValueError(
+            f"comparator must be a function of a stream, got the function {maker}, which makes "
+            f"one: call it, as {maker}(radius=…)"
+        )
     horizons = check_horizons("horizons", horizons)
     rounds, dim = np.shape(stream.x)
     if horizons[-1] > rounds:

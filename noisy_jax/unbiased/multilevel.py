@@ -66,6 +66,10 @@ def multilevel(
     each time, `copies[(turn + jnp.arange(len(copies))) % g.copies_needed(key)]`, with the same key:
     without more copies this averages the estimates over orders of the copies.
 
+    Weights of the estimate, some of them negative, reach a custom_vjp rule inside f as part of its
+    cotangent. A rule that is not linear in it, such as one that clips gradients, makes the gradient
+    biased: clip outside.
+
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of numbers of
             floating point.

@@ -32,6 +32,10 @@ def replicates(f: Callable[..., Any], argnum: int = 0, *, order: int = 1) -> Tra
     The mean of g is not a risk: it can fall below zero, and long training of a large model may find
     where it does. `multilevel` has no such limit.
 
+    Weights of the estimate, some of them negative, reach a custom_vjp rule inside f as part of its
+    cotangent. A rule that is not linear in it, such as one that clips gradients, makes the gradient
+    biased: clip outside.
+
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of numbers of
             floating point.

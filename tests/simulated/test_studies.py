@@ -311,6 +311,7 @@ BOTH, WHOLE = nj.wrappers.paired(BLIND, BLIND), COMPARATOR(STREAM)
         ({"key": 0}, "key must be a key .* got 0"),
         ({"horizons": 64}, "horizons must be a list of numbers of rounds, got 64"),
         ({"comparator": WHOLE}, "comparator must be a function .* got LinearBall"),
+        ({"comparator": nj.comparators.linear_ball}, r"the function linear_ball, which .* call it"),
         ({"comparator": lambda past: past.y}, "comparator must return something with predictions"),
         ({"comparator": lambda past: WHOLE}, r"\[128\] for a .* got \[512\]: it must use the"),
         ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
