@@ -29,8 +29,8 @@ def coefficients(fit: LinearFit | GeneralizedFit, *, axes: Any = None) -> Any:
 
     Example:
         >>> import numpy as np, noisy_jax as nj
-        >>> x = np.random.default_rng(0).normal(size=(500, 2))
-        >>> fit = nj.fit(nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1))
+        >>> x = np.random.default_rng(0).normal(size=(500, 3))
+        >>> fit = nj.fit(nj.observations.from_arrays(x[:, :2], x.sum(axis=1), noise=0.1))
         >>> coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """

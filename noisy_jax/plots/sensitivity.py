@@ -26,8 +26,8 @@ def sensitivity(found: Sensitivity, *, axes: Any = None) -> Any:
 
     Example:
         >>> import numpy as np, noisy_jax as nj
-        >>> x = np.random.default_rng(0).normal(size=(500, 2))
-        >>> table = nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1)
+        >>> x = np.random.default_rng(0).normal(size=(500, 3))
+        >>> table = nj.observations.from_arrays(x[:, :2], x.sum(axis=1), noise=0.1)
         >>> len(sensitivity(nj.fits.sensitivity(table)))
         2
     """

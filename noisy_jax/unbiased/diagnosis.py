@@ -165,7 +165,6 @@ def diagnose(
     keys = jax.random.split(key, count)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, rows, keys))):
         raise ValueError("diagnose reads numbers, and returns words: call it outside jit and vmap")
-    _check_finite(rows, place - 1, jax.vmap(g.mean_of_used)(jnp.asarray(rows[place - 1]), keys))
     params, whole_of = trained(params)
     if not jax.tree.leaves(params):
         raise ValueError("params must have at least one array of floating point")
@@ -195,6 +194,9 @@ def diagnose(
 
     values, squares, (mean_corrected, mean_plain) = _sums(one, rows, keys, count)
     corrected, average, further, rounding = values
+    if not np.isfinite(corrected + average).all():
+        used = jax.vmap(g.mean_of_used)(jnp.asarray(rows[place - 1]), keys)
+        _check_finite(rows, place - 1, used)
     further = further - corrected
     difference = jax.tree.map(jnp.subtract, mean_plain, mean_corrected)
     # Σ‖G − mean‖²/(n − 1) of corrected and uncorrected gradients, and of their difference.

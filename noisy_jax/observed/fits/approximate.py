@@ -92,7 +92,7 @@ def plain_fit(
         start = np.append(one.link(rows.y.mean()), np.zeros(rows.x.shape[1]))
     found = root(one, start, rows)
     if found is None:
-        raise UndeterminedError(separated(rows.x, observations, model))
+        raise UndeterminedError(separated(rows, observations, model))
     return found
 
 

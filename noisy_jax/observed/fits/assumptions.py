@@ -40,6 +40,8 @@ from noisy_jax.observed.observations import Observations
 
 _ROWS = 16_384  # evenly spaced, which are checked
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
+_ROUNDED = 1e-9  # share of the largest value that is rounding
+_PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
 _SHIFT = 0.01  # square of a difference of means over the variance of the noise
 
 
@@ -139,8 +141,9 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
     """
     spoiled, risk = any(doubt.spoils for doubt in found), getattr(fit, "risk", None)
     if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
-        half = half_width(risk.corrected_std_error, risk.degrees_of_freedom, level=1 - 2 * LEVEL)
-        if risk.corrected + half + getattr(risk, "corrected_bias", 0.0) < 0:
+        error, freedom = risk.corrected_std_error, risk.degrees_of_freedom
+        half = half_width(error, freedom, level=1 - 2 * LEVEL) + getattr(risk, "corrected_bias", 0)
+        if risk.corrected < -max(half, _PART * risk.variance):
             found, spoiled = [*found, Doubt(BELOW)], True
             warnings.warn(BELOW, AssumptionWarning, stacklevel)
     known = {"references": tuple(one for doubt in found for one in doubt.references)}
@@ -232,16 +235,22 @@ def _different_means(rows: Observations, noise: _Noise) -> list[Doubt]:
 
 
 def _copied(rows: Observations, noise: _Noise) -> list[Doubt]:
-    """Noisy columns with two replicates that are equal in more rows than errors allow.
+    """Noisy columns with two replicates that are equal in more rows than rounding explains.
 
     Differences of rounded measurements are 0 about as often as they are the next step to either
-    side, and differences of others hardly ever.
+    side, and differences of others hardly ever. The most frequent value (a limit of detection) does
+    not count.
     """
     copies, found = rows.x if rows.copies is None else rows.copies, []
     for j in noise.noisy.tolist():
         for first, second in itertools.combinations(range(copies.shape[1]), 2):
-            apart = np.abs(copies[:, first, j] - copies[:, second, j])
-            sizes, counts = np.unique(apart[~np.isnan(apart)], return_counts=True)
+            one, other = copies[:, first, j], copies[:, second, j]
+            if np.sum(one == other) <= _EACH:
+                continue
+            values, counts = np.unique(one, return_counts=True)
+            kept = (one != values[counts.argmax()]) & ~np.isnan(one - other)
+            apart = np.round(np.abs(one - other)[kept] / (_ROUNDED * np.abs(values).max()))
+            sizes, counts = np.unique(apart, return_counts=True)
             if len(sizes) > _FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + _EACH:
                 found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
                 break
@@ -249,9 +258,8 @@ def _copied(rows: Observations, noise: _Noise) -> list[Doubt]:
         return []
     return [
         Doubt(
-            f"replicates are equal in many rows in {listed(found)}, as where missing values were "
-            "filled in from another replicate, and the noise is underestimated: leave such values "
-            "empty (NaN)"
+            f"replicates are equal in many rows in {listed(found)}: if missing values were filled "
+            "in from another replicate, the noise is underestimated; leave such values empty (NaN)"
         )
     ]
 

@@ -72,7 +72,7 @@ def _traced(name: str, f: Callable[..., Any], called: str, *args: Any) -> Any:
 def _check_range(which: str, f: Callable[..., Any], traced: Any, called: str) -> None:
     """Raises ValueError if f reads a NumPy array out of range."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), np.errstate(all="ignore"), jax.disable_jit():
             warnings.simplefilter("ignore")
             jax.eval_shape(f, traced)
     except Exception as error:  # others are of what NumPy arrays lack, such as `.at`

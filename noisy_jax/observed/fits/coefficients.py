@@ -213,8 +213,9 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
         values |= {name: (own_level == every.index(name)) * 1.0 for name in made}
     arrays = [values[name] for name in names]
     if any(isinstance(one, Tracer) for one in arrays):
-        return jnp.stack([jnp.asarray(one, float) for one in arrays], axis=-1)
-    return np.stack(arrays, axis=-1)
+        arrays = jnp.broadcast_arrays(*[jnp.asarray(one, float) for one in arrays])
+        return jnp.stack(arrays, axis=-1)
+    return np.stack(np.broadcast_arrays(*arrays), axis=-1)
 
 
 def _source(name: str, columns: Collection[str]) -> str:

@@ -15,9 +15,9 @@ UNTRANSFORMED = (
 )
 """What to do where noise depends on the clean value."""
 BELOW = (
-    "the error on clean data is estimated below 0 by more than chance: the stated noise is too "
-    "large (is it a standard deviation in place of a variance?), or depends on the target (state "
-    "cross_cov)"
+    "the error on clean data is estimated below 0 by more than chance: the stated noise may be too "
+    "large (a standard deviation in place of a variance?), depend on the target (state cross_cov), "
+    "or have heavy tails"
 )
 """What contradicts the stated noise in any fit by squared errors."""
 

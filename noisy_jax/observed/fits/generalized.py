@@ -127,7 +127,7 @@ def generalized_fit(
     rows, mean = problem.rows(slice(None)), np.average(table.y, weights=table.weights)
     plain = root(model, np.append(model.link(mean), np.zeros(dim)), rows.with_share(0))
     if plain is None:
-        raise UndeterminedError(separated(table.x, observations, name))
+        raise UndeterminedError(separated(table, observations, name))
     theta, share = continued(model, plain, rows)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
@@ -235,10 +235,10 @@ _NO_ROOT = "the corrected equations have no stable root with the whole covarianc
 _INSTEAD = "drop columns, add rows or replicates, or take the uncorrected fit, with noise=0"
 
 
-def separated(x: np.ndarray, observations: Observations, name: str) -> str:
+def separated(rows: Rows, observations: Observations, name: str) -> str:
     """Why the uncorrected fit has no finite root: its loss is convex, and its columns differ."""
-    which, high = "a combination of the columns", observations.y > 0
-    for column, values in zip(observations.names, x.T, strict=True):
+    which, high = "a combination of the columns", rows.y > 0
+    for column, values in zip(observations.names, rows.x.T, strict=True):
         low, up = values[~high], values[high]
         if name == "logistic" and (low.max() <= up.min() or up.max() <= low.min()):
             which = f"column {column!r}"

@@ -247,9 +247,18 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
         raise ValueError(
             f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
         )
-    shared = method.curve, loss
+    shared = _hashable(method.curve), loss
     every = Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
     return every, made.copies
+
+
+def _hashable(curve: Callable[..., Any]) -> Callable[..., Any]:
+    """The curve, or if it has no hash (a module with arrays) a function that calls it."""
+    try:
+        hash(curve)
+    except TypeError:
+        return functools.partial(curve)
+    return curve
 
 
 def _estimate(table: Observations) -> Callable[..., Any]:

@@ -204,7 +204,9 @@ def _estimates(
             spread, freedom = left_out
     if share == 1 and equations.functions.loss == squared():
         error = np.std(made.losses, ddof=1) * len(made.losses) ** 0.5
-        if made.loss + half_width(error, len(made.losses) - 1, level=1 - 2 * LEVEL) < 0:
+        fitted = np.trace(spread @ -made.jacobian)  # by which the rows' own loss is too small
+        half = half_width(error, len(made.losses) - 1, level=1 - 2 * LEVEL)
+        if made.loss + fitted + half < 0:
             doubts.append(BELOW)
     noise = UncertainNoise(table)
     if share and not noise.exact:  # delta method: du = A⁻¹ (∂Σψ/∂C) dC

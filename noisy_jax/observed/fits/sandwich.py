@@ -14,8 +14,8 @@ and the covariance is Σ vvᵀ. Without noise v = K⁻¹ψ/(1 − h) with the le
 is HC3. Scores of clusters are added up, and then divided by K alone.
 
 A row that alone has some category has the leverage 1 and the residual 0, which say nothing of its
-error. So r/(1 − h) of rows with h ≥ ½ counts as no smaller than the root of the mean squared
-residual of all rows.
+error. So with h ≥ ½ a row counts as left out in clusters too, and r/(1 − h) as no smaller than the
+root of the mean squared residual of all rows.
 
 Source: MacKinnon and White, Journal of Econometrics 29 (1985); for corrected scores Carroll et al.,
 Measurement Error in Nonlinear Models (2006), App. A.6.
@@ -108,13 +108,13 @@ class Scores:
         residual = rows.y - self._whole.y / weight - self._beta @ z[1:]
         noise = rows.cov @ self._beta - (0.0 if rows.cross is None else rows.cross)
         noise = self._share * noise.reshape(-1, len(self._beta)).T * (weights - weights**2 / weight)
-        if leverage:
-            by_row = self.inverse @ z
-            size = weights * (by_row * z).sum(axis=0)
-            moved = (by_row[1:] * noise).sum(axis=0)
-            residual = residual + (residual * size + moved) / (1 - np.minimum(size, LEVERAGE))
-            hidden = (size > 0.5 - 1e-9) & (np.abs(residual) < self._typical)
-            residual[hidden] = np.copysign(self._typical, residual[hidden])
+        by_row = self.inverse @ z
+        size = weights * (by_row * z).sum(axis=0)
+        moved = (by_row[1:] * noise).sum(axis=0)
+        left_out = residual + (residual * size + moved) / (1 - np.minimum(size, LEVERAGE))
+        large = np.copysign(np.maximum(np.abs(left_out), self._typical), left_out)
+        others = left_out if leverage else residual
+        residual = np.where(size > 0.5 - 1e-9, large, others)
         z *= weights * residual
         z[1:] += noise
         return z

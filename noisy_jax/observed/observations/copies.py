@@ -14,7 +14,7 @@ from noisy_jax.observed.observations.described import error_of, sd
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
-_FEW = 10  # values, up to which two replicates may be equal by chance
+_FEW = 10  # rows of different values, up to which two replicates may be equal by chance
 
 
 def _averaged(
@@ -151,8 +151,8 @@ def check_copies(name: str, block: np.ndarray, labels: Any) -> None:
             "such rows"
         )
     for first, second in itertools.combinations(range(block.shape[1]), 2):
-        both = block[seen[:, first] & seen[:, second]][:, [first, second]]
-        if len(np.unique(both)) > _FEW and not np.ptp(both, axis=1).any():
+        one, other = block[seen[:, first] & seen[:, second]][:, [first, second]].T
+        if np.array_equal(one, other) and len(np.unique(one)) == len(one) > _FEW:
             raise ValueError(
                 f"replicates {first + 1} and {second + 1} of {name!r} are equal in all rows: drop "
                 "one of them, or declare the column exact"

@@ -55,14 +55,15 @@ def test_degrees_of_freedom_are_satterthwaites(clustered, monkeypatch):
 
 
 @pytest.mark.statistical
-def test_a_category_of_one_row_has_the_error_of_a_row():
+@pytest.mark.parametrize("clusters", [None, np.arange(300) // 3])
+def test_a_category_of_one_row_has_the_error_of_a_row(clusters):
     """The intercept is its mean. Without this row the other indicators add up to 1."""
     rng, covered, errors = np.random.default_rng(1000 * SHIFT), 0, []
     for _ in range(100):
         x, category = rng.normal(size=300), np.append(0, rng.integers(1, 3, size=299))
         y, noisy = x + 0.5 * rng.normal(size=300), x + 0.6 * rng.normal(size=300)
         columns = np.column_stack([noisy, category == 1, category == 2])
-        fit = nj.fit(from_arrays(columns, y, noise=[0.36, 0.0, 0.0]))
+        fit = nj.fit(from_arrays(columns, y, noise=[0.36, 0.0, 0.0]), clusters=clusters)
         low, high = fit.intercept_interval()
         covered += low < 0 < high
         errors.append(fit.intercept_std_error)
