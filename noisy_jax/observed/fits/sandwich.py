@@ -98,7 +98,7 @@ class Scores:
         self.inverse[0, 0], self.inverse[1:, 1:] = 1 / whole.weight, np.linalg.inv(gram)
 
     def of(self, rows: Rows, leverage: bool) -> np.ndarray:
-        """`[1 + d, n]`, ψ of rows in the units of the moments; with `leverage` Kv.
+        """`[1 + d, n]`, ψ of rows in the units of the moments; with `leverage`, or h ≥ ½, Kv.
 
         With s = w (r + t/(1 − h)), t = zᵀK⁻¹ψ, this is sz + w (0, κ(1 − w/W)(Σβ − c)).
         """

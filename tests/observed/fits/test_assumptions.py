@@ -139,6 +139,14 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("rounded", [lambda x: np.round(x, 1), lambda x: np.maximum(x, 0)])
+def test_equal_values_of_rounding_or_a_limit_of_detection_are_no_copies(rng, rounded):
+    x = 3 * rng.normal(size=(5000, 1, 1))
+    rows = from_arrays(rounded(x + 0.04 * rng.normal(size=(5000, 2, 1))), x[:, 0, 0])
+    assert (rows.x[:, 0] == rows.x[:, 1]).sum() > 1000
+    assert not [doubt for doubt in doubts(rows) if "equal" in doubt.text]
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_classical_error_is_said(name):
