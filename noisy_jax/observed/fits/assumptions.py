@@ -15,35 +15,22 @@ scores over random rows: Hoeffding (1963).
 """
 
 import dataclasses
-import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from noisy_jax.intervals import half_width
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.computed import computed_from_noisy, replicates_differ
-from noisy_jax.observed.fits.doubts import (
-    BELOW,
-    LEVEL,
-    NOISY,
-    UNTRANSFORMED,
-    Doubt,
-    listed,
-    scores,
-    tail,
-)
+from noisy_jax.observed.fits.computed import computed_from_noisy
+from noisy_jax.observed.fits.doubts import BELOW, LEVEL, ROWS, Doubt, NoisyColumns, listed
 from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
+from noisy_jax.observed.fits.replicated import copied, different_means, uneven_spreads
 from noisy_jax.observed.observations import Observations
 
-_ROWS = 16_384  # evenly spaced, which are checked
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
-_ROUNDED = 1e-9  # share of the largest value that is rounding
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
-_SHIFT = 0.01  # square of a difference of means over the variance of the noise
-
 
 _LEFT_OUT = (
     "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
@@ -60,8 +47,8 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     """What a table shows against the assumptions of a correction; of clusters a row of each."""
     n = len(observations.y)
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
-    if len(kept) > _ROWS:
-        kept = kept[np.linspace(0, len(kept) - 1, _ROWS).astype(int)]
+    if len(kept) > ROWS:
+        kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
     known = tuple(one._replace(records=None) for one in observations.categories)
     plain = dataclasses.replace(observations, pooled=None, unreliability=None, categories=known)
     rows = plain if len(kept) == n else plain.rows(kept)
@@ -69,7 +56,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
         return [*gaps_and_values(rows), *pairs_of_gaps(rows)]
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
         return []
-    noise = _Noise.of(rows)
+    noise = NoisyColumns.of(rows)
     recoded = [place for one in rows.categories for place in one.places]
     noise = noise._replace(
         noisy=np.setdiff1d(noise.noisy, recoded), exact=np.setdiff1d(noise.exact, recoded)
@@ -83,26 +70,15 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
         whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
         if len(whole) >= _EACH:
             pairs = dataclasses.replace(rows.rows(whole), x=pairs[whole], cov=None, copies=None)
-            tables.append((pairs, _Noise.of(pairs)))
+            tables.append((pairs, NoisyColumns.of(pairs)))
             categories |= _few_values(*tables[1])
     found = [*_categories(rows, categories), *computed_from_noisy(rows, noise)]
     if observations.cov is None or observations.pooled is not None:
-        found += [*_different_means(rows, noise), *_copied(rows, noise)]
+        found += [*different_means(rows, noise), *copied(rows, noise)]
     for table, own in tables:
         others = own._replace(noisy=np.setdiff1d(own.noisy, list(categories)))
-        found += _replicates(table, others)
+        found += uneven_spreads(table, others)
     return found
-
-
-def noise_follows_values(observations: Observations) -> bool:
-    """Whether replicates differ more at some values, so that their noise depends on the clean row.
-
-    Rows may have noise of different variances, and skewed noise.
-    """
-    n = len(observations.y)
-    some = np.linspace(0, n - 1, min(n, _ROWS)).astype(int)
-    rows = observations if len(some) == n else observations.rows(some)
-    return bool(_replicates(rows, _Noise.of(rows), alike=False))
 
 
 def warned(
@@ -156,27 +132,7 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
     return dataclasses.replace(fit, **changes)
 
 
-class _Noise(NamedTuple):
-    """Which columns have noise, and how much."""
-
-    variance: np.ndarray  # [d], mean variance of the error in one copy
-    share: np.ndarray  # [d], its share of the variance of the copies
-    noisy: np.ndarray  # numbers of the columns with noise
-    exact: np.ndarray  # numbers of the other columns
-
-    @classmethod
-    def of(cls, rows: Observations) -> "_Noise":
-        if rows.cov is None:
-            variance = rows.x.var(axis=1, ddof=1).mean(axis=0)
-        else:
-            variance = np.diagonal(rows.cov, axis1=-2, axis2=-1).reshape(-1, rows.x.shape[2])
-            variance = variance.mean(axis=0)
-        whole = rows.x.var(axis=(0, 1))
-        share = np.divide(variance, whole, out=np.zeros_like(whole), where=whole > 0)
-        return cls(variance, share, np.flatnonzero(share > NOISY), np.flatnonzero(share <= NOISY))
-
-
-def _few_values(rows: Observations, noise: _Noise) -> dict[int, int]:
+def _few_values(rows: Observations, noise: NoisyColumns) -> dict[int, int]:
     """Noisy columns of two values, or of few that are further apart than noise allows: how many.
 
     The sum of two independent variables that vary has at least three values. And where noise of
@@ -205,116 +161,5 @@ def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
             "categories, as noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if "
             "three replicates of two values show them; or declare the column exact (variance 0, "
             "or one replicate in place of all), for the coefficient of the recorded category"
-        )
-    ]
-
-
-def _different_means(rows: Observations, noise: _Noise) -> list[Doubt]:
-    """Noisy columns whose replicates have means so different that the estimated noise is larger.
-
-    Differences of one replicate to the mean of a row's have the mean 0. What they have instead is
-    told if its square is more than 1% of the variance of the noise.
-    """
-    copies = rows.x if rows.copies is None else rows.copies
-    several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
-    apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
-    total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
-    p = tail(total, square, np.nanmax(np.abs(apart), axis=0, initial=0))[:, noise.noisy]
-    means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
-    large = np.max(means**2, axis=0)[noise.noisy] > _SHIFT * noise.variance[noise.noisy]
-    failed = noise.noisy[(p.min(axis=0) * p.size < LEVEL) & large]
-    if not failed.size:
-        return []
-    columns = [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed]
-    return [
-        Doubt(
-            f"replicates have different means in {listed(columns)}, which the correction takes for "
-            "noise: subtract its mean from each replicate first"
-        )
-    ]
-
-
-def _copied(rows: Observations, noise: _Noise) -> list[Doubt]:
-    """Noisy columns with two replicates that are equal in more rows than rounding explains.
-
-    Differences of rounded measurements are 0 about as often as they are the next step to either
-    side, and differences of others hardly ever. The most frequent value (a limit of detection) does
-    not count.
-    """
-    copies, found = rows.x if rows.copies is None else rows.copies, []
-    for j in noise.noisy.tolist():
-        for first, second in itertools.combinations(range(copies.shape[1]), 2):
-            one, other = copies[:, first, j], copies[:, second, j]
-            if np.sum(one == other) <= _EACH:
-                continue
-            values, counts = np.unique(one, return_counts=True)
-            kept = (one != values[counts.argmax()]) & ~np.isnan(one - other)
-            apart = np.round(np.abs(one - other)[kept] / (_ROUNDED * np.abs(values).max()))
-            sizes, counts = np.unique(apart, return_counts=True)
-            if len(sizes) > _FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + _EACH:
-                found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
-                break
-    if not found:
-        return []
-    return [
-        Doubt(
-            f"replicates are equal in many rows in {listed(found)}: if missing values were filled "
-            "in from another replicate, the noise is underestimated; leave such values empty (NaN)"
-        )
-    ]
-
-
-def _replicates(rows: Observations, noise: _Noise, *, alike: bool = True) -> list[Doubt]:
-    """Noisy columns whose replicates differ by more, or by less, where some value is larger.
-
-    Without dependence, the spread of a row's replicates is independent of exact columns and of y,
-    the spread of all replicates but one is independent of that one, and the spread of two is
-    uncorrelated with their mean, if the noise has one law in all rows (`alike`). Otherwise means of
-    two replicates are not compared, and values of three or more enter as they are, not as scores.
-    """
-    x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
-    if copies < 2 or not noisy.size:
-        return []
-    unit = NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
-    if rows.cov is not None and rows.cov.ndim == 3:
-        own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
-        unit = unit * np.sqrt(np.where(own > 0, own, noise.variance[noisy]))
-    exact = noise.exact[~replicates_differ(rows, noise.exact)]
-    names = [f"values of {rows.names[k]!r}" for k in exact]
-    others = rows.x[:, 0, exact]
-    if rows.cross_cov is None:
-        names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
-    spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []
-    largest = np.abs(spread).max(axis=0)[:, None]
-    for values in (ranked, scores(np.abs(ranked))):
-        size = largest * np.abs(values).max(axis=0, initial=0)
-        bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
-    means = [f"means of {rows.names[k]!r}" for k in noisy]
-    if copies == 2:
-        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]] if alike else []
-    else:
-        without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
-        spreads = [scores(np.round(one / unit)) for one in without]
-        single = [scores(x[:, v]) for v in range(copies)]
-        kinds = [single, [scores(np.abs(one)) for one in single]]
-        kinds = kinds if alike else [[x[:, v] - x[:, v].mean(axis=0) for v in range(copies)]]
-    for kind in kinds:
-        pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
-        total = sum(s.T @ v for s, v in pairs)
-        square = sum((s * t).T @ (v * w) for s, v in pairs for t, w in pairs)
-        # Scores of spreads are symmetric, and so are products with them: no term for their size.
-        bounds.append(tail(total, square, 0.0))
-    names = [*names, *names, *len(kinds) * means]
-    p = np.column_stack(bounds)
-    failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
-    failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
-    if not failed.size:
-        return []
-    columns = [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed]
-    return [
-        Doubt(
-            f"replicates differ more where values are larger, or smaller, in {listed(columns)}, as "
-            f"after a logarithm or an embedding; {UNTRANSFORMED}, unless copies have the clean "
-            "value as their mean, as with relative or skewed errors"
         )
     ]

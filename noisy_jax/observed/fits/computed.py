@@ -1,21 +1,25 @@
 """Columns that are declared exact, but are computed from noisy ones."""
 
-from typing import Any
-
 import numpy as np
 
-from noisy_jax.observed.fits.doubts import NOISY, UNTRANSFORMED, Doubt, listed, scores
+from noisy_jax.observed.fits.doubts import (
+    NOISY,
+    UNTRANSFORMED,
+    Doubt,
+    NoisyColumns,
+    listed,
+    scores,
+)
 from noisy_jax.observed.observations import Observations
 
 _ROUNDED = 1e-5  # share of what a formula gives that is rounding to some digits
 _SMALL = 1e-9  # share of a column's variance that is rounding
 
 
-def computed_from_noisy(rows: Observations, noise: Any) -> list[Doubt]:
+def computed_from_noisy(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
     """Columns that are declared exact, but are computed from noisy ones.
 
-    `noise` has the numbers of the `exact` and `noisy` columns, and the `share` of noise in each. If
-    noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
+    If noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
     exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left between
     ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
     share of 1e-5 of what x_k alone leaves).

@@ -5,6 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from noisy_jax.observed.observations import Observations
+
+ROWS = 16_384
+"""Rows, evenly spaced, that are checked."""
 LEVEL = 0.01
 """Probability of a doubt about a table that obeys the assumptions."""
 NOISY = 1e-6
@@ -28,6 +32,27 @@ class Doubt(NamedTuple):
     text: str  # what contradicts it and what to do, in one line
     spoils: bool = True  # whether the correction is wrong without the assumption
     references: tuple[str, ...] = ()  # of the table's categories, if it is about these
+
+
+class NoisyColumns(NamedTuple):
+    """Which columns have noise, and how much."""
+
+    variance: np.ndarray  # [d], mean variance of the error in one copy
+    share: np.ndarray  # [d], its share of the variance of the copies
+    noisy: np.ndarray  # numbers of the columns with noise
+    exact: np.ndarray  # numbers of the other columns
+
+    @classmethod
+    def of(cls, rows: Observations) -> "NoisyColumns":
+        """Those of a table."""
+        if rows.cov is None:
+            variance = rows.x.var(axis=1, ddof=1).mean(axis=0)
+        else:
+            variance = np.diagonal(rows.cov, axis1=-2, axis2=-1).reshape(-1, rows.x.shape[2])
+            variance = variance.mean(axis=0)
+        whole = rows.x.var(axis=(0, 1))
+        share = np.divide(variance, whole, out=np.zeros_like(whole), where=whole > 0)
+        return cls(variance, share, np.flatnonzero(share > NOISY), np.flatnonzero(share <= NOISY))
 
 
 def scores(values: np.ndarray) -> np.ndarray:

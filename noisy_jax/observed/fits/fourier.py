@@ -17,7 +17,6 @@ from noisy_jax.moments.fourier import (
 )
 from noisy_jax.noise import Gaussian, Noise, PerRound
 from noisy_jax.noise.base import check_characteristic
-from noisy_jax.observed.fits.assumptions import noise_follows_values
 from noisy_jax.observed.fits.functions import (
     Candidate,
     FourierFit,
@@ -28,6 +27,7 @@ from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_c
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
+from noisy_jax.observed.fits.replicated import noise_follows_values
 from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,

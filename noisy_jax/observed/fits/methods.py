@@ -10,9 +10,11 @@ import numpy as np
 
 from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, remarked, warned
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts, remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.checked import checked_table, one_table
+from noisy_jax.observed.fits.clustered import told_by_one_cluster
+from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.estimated_matrix import (
     check_known_matrix,
     fit_by_records,
@@ -106,7 +108,7 @@ class Linear:
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
         rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
-        found = warned(rows, clusters, stacklevel=3)
+        found = _warned(rows, clusters, stacklevel=3)
         if has_estimated_matrix(rows):
             return remarked(fit_by_records(rows, weights, clusters), found)
         if self.errors == "jackknife":
@@ -201,6 +203,12 @@ class Poisson:
         return _generalized_fit(self, observations, "poisson", exposure=self.exposure)
 
 
+def _warned(rows: Observations, clusters: np.ndarray | None, *, stacklevel: int) -> list[Doubt]:
+    """What the rows show against the assumptions, and against errors by clusters."""
+    found = [*doubts(rows, clusters), *told_by_one_cluster(rows, clusters)]
+    return warned(rows, found=found, stacklevel=stacklevel + 1)
+
+
 def _generalized_fit(
     method,
     observations: Observations,
@@ -216,5 +224,5 @@ def _generalized_fit(
         check_shape("exposure", exposure, table.y.shape, "one number a row")
         if len(rows.y) < len(table.y):
             exposure = exposure[np.asarray(method.weights) > 0]
-    found = warned(rows, clusters, stacklevel=4)
+    found = _warned(rows, clusters, stacklevel=4)
     return remarked(generalized_fit(rows, model, labels, weights, clusters, exposure), found)

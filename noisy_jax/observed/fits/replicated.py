@@ -1,0 +1,145 @@
+"""What replicates of the same rows show against the assumptions on their noise."""
+
+import itertools
+
+import numpy as np
+
+from noisy_jax.observed.fits.computed import replicates_differ
+from noisy_jax.observed.fits.doubts import (
+    LEVEL,
+    NOISY,
+    ROWS,
+    UNTRANSFORMED,
+    Doubt,
+    NoisyColumns,
+    listed,
+    scores,
+    tail,
+)
+from noisy_jax.observed.observations import Observations
+
+_FEW, _EACH = 10, 8  # differences, and rows, from which on equal ones are no accident
+_ROUNDED = 1e-9  # share of the largest value that is rounding
+_SHIFT = 0.01  # square of a difference of means over the variance of the noise
+
+
+def noise_follows_values(observations: Observations) -> bool:
+    """Whether replicates differ more at some values, so that their noise depends on the clean row.
+
+    Rows may have noise of different variances, and skewed noise.
+    """
+    n = len(observations.y)
+    some = np.linspace(0, n - 1, min(n, ROWS)).astype(int)
+    rows = observations if len(some) == n else observations.rows(some)
+    return bool(uneven_spreads(rows, NoisyColumns.of(rows), alike=False))
+
+
+def different_means(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
+    """Noisy columns whose replicates have means so different that the estimated noise is larger.
+
+    Differences of one replicate to the mean of a row's have the mean 0. What they have instead is
+    told if its square is more than 1% of the variance of the noise.
+    """
+    copies = rows.x if rows.copies is None else rows.copies
+    several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
+    apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
+    total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
+    p = tail(total, square, np.nanmax(np.abs(apart), axis=0, initial=0))[:, noise.noisy]
+    means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
+    large = np.max(means**2, axis=0)[noise.noisy] > _SHIFT * noise.variance[noise.noisy]
+    failed = noise.noisy[(p.min(axis=0) * p.size < LEVEL) & large]
+    if not failed.size:
+        return []
+    columns = [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed]
+    return [
+        Doubt(
+            f"replicates have different means in {listed(columns)}, which the correction takes for "
+            "noise: subtract its mean from each replicate first"
+        )
+    ]
+
+
+def copied(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
+    """Noisy columns with two replicates that are equal in more rows than rounding explains.
+
+    Differences of rounded measurements are 0 about as often as they are the next step to either
+    side, and differences of others hardly ever. The most frequent value (a limit of detection) does
+    not count.
+    """
+    copies, found = rows.x if rows.copies is None else rows.copies, []
+    for j in noise.noisy.tolist():
+        for first, second in itertools.combinations(range(copies.shape[1]), 2):
+            one, other = copies[:, first, j], copies[:, second, j]
+            if np.sum(one == other) <= _EACH:
+                continue
+            values, counts = np.unique(one, return_counts=True)
+            kept = (one != values[counts.argmax()]) & ~np.isnan(one - other)
+            apart = np.round(np.abs(one - other)[kept] / (_ROUNDED * np.abs(values).max()))
+            sizes, counts = np.unique(apart, return_counts=True)
+            if len(sizes) > _FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + _EACH:
+                found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
+                break
+    if not found:
+        return []
+    return [
+        Doubt(
+            f"replicates are equal in many rows in {listed(found)}: if missing values were filled "
+            "in from another replicate, the noise is underestimated; leave such values empty (NaN)"
+        )
+    ]
+
+
+def uneven_spreads(rows: Observations, noise: NoisyColumns, *, alike: bool = True) -> list[Doubt]:
+    """Noisy columns whose replicates differ by more, or by less, where some value is larger.
+
+    Without dependence, the spread of a row's replicates is independent of exact columns and of y,
+    the spread of all replicates but one is independent of that one, and the spread of two is
+    uncorrelated with their mean, if the noise has one law in all rows (`alike`). Otherwise means of
+    two replicates are not compared, and values of three or more enter as they are, not as scores.
+    """
+    x, noisy, copies = rows.x[:, :, noise.noisy], noise.noisy, rows.x.shape[1]
+    if copies < 2 or not noisy.size:
+        return []
+    unit = NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
+    if rows.cov is not None and rows.cov.ndim == 3:
+        own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
+        unit = unit * np.sqrt(np.where(own > 0, own, noise.variance[noisy]))
+    exact = noise.exact[~replicates_differ(rows, noise.exact)]
+    names = [f"values of {rows.names[k]!r}" for k in exact]
+    others = rows.x[:, 0, exact]
+    if rows.cross_cov is None:
+        names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
+    spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []
+    largest = np.abs(spread).max(axis=0)[:, None]
+    for values in (ranked, scores(np.abs(ranked))):
+        size = largest * np.abs(values).max(axis=0, initial=0)
+        bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
+    means = [f"means of {rows.names[k]!r}" for k in noisy]
+    if copies == 2:
+        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]] if alike else []
+    else:
+        without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
+        spreads = [scores(np.round(one / unit)) for one in without]
+        single = [scores(x[:, v]) for v in range(copies)]
+        kinds = [single, [scores(np.abs(one)) for one in single]]
+        kinds = kinds if alike else [[x[:, v] - x[:, v].mean(axis=0) for v in range(copies)]]
+    for kind in kinds:
+        pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
+        total = sum(s.T @ v for s, v in pairs)
+        square = sum((s * t).T @ (v * w) for s, v in pairs for t, w in pairs)
+        # Scores of spreads are symmetric, and so are products with them: no term for their size.
+        bounds.append(tail(total, square, 0.0))
+    names = [*names, *names, *len(kinds) * means]
+    p = np.column_stack(bounds)
+    failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
+    failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
+    if not failed.size:
+        return []
+    columns = [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed]
+    return [
+        Doubt(
+            f"replicates differ more where values are larger, or smaller, in {listed(columns)}, as "
+            f"after a logarithm or an embedding; {UNTRANSFORMED}, unless copies have the clean "
+            "value as their mean, as with relative or skewed errors"
+        )
+    ]
