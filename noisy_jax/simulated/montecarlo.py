@@ -5,6 +5,7 @@ import functools
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +24,7 @@ from noisy_jax.validation import between, check_key, given, instance, is_key, wh
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
+_ROUNDED = 1e-12  # share of a mean of equal numbers that is rounding
 
 
 class Estimate(NamedTuple):
@@ -68,6 +70,9 @@ def monte_carlo(
     A second call with the same function `run` and the same shapes compiles nothing. To change
     numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.
 
+    Where at least 8 seeds all return the same, and not only whole numbers, a warning says so: the
+    run then does not use its key.
+
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
         num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`.
@@ -108,7 +113,14 @@ def monte_carlo(
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
     simulation = Simulation(run, key, seeds, batch_size, mesh, checkpoint, quantiles)
     with closing(simulation):
-        return simulation.estimate(progress)
+        found = simulation.estimate(progress)
+    if _all_alike(found):
+        warnings.warn(
+            f"run returned the same for all {found.num_seeds} seeds: draw everything that is "
+            "random from the key that it is called with, not from another key around it",
+            stacklevel=2,
+        )
+    return found
 
 
 class Simulation:
@@ -263,6 +275,13 @@ def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """The levels of quantiles, checked."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
     return tuple(float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(quantiles).tolist())
+
+
+def _all_alike(found: Estimate) -> bool:
+    """Whether at least 8 seeds all returned the same, and not only whole numbers, as counts are."""
+    means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in found[:2])
+    same = np.all(errors <= _ROUNDED * np.abs(means))
+    return bool(found.num_seeds >= 8 and same and np.any(means % 1 != 0))
 
 
 def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:

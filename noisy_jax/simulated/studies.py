@@ -100,11 +100,8 @@ def study(
             f"comparators.linear_ball(radius=1.0), got {given(comparator)}"
         )
     if not _takes_one(comparator):
-        maker = getattr(comparator, "__name__", "it")
-        raise ValueError(
-            f"comparator must be a function of a stream, got the function {maker}, which makes "
-            f"one: call it, as {maker}(radius=…)"
-        )
+        _, given_maker = _maker(comparator)
+        raise ValueError(f"comparator must be a function of a stream, got {given_maker}")
     horizons = check_horizons("horizons", horizons)
     rounds, dim = np.shape(stream.x)
     if horizons[-1] > rounds:
@@ -187,11 +184,16 @@ def _check_learners(learners) -> None:
                 f"guarantee) such as tuned returns, got {given(make)}"
             )
         if not isinstance(make, Learner) and not _takes_one(make):
-            made = getattr(make, "__name__", "it")
+            maker, given_maker = _maker(make)
             raise ValueError(
-                f"learners[{name!r}] must be a Learner, got the function {made}, which makes one: "
-                f"call it, as {made}(radius=…), or use tuned({made}, …)"
+                f"learners[{name!r}] must be a Learner, got {given_maker}, or use tuned({maker}, …)"
             )
+
+
+def _maker(function) -> tuple[str, str]:
+    """The name of a function that makes what is wanted, and what to do with it."""
+    name = getattr(function, "__name__", "it")
+    return name, f"the function {name}, which makes one: call it, as {name}(radius=…)"
 
 
 def _takes_one(function) -> bool:

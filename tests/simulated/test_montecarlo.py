@@ -194,3 +194,16 @@ def test_a_mesh_of_several_processes_is_an_error(monkeypatch):
     mesh = Mesh(np.array(jax.devices()), "seeds")
     monkeypatch.setitem(vars(mesh), "is_multi_process", True)
     raises("give each process its own range of seeds", monte_carlo, run, 8, KEY, mesh=mesh)
+
+
+def test_runs_that_do_not_use_their_key_are_told():
+    def from_around(key):
+        return jax.random.normal(jax.random.key(1))
+
+    with pytest.warns(UserWarning, match="the same for all 200 seeds: draw everything"):
+        monte_carlo(lambda _: {"regret": 0.1, "mistakes": 3}, 200, jax.random.key(0))
+    with pytest.warns(UserWarning, match="the same for all 8 seeds"):
+        monte_carlo(from_around, 8, jax.random.key(0))
+    for run in (lambda _: 3.0, lambda key: (0.1, jax.random.uniform(key))):  # a count; a constant
+        monte_carlo(run, 200, jax.random.key(0))
+    monte_carlo(from_around, 7, jax.random.key(0))
