@@ -37,9 +37,10 @@ class Settings(SeededSettings):
     """Networks trained on noisy inputs, and judged on clean ones.
 
     y = sin 2a + b²/2 + noise of deviation 0.2, from noisy copies of (a, b); 64 hidden units, Adam
-    with a rate that falls to zero along a cosine, batches of 256. Each row is measured once. Each
-    time that it is used, its copies are turned by a random number of places, so that estimates take
-    them in many orders. Writes networks.csv and config.json.
+    with a rate that falls to zero along a cosine, batches of 256. Gradients of estimates that have
+    heavy tails (gaussian, pair, multilevel) are clipped. Each row is measured once. Each time that
+    it is used, its copies are turned by a random number of places, so that estimates take them in
+    many orders. Writes networks.csv and config.json.
 
     Examples:
       python colabs/papers/networks.py
@@ -51,14 +52,15 @@ class Settings(SeededSettings):
     variance: float = option(0.16, "of the noise in each input", "V", positive)
     rows: int = option(40_000, "noisy rows", "N", fast=2_000)
     steps: int = option(6_000, "steps of Adam", "N", fast=100)
+    clip: float = option(0.1, "largest norm of gradients with heavy tails", "G", positive)
     seeds: int = option(3, "independent data and first weights", "N", fast=2)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """Every way to train, on data of its own number of copies."""
     rows = []
-    for name, (copies, estimate) in ways(settings).items():
-        train = functools.partial(clean_error, settings, copies, estimate)
+    for name, way in ways(settings).items():
+        train = functools.partial(clean_error, settings, *way)
         found = over_seeds(train, jax.random.key(settings.seed), settings.seeds, name, batch_size=8)
         numbers = {"error": float(found.mean), "std_error": float(found.std_error)}
         rows.append({"way": name, **numbers, "num_seeds": settings.seeds})
@@ -70,27 +72,30 @@ def run(settings: Settings) -> Iterator[Report]:
     yield Report(None, {"networks": Table(rows, columns, title)}, {})
 
 
-def ways(settings: Settings) -> dict[str, tuple[int, Any]]:
-    """Number of copies in each row, and what the loss becomes; `None` for their mean."""
+def ways(settings: Settings) -> dict[str, tuple[int, Any, bool]]:
+    """Number of copies in each row; what the loss becomes, `None` for their mean; heavy tails."""
+    gaussian = functools.partial(unbiased.gaussian, noise=settings.variance)
     multilevel = functools.partial(unbiased.multilevel, base=2)
-    every: dict[str, tuple[int, Any]] = {
-        "clean inputs": (0, None),
-        "one copy, uncorrected": (1, None),
-        "mean of 2": (2, None),
-        "mean of 4": (4, None),
-        "mean of 6": (6, None),
-        "gaussian": (1, functools.partial(unbiased.gaussian, noise=settings.variance)),
-        "pair": (2, unbiased.pair),
-        "replicates of 2": (2, unbiased.replicates),
-        "replicates of 4, order 2": (4, functools.partial(unbiased.replicates, order=2)),
-        "multilevel, 4.8 copies on average": (64, multilevel),
+    every: dict[str, tuple[int, Any, bool]] = {
+        "clean inputs": (0, None, False),
+        "one copy, uncorrected": (1, None, False),
+        "mean of 2": (2, None, False),
+        "mean of 4": (4, None, False),
+        "mean of 6": (6, None, False),
+        "gaussian": (1, gaussian, True),
+        "pair": (2, unbiased.pair, True),
+        "replicates of 2": (2, unbiased.replicates, False),
+        "replicates of 4, order 2": (4, functools.partial(unbiased.replicates, order=2), False),
+        "multilevel, 4.8 copies on average": (64, multilevel, True),
     }
     if settings.activation == "tanh" or settings.law != "Gaussian":
         del every["gaussian"], every["pair"]
     return every
 
 
-def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) -> jax.Array:
+def clean_error(
+    settings: Settings, copies: int, estimate: Any, heavy: bool, key: jax.Array
+) -> jax.Array:
     """Mean squared error on clean test inputs of one trained network."""
     data_key, start_key, step_key, level_key = jax.random.split(key, 4)
     keys = jax.random.split(data_key, 4)
@@ -110,7 +115,8 @@ def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) 
         return (predict(params, x) - y) ** 2
 
     g = None if estimate is None else estimate(loss, argnum=1)
-    optimizer = optax.adam(optax.cosine_decay_schedule(RATE, settings.steps))
+    adam = optax.adam(optax.cosine_decay_schedule(RATE, settings.steps))
+    optimizer = optax.chain(optax.clip_by_global_norm(settings.clip), adam) if heavy else adam
 
     def of_row(params, copies, y, key, turn):
         if g is None:
@@ -135,9 +141,11 @@ def clean_error(settings: Settings, copies: int, estimate: Any, key: jax.Array) 
         return (optax.apply_updates(params, moves), optimizer_state), None
 
     start = jax.random.split(start_key, 3)
+    phases = jax.random.uniform(start[1], (HIDDEN,), minval=-jnp.pi, maxval=jnp.pi)
+    periodic = settings.activation == "sin"  # starts as random Fourier features do
     params = {
-        "in": 0.5 * jax.random.normal(start[0], (2, HIDDEN)),
-        "bias": jax.random.normal(start[1], (HIDDEN,)),
+        "in": (0.6 if periodic else 0.5) * jax.random.normal(start[0], (2, HIDDEN)),
+        "bias": phases if periodic else jax.random.normal(start[1], (HIDDEN,)),
         "out": jax.random.normal(start[2], (HIDDEN,)) / HIDDEN**0.5,
         "level": jnp.zeros(()),
     }
