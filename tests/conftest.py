@@ -22,6 +22,7 @@ from hypothesis import settings
 
 from tests.keys import SHIFT
 
+collect_ignore = ["typing"]  # programs, which test_typing.py runs
 jax.config.update("jax_numpy_rank_promotion", "raise")
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("fixed")
@@ -96,6 +97,13 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if isinstance(item, pytest.DoctestItem):
                 item.add_marker("slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """Looks for garbage once; pytest would do it five times, and a process for another second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(hookwrapper=True)
