@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import check_axes, check_copies_given, check_stream, concrete, instance
+from noisy_jax.varying import varying_with
 
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -174,10 +175,12 @@ def read_through(learner: Learner, shown: Callable[..., Any]) -> Callable[..., R
 
 def unrolled(learner: Learner) -> Callable[..., Unrolled]:
     """The learner's own `unroll`, or a scan of predict, read and step."""
-    if learner.unroll is not None:
-        return learner.unroll
 
     def unroll(state, samples, x, keys):
+        state = varying_with(state, (samples, x, keys))
+        if learner.unroll is not None:
+            return learner.unroll(state, samples, x, keys)
+
         def one_round(state, inputs):
             sample, x, key = inputs
             prediction = learner.predict(state, x)

@@ -29,6 +29,7 @@ from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, non_negative
+from noisy_jax.varying import varying_with
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
@@ -49,7 +50,7 @@ def corrected_gradient(weights: jax.Array, sample: Sample, *, loss: CorrectedLos
         v = shares if loss.noise == "laplace" else jnp.sum(shares)
         return loss(jnp.vdot(weights, sample.x[0]), sample.y, v)
 
-    return jax.grad(estimate)(weights)
+    return jax.grad(estimate)(varying_with(weights, sample))  # of this device alone
 
 
 def _covariance(sample: Sample) -> chex.Numeric:

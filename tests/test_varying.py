@@ -1,0 +1,68 @@
+"""Learners inside `jax.shard_map` are those of one device."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+
+import noisy_jax as nj
+from noisy_jax.varying import varying_with
+
+STREAM = nj.Stream(jnp.eye(3)[jnp.arange(40) % 3], 2.0 * (jnp.arange(40) % 2) - 1)
+LEARNERS = {
+    "two_copies": lambda: nj.learners.two_copies(radius=1.0),
+    "corrected": lambda: nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_hinge()),
+    "mixture": lambda: nj.wrappers.mixture(*[nj.learners.two_copies(radius=r) for r in (1.0, 2.0)]),
+    "model": lambda: nj.learners.model(
+        lambda w, x: x @ w, jnp.zeros(3), nj.losses.squared(), optimizer=optax.adam(0.1)
+    ),
+}
+
+
+def over_two_devices(run):
+    return jax.shard_map(
+        run, mesh=Mesh(np.array(jax.devices()[:2]), "seeds"),
+        in_specs=PartitionSpec("seeds"), out_specs=PartitionSpec("seeds"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_seeds_on_two_devices_are_those_on_one(name):
+    """JAX sums gradients over devices where it takes the parameters to be the same on all."""
+    learner, noise = LEARNERS[name](), nj.noise.Gaussian(0.1)
+
+    def run(keys):
+        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    together = jax.jit(over_two_devices(run))(keys)
+    np.testing.assert_allclose(together, jax.jit(run)(keys), rtol=1e-4, atol=1e-5)
+    assert np.ptp(np.asarray(together), axis=0).max() > 0.01
+
+
+def test_a_step_of_a_model_is_of_its_device():
+    learner = LEARNERS["model"]()
+
+    def step(x):
+        sample = nj.Sample(jnp.broadcast_to(x[0], (learner.needs.copies, 3)), x[0, 0])
+        return learner.step(learner.init(3), sample, jax.random.key(0)).params[None]
+
+    x = np.array([[1.0, 2.0, 3.0], [-1.0, 1.0, 0.5]], np.float32)
+    alone = np.concatenate([step(x[:1]), step(x[1:])])
+    np.testing.assert_allclose(over_two_devices(step)(x), alone, rtol=1e-5)
+
+
+def test_states_of_any_kind_keep_their_values():
+    state = {"key": jax.random.key(5), "count": jnp.int32(3), "x": jnp.array([np.nan, 1.0])}
+
+    def tied(keys):
+        made = varying_with(state, (keys, jnp.zeros(0), np.inf))
+        return jax.tree.map(lambda leaf: leaf[None], made)
+
+    found = over_two_devices(tied)(jax.random.split(jax.random.key(0), 2))
+    assert all(jax.random.key_data(found["key"])[1] == jax.random.key_data(state["key"]))
+    np.testing.assert_array_equal(found["count"], [3, 3])
+    np.testing.assert_array_equal(found["x"], [[np.nan, 1.0]] * 2)
+    assert varying_with(state, 1.0) is state
