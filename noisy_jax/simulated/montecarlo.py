@@ -71,7 +71,7 @@ def monte_carlo(
     numbers without compiling, pass them as leaves: `jax.tree_util.Partial(function, numbers)`.
 
     Where at least 8 seeds all return the same, and not only whole numbers, a warning says so: the
-    run then does not use its key.
+    run probably does not use its key.
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
@@ -116,8 +116,8 @@ def monte_carlo(
         found = simulation.estimate(progress)
     if _all_alike(found):
         warnings.warn(
-            f"run returned the same for all {found.num_seeds} seeds: draw everything that is "
-            "random from the key that it is called with, not from another key around it",
+            f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
+            "draw from the key that it is called with, not from a key outside of it",
             stacklevel=2,
         )
     return found

@@ -200,7 +200,7 @@ def test_runs_that_do_not_use_their_key_are_told():
     def from_around(key):
         return jax.random.normal(jax.random.key(1))
 
-    with pytest.warns(UserWarning, match="the same for all 200 seeds: draw everything"):
+    with pytest.warns(UserWarning, match="the same for all 200 seeds: if it is meant to be random"):
         monte_carlo(lambda _: {"regret": 0.1, "mistakes": 3}, 200, jax.random.key(0))
     with pytest.warns(UserWarning, match="the same for all 8 seeds"):
         monte_carlo(from_around, 8, jax.random.key(0))

@@ -4,14 +4,10 @@ Corrections assume the classical error model, x̃ = x + n with n of mean zero an
 that does not depend on the clean x; and for missing values, that gaps do not depend on any values.
 Checks look for what cannot be so. A table of independent rows that obeys the assumptions fails with
 a probability of at most 1%: p-values of scores by ranks are compared with 1% over their number, and
-are bounds that hold for any distribution of the data (Bernstein's inequality). Where each row has
-just two replicates, the noise is assumed to be symmetric as well, because the difference of two
-replicates also depends on their mean if the noise is skewed.
+are bounds that hold for any distribution of the data (Bernstein's inequality).
 
 Source: means of other columns where one is missing: Little, A test of missing completely at random
-(1988); differences of replicates against their means: Bland and Altman (1986), and Carroll,
-Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Sec. 1.7; sums of
-scores over random rows: Hoeffding (1963).
+(1988).
 """
 
 import dataclasses
@@ -89,11 +85,17 @@ def warned(
     Behind them is what to know of categories, without a warning.
     """
     found = doubts(observations, clusters) if found is None else list(found)
-    for doubt in found:
-        warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
+    told(found, stacklevel=stacklevel + 1)
     if observations.references:
         text = f"categories are compared with {', '.join(observations.references)}"
         found.append(Doubt(text, spoils=False, references=observations.references))
+    return found
+
+
+def told(found: Sequence[Doubt], *, stacklevel: int) -> Sequence[Doubt]:
+    """The same doubts, each also a warning."""
+    for doubt in found:
+        warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
     return found
 
 

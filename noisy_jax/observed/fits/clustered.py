@@ -1,54 +1,82 @@
-"""Coefficients that rest on the rows of one cluster."""
+"""Coefficients that are determined by the rows of a single cluster."""
 
 import numpy as np
 
 from noisy_jax.observed.fits.doubts import Doubt, listed
+from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.products import measured
 
-_ALL = 1 - 1e-6  # share of what tells a direction that counts as the whole
+_ALL = 1 - 1e-6  # share of what determines a combination that counts as the whole
 _NONE = 1e-12  # share of the largest eigenvalue that is rounding
+_ALONE = 0.75  # leverage from which a row determines a combination nearly alone
+_PART = 0.01  # share of a coefficient's variance that counts
 
 
-def told_by_one_cluster(observations: Observations, clusters: np.ndarray | None) -> list[Doubt]:
-    """Columns whose coefficients only the rows of one cluster tell, such as a category of them.
+def of_one_cluster(
+    table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
+) -> list[Doubt]:
+    """Doubts about coefficients that are determined by one cluster, such as those of a category.
 
-    Equations of the other clusters do not contain such a direction, and those of the cluster add up
-    to 0 in it, so that scores by cluster say nothing of its error. With the rows Q of (1, x̃) in
-    coordinates in which QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of the value 1. The trace is then
-    at least 1, as it is of at most 1 + d clusters. A direction that a single row tells is left out:
-    the sandwich counts such a row with the typical residual.
+    The equations of all other clusters do not contain some combination of the coefficients, and
+    those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
+    weighted rows Q of (1, x̃), in coordinates in which QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of
+    the value 1. The trace is then at least 1, as it is of at most 1 + d clusters. Rows with a
+    leverage near 1 are left out: the sandwich counts them with the typical residual.
 
     Source: clusters without which the coefficients are not determined: Hansen, Jackknife standard
     errors for clustered regression (Review of Economic Studies, 2025); leverages of clusters:
     MacKinnon, Nielsen and Webb, Stata Journal 23 (2023).
     """
-    if clusters is None:
+    if clusters is None or not clusters.any():
         return []
-    z = observations.x.mean(axis=1)
-    spread = z.std(axis=0)
-    z = (z - z.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
-    z = np.column_stack([np.ones(len(z)), z])
-    values, vectors = np.linalg.eigh(z.T @ z)
+    rows = _Rows(table if table.products is None else measured(table), weights)
+    n, parts = len(table.y), [slice(start, start + ROWS) for start in range(0, len(table.y), ROWS)]
+    gram = sum(z.T @ z for z in map(rows.of, parts))
+    values, vectors = np.linalg.eigh(gram)
     kept = values > _NONE * values[-1]
     moves = vectors[:, kept] / np.sqrt(values[kept])
-    q = z @ moves
-    leverage = np.einsum("ni,ni->n", q, q)
-    found: set[int] = set()
+    leverage = np.empty(n)
+    for part in parts:
+        leverage[part] = np.sum((rows.of(part) @ moves) ** 2, axis=1)
+    whole, told = np.sum(moves**2, axis=1), np.zeros(len(moves), bool)
     for cluster in np.flatnonzero(np.bincount(clusters, leverage) > _ALL):
-        own = clusters == cluster
-        if leverage[own].max() > _ALL:
-            continue
-        values, vectors = np.linalg.eigh(q[own].T @ q[own])
-        for direction in np.abs(moves @ vectors[:, values > _ALL])[1:].T:
-            found |= set(np.flatnonzero(direction > direction.max() / 10).tolist())
-    if not found:
+        own = np.flatnonzero((clusters == cluster) & (leverage < _ALONE))
+        q = rows.of(own) @ moves
+        values, vectors = np.linalg.eigh(q.T @ q)
+        share = np.sum((moves @ vectors[:, values > _ALL]) ** 2, axis=1)
+        told |= share > _PART * whole
+    columns = [repr(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
+    if not columns:
         return []
-    columns = [repr(observations.names[j]) for j in sorted(found)]
     return [
         Doubt(
-            f"only the rows of one cluster tell the coefficients of {listed(columns)}: how "
-            "clusters differ does not show there, and their standard errors are of no use (those "
-            "of the sandwich are far too small)",
+            f"the coefficients of {listed(columns)} are each determined by the rows of one cluster "
+            "alone, as that of a category which occurs in one cluster only. One cluster does not "
+            "show how much clusters differ, so that standard errors and intervals of these "
+            "coefficients are not valid (most are far too small): merge or drop such columns",
             spoils=False,
         )
     ]
+
+
+class _Rows:
+    """The rows of (1, x̃), times the roots of their weights, in units in which x̃ is about 1."""
+
+    def __init__(self, table: Observations, weights: np.ndarray | None):
+        self.names, self._x, self._seen = table.names, table.x, table.seen
+        self._weights = weights
+        if self._seen is None:
+            self._center = self._x.mean(axis=(0, 1))
+        else:  # the value of a column that differs in one cluster only
+            self._center = np.nanmedian(np.where(self._seen, self._x, np.nan), axis=(0, 1))
+        ends = self._x.max(axis=(0, 1)) - self._center, self._center - self._x.min(axis=(0, 1))
+        self._scale = np.maximum(np.maximum(*ends), np.finfo(float).tiny)
+
+    def of(self, which) -> np.ndarray:
+        """Some of them, `[m, 1 + d]`; missing values are the median of the others."""
+        x = (self._x[which] - self._center) / self._scale
+        if self._seen is not None:
+            x *= self._seen[which]
+        z = np.column_stack([np.ones(len(x)), x[:, 0] if x.shape[1] == 1 else x.mean(axis=1)])
+        return z if self._weights is None else z * np.sqrt(self._weights[which])[:, None]

@@ -47,7 +47,9 @@ class Identification(NamedTuple):
         noise = noisy - clean
         # The error in y has an unknown variance: the least that its covariance allows is taken.
         noise[0, 0] = noise[0, 1:] @ np.linalg.pinv(noise[1:, 1:], hermitian=True) @ noise[0, 1:]
-        size = np.sqrt(np.diag(noisy))
+        # A column may vary only in the rows of the group that is left out.
+        square = np.diag(noisy)
+        size = np.sqrt(np.where(square > SINGULAR * moments.weight, square, moments.weight))
         noisy = noisy / np.outer(size, size) + SINGULAR * np.eye(len(size))
         root = smallest_root(noisy, noise / np.outer(size, size))[0]
         return float(np.clip(min(1.0, root - self.slack) - self.slack, 0.0, 1.0))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 
 from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts, remarked, warned
+from noisy_jax.observed.fits.assumptions import remarked, told, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.checked import checked_table, one_table
-from noisy_jax.observed.fits.clustered import told_by_one_cluster
+from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.estimated_matrix import (
     check_known_matrix,
@@ -67,7 +66,8 @@ class Linear:
             values, those that give the smallest variance, from the errors and a first fit. Where
             these change the coefficients by more than chance, they are 1, with a warning; so they
             are beside estimated errors (replicates, a reliability, misclassified columns).
-        clusters: `[n]` labels of groups of rows of one table that may depend on each other.
+        clusters: `[n]` labels of groups of rows of one table that may depend on each other. A
+            warning names coefficients that are determined by one of them alone.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
@@ -108,20 +108,20 @@ class Linear:
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
         rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
-        found = _warned(rows, clusters, stacklevel=3)
+        found = warned(rows, clusters, stacklevel=3)
+        more: list[Doubt] = []
         if has_estimated_matrix(rows):
-            return remarked(fit_by_records(rows, weights, clusters), found)
-        if self.errors == "jackknife":
-            return remarked(jackknife_fit(Pass([rows]), weights, clusters), found)
-        if weights is None and differ_by_row(rows):
+            made = fit_by_records(rows, weights, clusters)
+        elif self.errors == "jackknife":
+            made = jackknife_fit(Pass([rows]), weights, clusters)
+        elif weights is None and differ_by_row(rows):
             made, more = fit_by_errors(rows, clusters)
-            for doubt in more:
-                warnings.warn(doubt.text, AssumptionWarning, stacklevel=3)
-            return remarked(made, [*found, *more])
-        made = linear_fit(rows, weights, clusters)
-        if whole_rows:
-            found += rows_without_gaps(rows, made.std_error)
-        return remarked(made, found)
+        else:
+            made = linear_fit(rows, weights, clusters)
+            if whole_rows:
+                found += rows_without_gaps(rows, made.std_error)
+        more += of_one_cluster(rows, weights, clusters)
+        return remarked(made, [*found, *told(more, stacklevel=3)])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -203,12 +203,6 @@ class Poisson:
         return _generalized_fit(self, observations, "poisson", exposure=self.exposure)
 
 
-def _warned(rows: Observations, clusters: np.ndarray | None, *, stacklevel: int) -> list[Doubt]:
-    """What the rows show against the assumptions, and against errors by clusters."""
-    found = [*doubts(rows, clusters), *told_by_one_cluster(rows, clusters)]
-    return warned(rows, found=found, stacklevel=stacklevel + 1)
-
-
 def _generalized_fit(
     method,
     observations: Observations,
@@ -224,5 +218,6 @@ def _generalized_fit(
         check_shape("exposure", exposure, table.y.shape, "one number a row")
         if len(rows.y) < len(table.y):
             exposure = exposure[np.asarray(method.weights) > 0]
-    found = _warned(rows, clusters, stacklevel=4)
-    return remarked(generalized_fit(rows, model, labels, weights, clusters, exposure), found)
+    found = warned(rows, clusters, stacklevel=4)
+    made = generalized_fit(rows, model, labels, weights, clusters, exposure)
+    return remarked(made, [*found, *told(of_one_cluster(rows, weights, clusters), stacklevel=4)])

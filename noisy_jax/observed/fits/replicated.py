@@ -1,4 +1,12 @@
-"""What replicates of the same rows show against the assumptions on their noise."""
+"""What replicates of the same rows show against the assumptions on their noise.
+
+Where each row has just two replicates, the noise is assumed to be symmetric as well, because the
+difference of two replicates also depends on their mean if the noise is skewed.
+
+Source: differences of replicates against their means: Bland and Altman (1986), and Carroll,
+Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Sec. 1.7; bounds
+for sums over random rows: Hoeffding (1963).
+"""
 
 import itertools
 

@@ -1,5 +1,6 @@
-"""Coefficients that rest on one cluster are told from those that do not."""
+"""Coefficients that are determined by one cluster are told from those that are not."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -7,16 +8,18 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
-from noisy_jax.observed.fits.clustered import told_by_one_cluster
+from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.observations import from_arrays
 
-CLUSTERS = np.repeat(np.arange(40), 10)
+CLUSTERS, ROW = np.repeat(np.arange(40), 10), np.arange(400)
+THIRD, OTHER = CLUSTERS == 3, ROW % 2
+INSIDE = 1.0 * (THIRD & (ROW % 10 < 6))
 
 
-def table(rng, *columns, effect=0.7):
-    """A noisy column and exact ones of `CLUSTERS`, which differ in the mean of y by `effect`."""
+def table(rng, *columns):
+    """A noisy column and exact ones of `CLUSTERS`, whose mean of y differs."""
     x = rng.normal(size=400)
-    y = x + effect * rng.normal(size=40)[CLUSTERS] + 0.5 * rng.normal(size=400)
+    y = x + 0.7 * rng.normal(size=40)[CLUSTERS] + 0.5 * rng.normal(size=400)
     seen = np.column_stack([x + 0.5 * rng.normal(size=400), *columns])
     return from_arrays(seen, y, noise=[0.25, *len(columns) * [0.0]])
 
@@ -25,42 +28,74 @@ def indicators(labels):
     return [1.0 * (labels == one) for one in np.unique(labels)[1:]]
 
 
+def told(table, weights=None, clusters=CLUSTERS):
+    """The columns that are named."""
+    found = of_one_cluster(table, weights, clusters)
+    return found[0].text.split(" are each")[0].removeprefix("the coefficients of ") if found else ""
+
+
 def test_errors_of_a_category_in_one_cluster_are_far_too_small(rng):
     """What the warning is about: the estimate spreads by .9, and the standard error is .1."""
     found = []
     for _ in range(40):
-        inside = 1.0 * ((CLUSTERS == 3) & (rng.random(400) < 0.6))
-        with pytest.warns(AssumptionWarning, match=r"one cluster tell the coefficients of 'x2'"):
-            fit = nj.fit(table(rng, inside), clusters=CLUSTERS)
+        with pytest.warns(AssumptionWarning, match=r"the coefficients of 'x2' are each determined"):
+            fit = nj.fit(table(rng, INSIDE), clusters=CLUSTERS)
         found.append([fit.coefficients[1], fit.std_error[1]])
     spread, stated = np.std(found, axis=0)[0], np.median(found, axis=0)[1]
     assert spread > 4 * stated
 
 
-def test_all_columns_that_one_cluster_tells_are_named(rng):
-    other = rng.integers(0, 2, size=400)
-    own = np.where(CLUSTERS == 3, 2 + other, other)  # two categories of one cluster
-    (doubt,) = told_by_one_cluster(table(rng, *indicators(own)), CLUSTERS)
-    assert "coefficients of 'x3', 'x4':" in doubt.text
-    own = np.where(CLUSTERS == 3, 0, 1 + other)  # the reference is of one cluster
-    (doubt,) = told_by_one_cluster(table(rng, *indicators(own)), CLUSTERS)
-    assert "coefficients of 'x2', 'x3':" in doubt.text
-    values = np.where(CLUSTERS == 3, rng.normal(size=400), 5.0)  # of many values, far from 0
-    (doubt,) = told_by_one_cluster(table(rng, other, 1e3 * values), CLUSTERS)
-    assert "coefficients of 'x3':" in doubt.text
+def test_all_columns_that_one_cluster_determines_are_named(rng):
+    own = np.where(THIRD, 2 + OTHER, OTHER)  # two categories of one cluster
+    assert told(table(rng, *indicators(own))) == "'x3', 'x4'"
+    rare = np.where((CLUSTERS == 7) & (ROW % 10 < 3), 3, 1 + OTHER)
+    assert told(table(rng, *indicators(np.where(THIRD, 0, rare)))) == "'x2', 'x3', 'x4'"
+    values = np.where(THIRD, rng.normal(size=400), 5e9)  # of many values, far from 0
+    assert told(table(rng, OTHER, values)) == "'x3'"
+    single = 1.0 * (ROW == 39)  # a row of the same cluster
+    assert told(table(rng, INSIDE, single)) == "'x2'"
+    weights = np.where(THIRD, 1.0, 1e-9)
+    assert told(table(rng, OTHER), weights) == "'x1', 'x2'"
+
+
+def test_products_and_missing_values_are_read_as_the_fit_reads_them(rng):
+    first = 1.0 * ((CLUSTERS >= 3) & (CLUSTERS < 11))
+    second = 1.0 * (THIRD | (CLUSTERS > 30))
+    plain = table(rng, first, second)
+    frame = dict(zip("abc", plain.x[:, 0].T, strict=True)) | {"y": plain.y}
+    options = {"target": "y", "noise": {"a": 0.25}}
+    assert told(nj.table(frame, **options)) == ""
+    assert told(nj.table(frame, products=[("b", "c")], **options)) == "'b * c'"
+    gaps = np.where(rng.random(400) < 0.2, np.nan, INSIDE)
+    frame = {"a": plain.x[:, 0, 0], "b": gaps, "y": plain.y}
+    assert told(nj.table(frame, gaps="random", **options)) == "'b'"
 
 
 def test_nothing_is_said_without_reason(rng):
-    one, two = 1.0 * (np.arange(400) == 3), 1.0 * np.isin(np.arange(400), [3, 399])
-    for columns in ([one], [two], [1.0 * (CLUSTERS < 2)], indicators(CLUSTERS % 3), [CLUSTERS]):
-        assert not told_by_one_cluster(table(rng, *columns), CLUSTERS)
-    inside = table(rng, 1.0 * (CLUSTERS == 3))
+    one, two = 1.0 * (ROW == 3), 1.0 * np.isin(ROW, [3, 399])
+    ten = np.where(ROW == 33, 10.0, ROW == 34)  # the sandwich is right for a row of high leverage
+    for columns in ([one], [two], [ten], [1.0 * (CLUSTERS < 2)], indicators(CLUSTERS % 3)):
+        assert told(table(rng, *columns)) == ""
+    assert told(table(rng, CLUSTERS)) == told(table(rng, INSIDE), clusters=0 * CLUSTERS) == ""
+    inside = table(rng, INSIDE)
     with warnings.catch_warnings():
         warnings.simplefilter("error", AssumptionWarning)
         nj.fit(inside)  # rows are independent
-    binary = from_arrays(inside.x, 1.0 * (inside.y > 0), noise=[0.25, 0.0])
+    y = np.where(THIRD, OTHER, inside.y > 0)
     with (
-        pytest.warns(AssumptionWarning, match="only the rows of one cluster"),
+        pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"),
         pytest.warns(UserWarning, match="no root without 1 of the 32 groups"),
     ):
-        nj.fit(binary, nj.methods.Logistic(clusters=CLUSTERS))
+        nj.fit(dataclasses.replace(inside, y=1.0 * y), nj.methods.Logistic(clusters=CLUSTERS))
+
+
+def test_columns_of_one_cluster_beside_products_and_wrong_categories_have_a_fit(rng):
+    """Without its group nothing is left of such a column but rounding: no LinAlgError."""
+    plain = table(rng)
+    frame = {"a": plain.x[:, 0, 0], "b": INSIDE, "y": plain.y}
+    wrong = nj.noise.Misclassified([[0.99, 0.01], [0.02, 0.98]])
+    for noise, options in (({}, {"products": [("a", "b")]}), ({"b": wrong}, {})):
+        rows = nj.table(frame, target="y", noise={"a": 0.25} | noise, **options)
+        with pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"):
+            fit = nj.fit(rows, clusters=CLUSTERS)
+        assert np.isfinite(fit.coefficients).all()
