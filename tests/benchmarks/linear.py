@@ -104,8 +104,8 @@ def speed():
         reached(f"{STUDY_SEEDS} seeds, noise drawn on the way", whole, unit, 5),
         Row("noise drawn, 1 seed", drawing, unit),
         Row(f"noise drawn, {SEEDS} seeds", drawing_all, unit),
-        at_least("two_copies / scikit-learn", ours, sklearn_rate, 1.3),
-        at_least("two_copies / river", ours, river_rate, 60),
+        at_least("two_copies / scikit-learn", ours, sklearn_rate, 1.1),
+        at_least("two_copies / river", ours, river_rate, 45),
         at_least(f"{SEEDS} seeds [T, S, 2, d] / one stream", all_rate, ours, 2),
     ]
 
