@@ -8,9 +8,11 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 import noisy_jax as nj
+from noisy_jax.noise.observation import BLOCK
 from noisy_jax.varying import varying_with
 
-STREAM = nj.Stream(jnp.eye(3)[jnp.arange(40) % 3], 2.0 * (jnp.arange(40) % 2) - 1)
+ROUNDS = BLOCK + 8
+STREAM = nj.Stream(jnp.eye(3)[jnp.arange(ROUNDS) % 3], 2.0 * (jnp.arange(ROUNDS) % 2) - 1)
 LEARNERS = {
     "two_copies": lambda: nj.learners.two_copies(radius=1.0),
     "corrected": lambda: nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_hinge()),

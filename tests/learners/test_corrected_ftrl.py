@@ -314,6 +314,18 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
     assert slack >= np.linalg.norm(cov.sum(axis=0) if full else np.diag(cov.sum(axis=0)), ord=2)
 
 
+@jax.jit
+def _leaders(grams, radius, previous):
+    """λ and the weights for each of the Gram matrices of 16 rounds."""
+
+    def leader(gram):
+        sums = Sums(gram[None], jnp.ones((1, len(gram))), jnp.full(1, 16.0), jnp.zeros(1))
+        found = nj.learners.leader(KNOWN, sums, radius=radius, previous=previous)
+        return found.regularization, found.weights
+
+    return jax.vmap(leader)(grams)
+
+
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize(
     ("eigenvalues", "previous"),
@@ -337,14 +349,7 @@ def test_rounding_moves_the_penalty_by_rounding(eigenvalues, previous, radius):
     rounded = exact + 1e-7 * np.abs(values).max() * (change + change.transpose(0, 2, 1))
     gram = np.concatenate([exact, rounded]).astype(np.float32)
 
-    @jax.jit
-    @jax.vmap
-    def lam(gram):
-        sums = Sums(gram[None], jnp.ones((1, dim)), jnp.full(1, 16.0), jnp.zeros(1))
-        leader = nj.learners.leader(KNOWN, sums, radius=radius, previous=previous)
-        return leader.regularization, leader.weights
-
-    found, weights = lam(gram)
+    found, weights = _leaders(gram, radius, previous)
     least = 0.1 * abs(values.sum()) / 16 + (2 if radius is None else 1) * max(0, -values[0])
     expected = max(previous, least)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5 * np.abs(values).max())
