@@ -10,11 +10,11 @@ Tree = TypeVar("Tree")
 
 
 def varying_with(tree: Tree, like: Any) -> Tree:
-    """The tree, whose arrays JAX takes to differ between devices wherever those of `like` do.
+    """The same values, marked as different on each device if any array of `like` is.
 
-    Inside `jax.shard_map` JAX keeps track of this. The state of a scan must differ between the same
-    devices before and after a round, and the gradient at an array that is the same on all devices
-    is summed over them. Elsewhere this is the tree itself.
+    Inside `jax.shard_map` JAX tracks which arrays are the same on all devices. It sums the gradient
+    at such an array over the devices, and a scan needs a state that is marked alike before and
+    after each step. Outside of `shard_map` the tree itself is returned.
     """
     if not jax.sharding.get_abstract_mesh().manual_axes:
         return tree

@@ -1,4 +1,4 @@
-"""Learners inside `jax.shard_map` are those of one device."""
+"""A learner gives the same numbers inside `jax.shard_map` as on one device."""
 
 import jax
 import jax.numpy as jnp

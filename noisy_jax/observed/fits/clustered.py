@@ -16,7 +16,10 @@ _PART = 0.01  # share of a coefficient's variance that counts
 def of_one_cluster(
     table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> list[Doubt]:
-    """Doubts about coefficients that are determined by one cluster, such as those of a category.
+    """What to tell of coefficients that only one cluster determines, or nothing.
+
+    For example, only one cluster has a category. `weights` are `[n]`, and `clusters` `[n]` are
+    whole numbers from 0; either may be `None`.
 
     The equations of all other clusters do not contain some combination of the coefficients, and
     those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
@@ -52,8 +55,8 @@ def of_one_cluster(
     return [
         Doubt(
             f"the coefficients of {listed(columns)} are each determined by the rows of one cluster "
-            "alone, as that of a category which occurs in one cluster only. One cluster does not "
-            "show how much clusters differ, so that standard errors and intervals of these "
+            "alone, for example a category that no other cluster has. How much clusters differ "
+            "cannot be estimated there, so that standard errors and intervals of these "
             "coefficients are not valid (most are far too small): merge or drop such columns",
             spoils=False,
         )

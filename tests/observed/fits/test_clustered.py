@@ -94,8 +94,13 @@ def test_columns_of_one_cluster_beside_products_and_wrong_categories_have_a_fit(
     plain = table(rng)
     frame = {"a": plain.x[:, 0, 0], "b": INSIDE, "y": plain.y}
     wrong = nj.noise.Misclassified([[0.99, 0.01], [0.02, 0.98]])
-    for noise, options in (({}, {"products": [("a", "b")]}), ({"b": wrong}, {})):
-        rows = nj.table(frame, target="y", noise={"a": 0.25} | noise, **options)
+    inside = frame | {"b": np.where(THIRD, rng.normal(size=400), np.nan)}
+    for columns, noise, options in (
+        (frame, {}, {"products": [("a", "b")]}),
+        (frame, {"b": wrong}, {}),
+        (inside, {}, {"gaps": "random"}),
+    ):
+        rows = nj.table(columns, target="y", noise={"a": 0.25} | noise, **options)
         with pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"):
             fit = nj.fit(rows, clusters=CLUSTERS)
         assert np.isfinite(fit.coefficients).all()
