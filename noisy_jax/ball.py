@@ -4,7 +4,8 @@
 
 with a positive definite A has the solution w(μ) = (A + μI)⁻¹b, where μ = 0 if w(0) lies in the
 ball; otherwise ‖w(μ)‖ = B, the secular equation. Newton's method on 1/‖w(μ)‖ − 1/B, which is
-concave and increasing, reaches it from any μ with ‖w(μ)‖ ≥ B without overshooting.
+concave and increasing, reaches it from any μ with ‖w(μ)‖ ≥ B without overshooting. From a larger
+μ its first step leads there, up to rounding.
 
 Source: Moré and Sorensen, SIAM Journal on Scientific and Statistical Computing 4 (1983).
 """
@@ -34,6 +35,7 @@ def in_ball(
     parameters: tuple[jax.Array, ...],
     start: jax.Array,
     radius: chex.Numeric,
+    least: chex.Numeric = 0.0,
 ) -> tuple[jax.Array, jax.Array]:
     """The weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
 
@@ -42,27 +44,30 @@ def in_ball(
     Args:
         at: `(μ, *parameters) -> (w, L⁻¹w/max |w_i|)` with w = w(μ), where A + μI = LLᵀ.
         parameters: all that w(μ) depends on, other than μ.
-        start: 0, or a larger μ with ‖w(μ)‖ ≥ B.
+        start: a guess of μ, ≥ `least`; a good one saves steps.
         radius: B > 0.
+        least: 0, or a larger lower bound of μ.
     """
 
-    def judged(solution, mu, steps):
+    def judged(solution, mu, last, steps):
         """The carry, with whether the loop goes on.
 
         `vmap` computes a loop's condition twice, to stop the loop and to choose the lanes that it
         changes. If these computed ‖w‖ with two roundings, the loop might never end.
         """
-        w = solution[0]
-        largest = radius * (1 + _NORM_ROUNDINGS * precision(w))
-        return solution, mu, steps, (norm(w) > largest) & (steps < _NEWTON_STEPS)
+        size, slack = norm(solution[0]), _NORM_ROUNDINGS * precision(solution[0])
+        # A step that leaves less than half of μ may have lost its digits.
+        beyond = (size < radius * (1 - slack)) & (mu > least) & (mu < last / 2)
+        outside = (size > radius * (1 + slack)) & (steps < _NEWTON_STEPS)
+        return solution, mu, steps, outside | beyond
 
     def newton(carry):
         (w, half), mu, steps, _ = carry
         unit = w / largest_size(w)  # the squares of w may underflow
-        mu = mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half))
-        return judged(at(mu, *parameters), mu, steps + 1)
+        new = jnp.maximum(mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half)), least)
+        return judged(at(new, *parameters), new, mu, steps + 1)
 
-    first = judged(at(start, *parameters), start, 0)
+    first = judged(at(start, *parameters), start, jnp.inf, 0)
     (w, _), mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
     return w, mu
 
@@ -70,7 +75,7 @@ def in_ball(
 @in_ball.defjvp
 def _(at, primals, tangents):
     """dw = ∂w + w'(μ) dμ, with dμ = 0 inside the ball, and ⟨w, dw⟩ = B dB on its boundary."""
-    parameters, _, radius = primals
+    parameters, _, radius, _ = primals
     w, mu = in_ball(at, *primals)
     free = jax.jvp(lambda *p: at(mu, *p)[0], parameters, tangents[0])[1]
     along = jax.jvp(lambda mu: at(mu, *parameters)[0], (mu,), (jnp.ones_like(mu),))[1]
@@ -93,7 +98,8 @@ def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array
         return v, v / largest_size(v) / jnp.sqrt(shifted)
 
     scaled = s / largest, c / unit
-    v, mu = in_ball(coordinates, scaled, jnp.zeros_like(largest), radius * (largest / unit))
+    start = jnp.zeros_like(largest)
+    v, mu = in_ball(coordinates, scaled, start, radius * (largest / unit))
     return v * (unit / largest), mu * largest**2
 
 

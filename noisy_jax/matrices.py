@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.ball import largest_size
 from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
 
 # Sample covariances of collinear data are singular up to a few roundings of float32.
@@ -104,7 +105,8 @@ def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callab
     return single
 
 
-_factorize = _one_by_one(lambda a: jax.lax.linalg.cholesky(a, symmetrize_input=False))
+_cholesky = partial(jax.lax.linalg.cholesky, symmetrize_input=False)
+_factorize = _one_by_one(_cholesky)
 _solve = partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True)
 _substitute = [
     _one_by_one(partial(_solve, transpose_a=each), solves=True) for each in (False, True)
@@ -153,6 +155,34 @@ def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = Fals
 def solve_cholesky(factor: jax.Array, b: jax.Array) -> jax.Array:
     """A⁻¹b for A = LLᵀ, given L, and b `[n]` or `[n, m]`."""
     return solve_triangular(factor, solve_triangular(factor, b), transposed=True)
+
+
+def _shifted_solutions(factorize, substitute, a, b, shift):
+    factor = factorize(a + shift * jnp.eye(len(a), dtype=a.dtype))
+    w = substitute(factor, substitute(factor, b), transposed=True)
+    return w, substitute(factor, w / largest_size(w))
+
+
+@jax.custom_jvp
+def solve_shifted(a: jax.Array, b: jax.Array, shift: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """w = (A + sI)⁻¹b, and L⁻¹w/max |w_i| for A + sI = LLᵀ, from A's lower triangle and b `[n]`."""
+    return _in_one_loop(a, b, shift)
+
+
+@_one_by_one
+def _in_one_loop(*numbers):
+    """One loop over a batch, where `cholesky` and `solve_triangular` have one each."""
+
+    def substitute(factor, b, transposed=False):
+        return _solve(factor, b[:, None], transpose_a=transposed)[:, 0]
+
+    return _shifted_solutions(_cholesky, substitute, *numbers)
+
+
+@solve_shifted.defjvp
+def _(primals, tangents):
+    """Those of `cholesky` and `solve_triangular`."""
+    return jax.jvp(partial(_shifted_solutions, cholesky, solve_triangular), primals, tangents)
 
 
 @jax.custom_jvp

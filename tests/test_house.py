@@ -9,9 +9,9 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
         *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
-        *("jaxlib_errors", "varying"),
+        *("jaxlib_errors", "varying", "ball"),
     ),
-    ("base", "series", "matrices", "ball", "columns", "csv_files", "saving", "features"),
+    ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
     ("losses", "worlds", "privacy"),
     ("unbiased",),
@@ -24,7 +24,6 @@ FLOORS = (
 """Rooms of `noisy_jax/`, from the ground up. Rooms of a floor do not import each other."""
 
 TESTED_IN = {
-    "ball": "simulated/comparators/test_linear",
     "base": "learners/test_contract",
     "command/regret": "command/test_linear",
     "command/stated": "command/test_fit",

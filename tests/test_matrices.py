@@ -61,6 +61,11 @@ def pair(ours, numpy, of=lambda a: a, then=lambda found: found):
     return lambda a: then(ours(of(a))), lambda a: then(numpy(of(a)))
 
 
+def shifted_solutions(a, b):
+    w = np.linalg.solve(a, b)
+    return w, np.linalg.solve(np.linalg.cholesky(a), w / np.abs(w).max())
+
+
 # Functions of `[M, N]` numbers, and the same in NumPy.
 OPERATIONS = {
     "cholesky": pair(matrices.cholesky, np.linalg.cholesky, definite),
@@ -75,6 +80,10 @@ OPERATIONS = {
     "solve_cholesky": (
         lambda a: matrices.solve_cholesky(triangle(a), a[N]),
         lambda a: np.linalg.solve(triangle(a) @ triangle(a).T, a[N]),
+    ),
+    "solve_shifted": (
+        lambda a: matrices.solve_shifted(definite(a), a[N], a[0, 0] ** 2),
+        lambda a: shifted_solutions(definite(a) + a[0, 0] ** 2 * np.eye(N), a[N]),
     ),
     "eigh": pair(matrices.eigh, np.linalg.eigh, definite, axes),
     "eigvalsh": pair(matrices.eigvalsh, np.linalg.eigvalsh, definite),

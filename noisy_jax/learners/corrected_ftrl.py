@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Needs, Sample, check_sample
-from noisy_jax.learners.corrected_leader import leader_and_penalty
+from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
 
@@ -40,7 +40,7 @@ class CorrectedState(NamedTuple):
 
     Attributes:
         sums: sums of the moments over the complete blocks of k rounds; each leaf has a leading axis
-            `[G]`, one entry for each group of rounds (`groups`).
+            `[G]`, one entry for each group of rounds (`groups`); with linear features, `[1]`.
         pending: sums of the moments over the block that is not complete yet.
         weights: `[D]`, w_t.
         regularization: `[]`, λ_t.
@@ -88,12 +88,13 @@ def corrected_ftrl(
             them once more, and `learn` calls it.
         groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
             that are not linear λ_t is chosen by the differences between groups, which show the
-            random error of the moments.
+            random error of the moments; with linear features all rounds are one group.
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
     every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
+    groups = 1 if moments.linear else groups
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
 
     def drawn(keys):
@@ -112,8 +113,9 @@ def corrected_ftrl(
         own = state.pending._replace(count=sums.count.sum())
         gram, cross = moments.corrected(own)
         gradient = 2 * (gram @ state.weights - cross)
+        before = Leader(state.weights, state.regularization)
         (weights, lam), more = leader_and_penalty(
-            moments, sums, radius, share, own.slack, state.regularization, gradient
+            moments, sums, radius, share, own.slack, before, gradient
         )
         penalty = state.penalty + more
         empty = jax.tree.map(jnp.zeros_like, state.pending)

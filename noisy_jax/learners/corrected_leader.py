@@ -12,6 +12,7 @@ from noisy_jax.matrices import (
     least_eigenvalue,
     positive_part,
     solve_cholesky,
+    solve_shifted,
     solve_triangular,
 )
 from noisy_jax.moments.online import Moments, Sums
@@ -19,6 +20,7 @@ from noisy_jax.validation import instance, non_negative, positive
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
 _ROUNDINGS = 8
+_NEAR = 0.99  # of the radius: smaller weights were inside, whatever the rounding
 
 
 class Leader(NamedTuple):
@@ -66,13 +68,15 @@ def leader(
     instance("sums", sums, Sums, "such as state.sums of learners.corrected_ftrl")
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
-    gradient = jnp.zeros_like(sums.cross[0])
-    return leader_and_penalty(moments, sums, radius, share, slack, previous, gradient)[0]
+    zero = jnp.zeros_like(sums.cross[0])
+    before = Leader(zero, jnp.asarray(previous))
+    return leader_and_penalty(moments, sums, radius, share, slack, before, zero)[0]
 
 
-def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
+def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
     """The leader, and the penalty ¼ gᵀ(S + λI)⁻¹g of the last block, whose gradient is g.
 
+    `before` is the leader before that block; good weights save time, and change nothing else.
     λ of the penalty is the previous one; in the first block, where w = 0 under every λ, it is the
     new one. The penalty is NaN where S + λI is not positive definite.
     """
@@ -85,12 +89,14 @@ def leader_and_penalty(moments, sums, radius, share, slack, previous, gradient):
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
     least = jnp.maximum(least, rounding * root(jnp.sum(gram**2)) + 1e-30) + slack
-    numbers = [jnp.asarray(a, gram.dtype) for a in (least, previous, radius) if a is not None]
-    weights, lam, penalty = _solution(not moments.clipped, gram, cross, gradient, *numbers)
+    lams = least, before.regularization, radius
+    numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
+    known = gram, cross, gradient, before.weights
+    weights, lam, penalty = _solution(not moments.clipped, *known, *numbers)
     return Leader(weights, lam), penalty
 
 
-def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
+def _solution(unclipped, gram, cross, gradient, before, least, previous, radius=None):
     """Weights, λ, and the penalty of `leader_and_penalty`, for one stream."""
 
     def shifted(matrix, mu):
@@ -103,26 +109,28 @@ def _solution(unclipped, gram, cross, gradient, least, previous, radius=None):
         lowest = least_eigenvalue(gram, -enough)
         lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
 
-    def at(mu, matrix, b):
-        triangle = cholesky(shifted(matrix, mu))
-        weights = solve_cholesky(triangle, b)
-        return weights, solve_triangular(triangle, weights / largest_size(weights))
-
-    triangle = cholesky(shifted(gram, lam))
-    if unclipped and radius is None:
-        weights = solve_cholesky(triangle, cross)
+    matrix = shifted(gram if unclipped else positive_part(gram), lam)
+    if radius is None:
+        weights = solve_cholesky(cholesky(matrix), cross)
     else:
-        matrix = shifted(gram if unclipped else positive_part(gram), lam)
-        radius = jnp.inf if radius is None else radius
         # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
-        start = jnp.maximum(norm(cross) / radius - jnp.linalg.norm(matrix), 0)
-        weights = in_ball(at, (matrix, cross), start, radius)[0]
-    last = jnp.where(previous > 0, previous, lam)
-    triangle = jax.lax.cond(last == lam, lambda: triangle, lambda: cholesky(shifted(gram, last)))
+        lowest = jnp.maximum(norm(cross) / radius - jnp.linalg.norm(matrix), 0)
+        # The last weights w are nearly the new ones: if they were on the boundary, start where
+        # (A + μI)w is nearest to b.
+        size = largest_size(before)
+        unit = before / size
+        guess = unit @ (cross / size - matrix @ unit) / jnp.maximum(unit @ unit, 1)
+        start = jnp.where(norm(before) > _NEAR * radius, jnp.maximum(guess, lowest), lowest)
+        weights = in_ball(_at, (matrix, cross), start, radius, lowest)[0]
+    triangle = cholesky(shifted(gram, jnp.where(previous > 0, previous, lam)))
     exists = jnp.isfinite(triangle[-1, -1])
     sound = jnp.where(exists, triangle, jnp.eye(len(gram), dtype=gram.dtype))  # no NaN derivatives
     half = solve_triangular(sound, gradient)
     return weights, lam, jnp.where(exists, jnp.sum(half**2) / 4, jnp.nan)
+
+
+def _at(mu, matrix, cross):
+    return solve_shifted(matrix, cross, mu)
 
 
 def _spread(moments, sums, whole, mean_square):
