@@ -1,5 +1,6 @@
 """The corrected leader: its guarantee on every path, merging, and independence of λ_0."""
 
+import functools
 import itertools
 
 import jax
@@ -31,9 +32,14 @@ def part(of, trees):
     return jax.tree.map(lambda leaf: leaf[of], trees)
 
 
+@functools.cache
+def compiled(learner):
+    return jax.jit(unrolled(learner))
+
+
 def run(learner, samples, x, state=None):
     state = learner.init(DIM) if state is None else state
-    return jax.jit(unrolled(learner))(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
+    return compiled(learner)(state, samples, jnp.asarray(x), jnp.zeros((len(x), 2)))[:2]
 
 
 def adversary(name):
