@@ -29,6 +29,8 @@ LAWS = {
 }
 """Distributions of the noise, by their variance."""
 
+MEASURED = ("once", "always")
+
 HIDDEN, BATCH, RATE, TESTED = 64, 256, 1e-2, 50_000
 
 
@@ -38,18 +40,20 @@ class Settings(SeededSettings):
 
     y = sin 2a + b²/2 + noise of deviation 0.2, from noisy copies of (a, b); 64 hidden units, Adam
     with a rate that falls to zero along a cosine, batches of 256. Gradients of estimates that have
-    heavy tails (gaussian, pair, multilevel) are clipped. Each row is measured once. Each time that
-    it is used, its copies are turned by a random number of places, so that estimates take them in
-    many orders. Writes networks.csv and config.json.
+    heavy tails (gaussian, pair, multilevel) are clipped. Each row is measured once, and each time
+    that it is used, its copies are turned by a random number of places, so that estimates take them
+    in many orders; or it is measured anew. Writes networks.csv and config.json.
 
     Examples:
       python colabs/papers/networks.py
       python colabs/papers/networks.py --activation tanh --law Laplace
+      python colabs/papers/networks.py --variance 0.36 --measured always
     """
 
     activation: str = option("sin", "of the hidden units", choices=ACTIVATIONS)
     law: str = option("Gaussian", "distribution of the noise", choices=LAWS)
     variance: float = option(0.16, "of the noise in each input", "V", positive)
+    measured: str = option("once", "each row once, or always when it is used", choices=MEASURED)
     rows: int = option(40_000, "noisy rows", "N", fast=2_000)
     steps: int = option(6_000, "steps of Adam", "N", fast=100)
     clip: float = option(0.1, "largest norm of gradients with heavy tails", "G", positive)
@@ -103,7 +107,8 @@ def clean_error(
     y = truth(x) + 0.2 * jax.random.normal(keys[1], (settings.rows,))
     law = LAWS[settings.law](settings.variance)
     clean = jnp.broadcast_to(x[:, None], (settings.rows, max(copies, 1), 2))
-    seen = law.sample(keys[2], clean) if copies else clean
+    once = settings.measured == "once" or not copies
+    seen = law.sample(keys[2], clean) if copies and once else clean
     activation = ACTIVATIONS[settings.activation]
     levels = jax.random.split(level_key, settings.rows)  # of a row are its own: measured once
 
@@ -126,11 +131,12 @@ def clean_error(
         return g(params, turned, y, key=key)
 
     def risk(params, chosen, key):
-        draw_key, turn_key = jax.random.split(key)
-        own = levels[chosen] if copies > 1 else jax.random.split(draw_key, BATCH)
+        draw_key, turn_key, noise_key = jax.random.split(key, 3)
+        own = levels[chosen] if copies > 1 and once else jax.random.split(draw_key, BATCH)
+        measured = seen[chosen] if once else law.sample(noise_key, seen[chosen])
         turns = jax.random.randint(turn_key, (BATCH,), 0, max(copies, 1))
         of_rows = jax.vmap(of_row, (None, 0, 0, 0, 0))
-        return of_rows(params, seen[chosen], y[chosen], own, turns).mean()
+        return of_rows(params, measured, y[chosen], own, turns).mean()
 
     def step(state, key):
         params, optimizer_state = state
