@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import check_axes, check_copies_given, check_stream, concrete, instance
-from noisy_jax.varying import varying_with
+from noisy_jax.varying import of_this_device
 
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -177,7 +177,7 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
     """The learner's own `unroll`, or a scan of predict, read and step."""
 
     def unroll(state, samples, x, keys):
-        state = varying_with(state, (samples, x, keys))
+        state = of_this_device(state)
         if learner.unroll is not None:
             return learner.unroll(state, samples, x, keys)
 

@@ -9,7 +9,15 @@ from jax.sharding import Mesh, PartitionSpec
 
 import noisy_jax as nj
 from noisy_jax.noise.observation import BLOCK
-from noisy_jax.varying import varying_with
+from noisy_jax.varying import of_this_device
+from tests.learners import registry
+
+
+def leader(*, radius, learning_rate):
+    del learning_rate
+    moments = nj.moments.known_covariance()
+    return nj.learners.corrected_ftrl(moments, radius=radius, solve_every=8)
+
 
 ROUNDS = BLOCK + 8
 STREAM = nj.Stream(jnp.eye(3)[jnp.arange(ROUNDS) % 3], 2.0 * (jnp.arange(ROUNDS) % 2) - 1)
@@ -21,6 +29,7 @@ LEARNERS = {
         lambda w, x: x @ w, jnp.zeros(3), nj.losses.squared(), optimizer=optax.adam(0.1)
     ),
 }
+EVERY = registry.LEARNERS | {"corrected_leader": registry.Case(leader)}
 
 
 def over_two_devices(run):
@@ -56,15 +65,54 @@ def test_a_step_of_a_model_is_of_its_device():
     np.testing.assert_allclose(over_two_devices(step)(x), alone, rtol=1e-5)
 
 
+def test_options_may_differ_between_devices():
+    """They reach the loss by a closure, where no argument of the step shows that it varies."""
+
+    def run(level):
+        learner = nj.learners.model(
+            lambda w, x: x @ w, jnp.zeros(3), lambda p, y: (p - y - level) ** 2,
+            optimizer=optax.sgd(0.1),
+        )  # fmt: skip
+        return nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), jax.random.key(0)).state.params
+
+    levels = jnp.array([0.0, 1.0])
+    found = over_two_devices(lambda level: run(level[0])[None])(levels)
+    np.testing.assert_allclose(found, jnp.stack([run(level) for level in levels]), rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_every_learner_runs_there(name):
+    """In rollouts, and by steps from states that are the same on all devices."""
+    learner, dim = EVERY[name].make(**registry.OPTIONS), registry.DIM
+    x = jax.random.normal(jax.random.key(5), (registry.T, dim)) / 3
+    stream, noise = nj.Stream(x, jnp.sign(x[:, 0])), registry.NOISE
+
+    def rollouts(keys):
+        return jax.vmap(lambda key: nj.rollout(learner, stream, noise, key).predictions)(keys)
+
+    def steps(keys):
+        noisy = x[:1] + jax.random.normal(keys[0], (learner.needs.copies, dim)) / 3
+        sample, state = nj.Sample(noisy, stream.y[0], jnp.float32(0.2)), learner.init(dim)
+        for _ in range(2):
+            state = learner.step(state, sample, keys[0])
+        return learner.predict(state, x)[None]
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    for run in rollouts, steps:
+        together = jax.jit(over_two_devices(run))(keys)
+        alone = jnp.concatenate([run(keys[:1]), run(keys[1:])])
+        np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-4)
+
+
 def test_states_of_any_kind_keep_their_values():
     state = {"key": jax.random.key(5), "count": jnp.int32(3), "x": jnp.array([np.nan, 1.0])}
 
-    def tied(keys):
-        made = varying_with(state, (keys, jnp.zeros(0), np.inf))
-        return jax.tree.map(lambda leaf: leaf[None], made)
+    def tied(_):
+        return jax.tree.map(lambda leaf: leaf[None], of_this_device(state))
 
     found = over_two_devices(tied)(jax.random.split(jax.random.key(0), 2))
     assert all(jax.random.key_data(found["key"])[1] == jax.random.key_data(state["key"]))
     np.testing.assert_array_equal(found["count"], [3, 3])
     np.testing.assert_array_equal(found["x"], [[np.nan, 1.0]] * 2)
-    assert varying_with(state, 1.0) is state
+    assert of_this_device(state) is state

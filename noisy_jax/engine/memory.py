@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from noisy_jax.validation import check_dimension, instance, whole
+from noisy_jax.varying import of_this_device
 
 Atoms: TypeAlias = Any
 """A pytree of arrays whose first axis runs over atoms."""
@@ -185,6 +186,7 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
     too. They evaluate kernels again, as it is faster than keeping what they were. Numbers that
     `term` closes over, such as parameters of a kernel, become arguments, which the rule can see.
     """
+    chunks, *args = of_this_device((chunks, *args))
     closed, shape = jax.make_jaxpr(term, return_shape=True)(chunks, *args)
     structure, captured = jax.tree.structure(shape), closed.consts
 
@@ -194,12 +196,14 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
         return jax.tree.unflatten(structure, results)
 
     def zeros(*args):
-        return jax.tree.map(jnp.zeros_like, jax.eval_shape(summand, *args))
+        empty = jax.tree.map(jnp.zeros_like, jax.eval_shape(summand, *args))
+        return of_this_device(empty)
 
     @jax.custom_jvp
     def total(chunks, *args):
         def add(c, sums):
-            return jax.tree.map(jnp.add, sums, summand(jnp.asarray(c, chunks.dtype), *args))
+            own = of_this_device(jnp.asarray(c, chunks.dtype))
+            return jax.tree.map(jnp.add, sums, summand(own, *args))
 
         return jax.lax.fori_loop(0, chunks, add, zeros(chunks, *args))
 
@@ -212,7 +216,7 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
                 added = jax.checkpoint(lambda sums: jax.tree.map(jnp.add, sums, summand(c, *args)))
                 return jax.lax.cond(c < chunks, added, lambda sums: sums, sums), None
 
-            each = jnp.arange(most, dtype=chunks.dtype)
+            each = of_this_device(jnp.arange(most, dtype=chunks.dtype))
             return jax.lax.scan(add, zeros(chunks, *args), each)[0]
 
         return jax.jvp(skipping, args, tangents[1:])

@@ -31,6 +31,7 @@ from noisy_jax.base import Learner, Needs, Sample, check_sample
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
+from noisy_jax.varying import of_this_device
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
@@ -40,7 +41,7 @@ class CorrectedState(NamedTuple):
 
     Attributes:
         sums: sums of the moments over the complete blocks of k rounds; each leaf has a leading axis
-            `[G]`, one entry for each group of rounds (`groups`); with linear features, `[1]`.
+            `[G]`, one entry for each group of rounds (`groups`).
         pending: sums of the moments over the block that is not complete yet.
         weights: `[D]`, w_t.
         regularization: `[]`, λ_t.
@@ -88,13 +89,12 @@ def corrected_ftrl(
             them once more, and `learn` calls it.
         groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
             that are not linear λ_t is chosen by the differences between groups, which show the
-            random error of the moments; with linear features all rounds are one group.
+            random error of the moments. Sums over groups also round less than one long sum.
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
     every, groups = whole("solve_every", solve_every), whole("groups", groups, 2)
-    groups = 1 if moments.linear else groups
     rows = every * -(-_GROUP_ROWS // every)  # of a group's blocks, whole multiples of k
 
     def drawn(keys):
@@ -158,7 +158,7 @@ def corrected_ftrl(
         check_sample(sample, moments.copies)
         shown = (sample, key if moments.random else None)
         one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
-        return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
+        return advance(of_this_device(state), one, jnp.ones(1), sample.x[:1], keys)[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):

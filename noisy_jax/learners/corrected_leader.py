@@ -88,7 +88,9 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    least = jnp.maximum(least, rounding * root(jnp.sum(gram**2)) + 1e-30) + slack
+    size = largest_size(gram)  # squares of its entries may overflow
+    frobenius = size * root(jnp.sum((gram / size) ** 2))
+    least = jnp.maximum(least, rounding * frobenius + 1e-30) + slack
     lams = least, before.regularization, radius
     numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
     known = gram, cross, gradient, before.weights
@@ -114,7 +116,7 @@ def _solution(unclipped, gram, cross, gradient, before, least, previous, radius=
         weights = solve_cholesky(cholesky(matrix), cross)
     else:
         # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
-        lowest = jnp.maximum(norm(cross) / radius - jnp.linalg.norm(matrix), 0)
+        lowest = jnp.maximum(norm(cross) / radius - norm(matrix), 0)
         # The last weights w are nearly the new ones: if they were on the boundary, start where
         # (A + μI)w is nearest to b.
         size = largest_size(before)
@@ -142,7 +144,8 @@ def _spread(moments, sums, whole, mean_square):
     share = sums.count / jnp.maximum(whole.count, 1)
     apart = grams - share[:, None, None] * grams.sum(axis=0)[None]
     unbiased = (number / jnp.maximum(number - 1, 1)).astype(apart.dtype)
-    square = unbiased * jnp.einsum("gij,gjk->ik", apart, apart)
+    size = largest_size(apart)
+    square = unbiased * jnp.einsum("gij,gjk->ik", apart / size, apart / size)
     vector = jnp.ones(len(square)) / len(square) ** 0.5
 
     def power(_, v):
@@ -150,6 +153,6 @@ def _spread(moments, sums, whole, mean_square):
         return v / jnp.maximum(root(jnp.sum(v**2)), 1e-30)
 
     vector = jax.lax.fori_loop(0, 12, power, vector)
-    spread = root(vector @ square @ vector)
+    spread = size * root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))

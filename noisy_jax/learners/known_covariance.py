@@ -29,7 +29,7 @@ from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, non_negative
-from noisy_jax.varying import varying_with
+from noisy_jax.varying import of_this_device
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:
@@ -50,7 +50,7 @@ def corrected_gradient(weights: jax.Array, sample: Sample, *, loss: CorrectedLos
         v = shares if loss.noise == "laplace" else jnp.sum(shares)
         return loss(jnp.vdot(weights, sample.x[0]), sample.y, v)
 
-    return jax.grad(estimate)(varying_with(weights, sample))  # of this device alone
+    return jax.grad(estimate)(of_this_device(weights))
 
 
 def _covariance(sample: Sample) -> chex.Numeric:

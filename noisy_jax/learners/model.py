@@ -25,7 +25,7 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Transformed, replicates
 from noisy_jax.unbiased.transformed import needs_covariance, trained
 from noisy_jax.validation import check_shape, given, instance, whole
-from noisy_jax.varying import varying_with
+from noisy_jax.varying import of_this_device
 
 
 class ModelState(NamedTuple):
@@ -146,7 +146,7 @@ def model(
 
     @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
-        state = varying_with(state, (sample, key))  # gradients are of this device alone
+        state = of_this_device(state)  # gradients are of this device alone
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
         after = optax.apply_updates(state.params, moves)

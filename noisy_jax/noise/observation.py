@@ -12,6 +12,7 @@ from noisy_jax.noise.correlated import Correlated
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.validation import check_axes, check_dimension, check_key, whole
+from noisy_jax.varying import of_this_device
 
 BLOCK = 128
 """Rounds whose noise is drawn by one key."""
@@ -127,7 +128,7 @@ def scan_in_blocks(block, state, inputs, size: int = BLOCK):
 
     Returns the last state and outputs with an axis of blocks: of the full blocks, and of the rest.
     """
-    rounds = len(jax.tree.leaves(inputs)[0])
+    state, rounds = of_this_device(state), len(jax.tree.leaves(inputs)[0])
     whole, outputs = rounds - rounds % size, []
     if whole:
         blocks = jax.tree.map(lambda a: a[:whole].reshape(-1, size, *a.shape[1:]), inputs)

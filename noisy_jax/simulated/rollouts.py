@@ -24,7 +24,6 @@ from noisy_jax.validation import (
     whole,
     within,
 )
-from noisy_jax.varying import varying_with
 
 
 class Rollout(NamedTuple):
@@ -224,7 +223,6 @@ def _through_blocks(
         )
 
     state = learner.init(dim) if state is None else state
-    state = varying_with(state, (stream, noise, y_noise, key))
     inputs = ((stream, comparator), rounds, changing)
     return scan_in_blocks(block if count is None else block_or_none, state, inputs)
 

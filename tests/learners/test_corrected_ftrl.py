@@ -202,6 +202,25 @@ def test_units_of_x_and_y_have_no_effect(x64, radius):
     np.testing.assert_allclose(found / y_unit, predictions, rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_features_of_any_size_have_weights_in_float32(size):
+    """Squares of their moments would overflow."""
+    x, _, samples = rounds(4)
+    small = samples._replace(x=size * samples.x, cov=size**2 * samples.cov)
+    state, scaled = (run(LEADER, *of)[0] for of in ((samples, x), (small, size * x)))
+    np.testing.assert_allclose(scaled.weights * size, state.weights, rtol=1e-4)
+
+
+def test_rounds_count_after_millions_of_others():
+    """2^24 + 1 is no number of float32; sums of groups are smaller."""
+    learner = nj.learners.corrected_ftrl(KNOWN, solve_every=1)
+    state = learner.init(DIM)
+    state = state._replace(sums=jax.tree.map(lambda leaf: leaf + 2.0**20, state.sums))
+    x, _, samples = rounds(0)
+    state = run(learner, samples, x, state=state)[0]
+    assert np.sum(np.asarray(state.sums.count, np.float64)) == 2**24 + T
+
+
 def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
     x, _, samples = rounds(7)

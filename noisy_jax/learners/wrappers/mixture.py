@@ -27,6 +27,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, State, check_sample, estimated_errors, unrolled
 from noisy_jax.learners.wrappers.paired import paired
+from noisy_jax.varying import of_this_device
 
 _SMALL = 1e-30  # of a gap that is zero but for rounding
 
@@ -88,7 +89,7 @@ def mixture(*learners: Learner) -> Learner:
         check_sample(sample, columns.needs.copies)
         # Readings and the step share the work in `unroll`.
         one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, one, x, key[None])[0]
+        return unroll(of_this_device(state), one, x, key[None])[0]
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
