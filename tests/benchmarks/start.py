@@ -99,8 +99,8 @@ def main_job():
     study = statistics.median(run("-c", STUDY)[0] for _ in range(JOBS))
     return [
         limited("README's study", study, "s", 8),
-        limited("main job", fresh[0], "s", 11),
-        limited("main job again", again[0], "s", 9),
+        limited("main job", fresh[0], "s", 10),
+        limited("main job again", again[0], "s", 7),
         limited("main job, to the first line", again[1], "s", 0.6),
         limited("memory of a first main job", fresh[2], "MB", 650),
     ]
