@@ -1,5 +1,7 @@
 """A learner gives the same numbers inside `jax.shard_map` as on one device."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +15,8 @@ from noisy_jax.varying import of_this_device
 from tests.learners import registry
 
 
-def leader(*, radius, learning_rate):
+def leader(moments, *, radius, learning_rate):
     del learning_rate
-    moments = nj.moments.known_covariance()
     return nj.learners.corrected_ftrl(moments, radius=radius, solve_every=8)
 
 
@@ -29,7 +30,13 @@ LEARNERS = {
         lambda w, x: x @ w, jnp.zeros(3), nj.losses.squared(), optimizer=optax.adam(0.1)
     ),
 }
-EVERY = registry.LEARNERS | {"corrected_leader": registry.Case(leader)}
+EVERY = registry.LEARNERS | {
+    name: registry.Case(functools.partial(leader, moments))
+    for name, moments in {
+        "leader": nj.moments.known_covariance(),
+        "leader of features": nj.moments.replicates(jnp.sin, copies=2),
+    }.items()
+}
 
 
 def over_two_devices(run):

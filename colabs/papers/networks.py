@@ -53,7 +53,7 @@ class Settings(SeededSettings):
     activation: str = option("sin", "of the hidden units", choices=ACTIVATIONS)
     law: str = option("Gaussian", "distribution of the noise", choices=LAWS)
     variance: float = option(0.16, "of the noise in each input", "V", positive)
-    measured: str = option("once", "each row once, or always when it is used", choices=MEASURED)
+    measured: str = option("once", "rows: once, or whenever they are used", choices=MEASURED)
     rows: int = option(40_000, "noisy rows", "N", fast=2_000)
     steps: int = option(6_000, "steps of Adam", "N", fast=100)
     clip: float = option(0.1, "largest norm of gradients with heavy tails", "G", positive)

@@ -88,7 +88,7 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    size = largest_size(gram)  # squares of its entries may overflow
+    size = largest_size(gram)  # as in `norm`, but with a derivative where the Gram matrix is 0
     frobenius = size * root(jnp.sum((gram / size) ** 2))
     least = jnp.maximum(least, rounding * frobenius + 1e-30) + slack
     lams = least, before.regularization, radius
@@ -116,14 +116,14 @@ def _solution(unclipped, gram, cross, gradient, before, least, previous, radius=
         weights = solve_cholesky(cholesky(matrix), cross)
     else:
         # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
-        lowest = jnp.maximum(norm(cross) / radius - norm(matrix), 0)
+        floor = jnp.maximum(norm(cross) / radius - norm(matrix), 0)
         # The last weights w are nearly the new ones: if they were on the boundary, start where
         # (A + μI)w is nearest to b.
         size = largest_size(before)
         unit = before / size
         guess = unit @ (cross / size - matrix @ unit) / jnp.maximum(unit @ unit, 1)
-        start = jnp.where(norm(before) > _NEAR * radius, jnp.maximum(guess, lowest), lowest)
-        weights = in_ball(_at, (matrix, cross), start, radius, lowest)[0]
+        start = jnp.where(norm(before) > _NEAR * radius, jnp.maximum(guess, floor), floor)
+        weights = in_ball(_at, (matrix, cross), start, radius, floor)[0]
     triangle = cholesky(shifted(gram, jnp.where(previous > 0, previous, lam)))
     exists = jnp.isfinite(triangle[-1, -1])
     sound = jnp.where(exists, triangle, jnp.eye(len(gram), dtype=gram.dtype))  # no NaN derivatives
@@ -152,7 +152,7 @@ def _spread(moments, sums, whole, mean_square):
         v = square @ v
         return v / jnp.maximum(root(jnp.sum(v**2)), 1e-30)
 
-    vector = jax.lax.fori_loop(0, 12, power, vector)
+    vector = jax.lax.fori_loop(1, 12, power, power(0, vector))  # varies over devices as S does
     spread = size * root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))
