@@ -136,29 +136,49 @@ def expm1(z: Continued) -> Continued:
 
 def sin(z: Continued) -> Continued:
     """The sine of z."""
-    return Continued(jnp.sin(z.re) * jnp.cosh(z.im), jnp.cos(z.re) * jnp.sinh(z.im))
+    grown, turned = _cosh_and_sinh(z.im)
+    return Continued(jnp.sin(z.re) * grown, jnp.cos(z.re) * turned)
 
 
 def cos(z: Continued) -> Continued:
     """The cosine of z."""
-    return Continued(jnp.cos(z.re) * jnp.cosh(z.im), -jnp.sin(z.re) * jnp.sinh(z.im))
+    grown, turned = _cosh_and_sinh(z.im)
+    return Continued(jnp.cos(z.re) * grown, -jnp.sin(z.re) * turned)
 
 
 def cosine_and_sine(turns: Continued) -> tuple[Continued, Continued]:
     """The cosine and the sine of z cycles, 2πz."""
     cosine, sine = features.cosine_and_sine(turns.re)
-    grown, turned = jnp.cosh(2 * np.pi * turns.im), jnp.sinh(2 * np.pi * turns.im)
+    grown, turned = _cosh_and_sinh(2 * np.pi * turns.im)
     return Continued(cosine * grown, -sine * turned), Continued(sine * grown, cosine * turned)
 
 
 def sinh(z: Continued) -> Continued:
     """The hyperbolic sine of z."""
-    return Continued(jnp.sinh(z.re) * jnp.cos(z.im), jnp.cosh(z.re) * jnp.sin(z.im))
+    grown, turned = _cosh_and_sinh(z.re)
+    return Continued(turned * jnp.cos(z.im), grown * jnp.sin(z.im))
 
 
 def cosh(z: Continued) -> Continued:
     """The hyperbolic cosine of z."""
-    return Continued(jnp.cosh(z.re) * jnp.cos(z.im), jnp.sinh(z.re) * jnp.sin(z.im))
+    grown, turned = _cosh_and_sinh(z.re)
+    return Continued(grown * jnp.cos(z.im), turned * jnp.sin(z.im))
+
+
+@jax.custom_jvp
+def _cosh_and_sinh(a):
+    """cosh a and sinh a from one exponential: XLA takes two for each, and compiles for longer."""
+    if jnp.iscomplexobj(a):
+        return jnp.cosh(a), jnp.sinh(a)
+    less_one = jnp.expm1(jnp.abs(a))
+    share = 1 / (1 + 1 / less_one)  # 1 − e^−|a|
+    return 1 + less_one * share / 2, jnp.sign(a) * (less_one + share) / 2
+
+
+@_cosh_and_sinh.defjvp
+def _cosh_and_sinh_jvp(primals, tangents):
+    grown, turned = _cosh_and_sinh(*primals)
+    return (grown, turned), (turned * tangents[0], grown * tangents[0])
 
 
 def erf(z: Continued) -> Continued:
@@ -178,6 +198,7 @@ def erfc(z: Continued) -> Continued:
 
 
 @jax.custom_jvp
+@jax.jit
 def _erf(a, b):
     """The parts of erf(a + jb), from 1 − exp(−z²) w(jz) where Re z ≥ 0; it is odd.
 
@@ -190,15 +211,24 @@ def _erf(a, b):
     size = 1 / ((scale + a) ** 2 + b**2)
     inverse = Continued((scale + a) * size, -b * size)  # 1/(L + z)
     ratio = product(jnp.multiply, Continued(scale - a, -b), inverse)
-    total = Continued(jnp.full_like(a, coefficients[0]), jnp.zeros_like(a))
-    for coefficient in coefficients[1:]:
-        total = product(jnp.multiply, total, ratio)
-        total = Continued(total.re + coefficient, total.im)
+    total = _real_polynomial(coefficients, ratio)
     rest = product(jnp.multiply, total, inverse)
     rest = Continued(2 * rest.re + 1 / np.sqrt(np.pi).astype(a.dtype), 2 * rest.im)
     w = product(jnp.multiply, rest, inverse)
     small = product(jnp.multiply, gauss, w)
     return sign * (1 - small.re), -sign * small.im
+
+
+def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
+    """Σ c_i zⁿ⁻ⁱ, with real c, in half the operations of Horner's rule: z² = 2 Re(z) z − |z|².
+
+    Source: Knuth, The Art of Computer Programming, volume 2, section 4.6.4.
+    """
+    twice, size = 2 * z.re, z.re**2 + z.im**2
+    total, before = jnp.full_like(z.re, coefficients[0]), jnp.zeros_like(z.re)
+    for coefficient in coefficients[1:-1]:
+        total, before = coefficient + twice * total - size * before, total
+    return Continued(coefficients[-1] + z.re * total - size * before, z.im * total)
 
 
 def _gauss(a, b) -> Continued:

@@ -8,7 +8,7 @@ import scipy.special
 from jax.extend.core import Primitive
 
 import noisy_jax as nj
-from noisy_jax.unbiased.continuation import Continued, erf
+from noisy_jax.unbiased.continuation import Continued, erf, sin
 from noisy_jax.unbiased.entire import continued
 from tests.errors import raises
 
@@ -157,6 +157,19 @@ def test_erf_is_scipys(dtype, tolerance, x64):
     assert found.re.dtype == dtype
     error = np.abs(np.asarray(found.re) + 1j * np.asarray(found.im) - expected)
     assert (error <= tolerance * (1 + np.abs(expected))).all()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_sines_have_relative_precision_at_imaginary_parts_of_any_size(dtype, tolerance, x64):
+    """sin(a + jb) = sin a cosh b + j cos a sinh b, and its derivative is cos(a + jb)."""
+    b = np.array([-80, -3, -0.5, -1e-9, 0, 1e-20, 0.01, 1, 20, 88]).astype(dtype)
+    a = np.full_like(b, 0.75)
+    found, slopes = jax.jit(lambda b: jax.jvp(lambda b: sin(Continued(a, b)), (b,), (a,)))(b)
+    grown, turned = np.cosh(b.astype(float)), np.sinh(b.astype(float))
+    sine, cosine = np.sin(0.75), np.cos(0.75)
+    np.testing.assert_allclose(found, [sine * grown, cosine * turned], tolerance, 0)
+    np.testing.assert_allclose(slopes, [0.75 * sine * turned, 0.75 * cosine * grown], tolerance, 0)
+    assert found.re.dtype == slopes.re.dtype == dtype
 
 
 @pytest.mark.slow
