@@ -110,7 +110,7 @@ def root(a: jax.Array) -> jax.Array:
 
 
 def norm(v: jax.Array) -> jax.Array:
-    """√Σv_i², `[]`, of an array, also where squares of its entries overflow or underflow."""
+    """The root of the sum of squares of all entries, also where squares overflow or underflow."""
     size = largest_size(v)
     return size * jnp.sqrt(jnp.sum((v / size) ** 2))
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from noisy_jax.ball import largest_size
 from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
+from noisy_jax.varying import of_this_device
 
 # Sample covariances of collinear data are singular up to a few roundings of float32.
 PSD_SLACK = 1e-5
@@ -134,7 +135,7 @@ def _lowest(a, bound):
 
 def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = False) -> jax.Array:
     """L⁻¹b, or L⁻ᵀb if `transposed`, for a lower triangular L and b `[n]` or `[n, m]`."""
-    triangle = jnp.tril(factor)
+    triangle, b = of_this_device((jnp.tril(factor), b))
 
     def product(v):
         matrix = triangle.T if transposed else triangle

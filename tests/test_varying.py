@@ -12,6 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 import noisy_jax as nj
 from noisy_jax.noise.observation import BLOCK
 from noisy_jax.varying import of_this_device
+from tests.errors import raises
 from tests.learners import registry
 
 
@@ -37,6 +38,26 @@ EVERY = registry.LEARNERS | {
         "leader of features": nj.moments.replicates(jnp.sin, copies=2),
     }.items()
 }
+
+
+LAPLACE, VARIANCES = nj.noise.Laplace(0.2), np.array([0.05, 0.1, 0.15])
+GAUSSIAN, HIT = nj.noise.Gaussian(VARIANCES), nj.noise.ContaminatedGaussian(0.5, probability=0.2)
+WORLDS = {
+    "Laplace": (LAPLACE, functools.partial(nj.worlds.gaussian, noise=LAPLACE)),
+    "contaminated": (HIT, functools.partial(nj.worlds.gaussian, noise=HIT)),
+    "Matern": (GAUSSIAN, functools.partial(nj.worlds.matern, nu=1.5, noise=GAUSSIAN, cutoff=3.0)),
+    "variances of rounds": (
+        GAUSSIAN, functools.partial(nj.worlds.heteroscedastic, max_cov=VARIANCES),
+    ),
+    "covariances of rounds": (
+        nj.noise.Gaussian(np.diag(VARIANCES)),
+        functools.partial(nj.worlds.heteroscedastic, max_cov=np.diag(VARIANCES)),
+    ),
+    "scales of rounds": (
+        LAPLACE, functools.partial(nj.worlds.heteroscedastic_laplace, max_cov=0.1),
+    ),
+}  # fmt: skip
+"""Those with loops of their own; the registry has the Gaussian kernel under Gaussian noise."""
 
 
 def over_two_devices(run):
@@ -110,6 +131,82 @@ def test_every_learner_runs_there(name):
         together = jax.jit(over_two_devices(run))(keys)
         alone = jnp.concatenate([run(keys[:1]), run(keys[1:])])
         np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_world_runs_there(name):
+    noise, world = WORLDS[name]
+    learner = nj.learners.parallel_worlds(
+        world(dim=3, length_scale=1.0), radius=1.0, horizon=ROUNDS
+    )
+
+    def run(keys):
+        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    found = jax.jit(over_two_devices(run))(keys)
+    np.testing.assert_allclose(found, run(keys), rtol=1e-3, atol=1e-4)
+    assert np.ptp(np.asarray(found), axis=0).max() > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimate", [nj.unbiased.replicates, nj.unbiased.pair])
+def test_a_model_may_have_a_loop_over_its_parameters(estimate):
+    def apply(w, x):
+        return jnp.sum(jax.lax.scan(lambda h, w: (jnp.sin(h @ w), None), x, w)[0])
+
+    w = jax.random.normal(jax.random.key(3), (2, 3, 3))
+    learner = nj.learners.model(
+        apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), copies=2, estimate=estimate
+    )
+
+    def run(keys):
+        noise = nj.noise.Gaussian(0.1)
+        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    found = jax.jit(over_two_devices(run))(keys)
+    np.testing.assert_allclose(found, run(keys), rtol=1e-3, atol=1e-4)
+
+
+def test_a_model_that_is_divided_over_devices_raises():
+    """Its gradient would be that of the sum of the losses of all devices."""
+
+    def apply(w, x):
+        half = jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index("seeds"), 1)
+        return jax.jit(lambda part: jax.lax.psum(part, "seeds"))(half @ w)
+
+    learner = nj.learners.model(apply, jnp.ones(1), nj.losses.squared(), radius=1.0, copies=2)
+
+    def step(x):
+        sample = nj.Sample(jnp.ones((2, 2)), x[0, 0])
+        return learner.step(learner.init(2), sample, jax.random.key(0)).params[None]
+
+    message = "apply must compute on one device, but calls psum"
+    raises(message, over_two_devices(step), np.ones((2, 1), np.float32))
+
+
+@pytest.mark.slow
+def test_kernels_have_derivatives_there():
+    """In both modes, of a run by an option that differs between devices."""
+
+    def loss(scale, key):
+        kernel = nj.kernels.gaussian(length_scale=scale)
+        learner = nj.learners.unknown_noise(
+            kernel, nj.losses.squared(), radius=1.0, horizon=ROUNDS, copies=2
+        )
+        run = nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key)
+        return jnp.sum((run.predictions - STREAM.y) ** 2)
+
+    def slopes(scales):
+        key = jax.random.key(0)
+        found = [slope(loss)(scales[0], key) for slope in (jax.grad, jax.jacfwd)]
+        return jnp.stack(found)[None]
+
+    scales = jnp.array([0.5, 1.0])
+    alone = jnp.concatenate([slopes(scales[:1]), slopes(scales[1:])])
+    np.testing.assert_allclose(over_two_devices(slopes)(scales), alone, rtol=1e-3)
 
 
 def test_states_of_any_kind_keep_their_values():

@@ -31,7 +31,8 @@ LAWS = {
 
 MEASURED = ("once", "always")
 
-HIDDEN, BATCH, RATE, TESTED = 64, 256, 1e-2, 50_000
+RATES = {"sin": 5e-3, "tanh": 1e-2, "gelu": 1e-2}
+HIDDEN, BATCH, TESTED = 64, 256, 50_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +121,7 @@ def clean_error(
         return (predict(params, x) - y) ** 2
 
     g = None if estimate is None else estimate(loss, argnum=1)
-    adam = optax.adam(optax.cosine_decay_schedule(RATE, settings.steps))
+    adam = optax.adam(optax.cosine_decay_schedule(RATES[settings.activation], settings.steps))
     optimizer = optax.chain(optax.clip_by_global_norm(settings.clip), adam) if heavy else adam
 
     def of_row(params, copies, y, key, turn):

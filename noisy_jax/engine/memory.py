@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from noisy_jax.validation import check_dimension, instance, whole
-from noisy_jax.varying import of_this_device
+from noisy_jax.varying import of_this_device, zeros_like
 
 Atoms: TypeAlias = Any
 """A pytree of arrays whose first axis runs over atoms."""
@@ -196,8 +196,7 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
         return jax.tree.unflatten(structure, results)
 
     def zeros(*args):
-        empty = jax.tree.map(jnp.zeros_like, jax.eval_shape(summand, *args))
-        return of_this_device(empty)
+        return zeros_like(jax.eval_shape(summand, *args))
 
     @jax.custom_jvp
     def total(chunks, *args):

@@ -31,7 +31,7 @@ from noisy_jax.base import Learner, Needs, Sample, check_sample
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
-from noisy_jax.varying import of_this_device
+from noisy_jax.varying import of_this_device, zeros_like
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
@@ -125,9 +125,13 @@ def corrected_ftrl(
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
         readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
+
+        def sums(*given):
+            return of_this_device(moments.sums(*given))
+
         given = samples, kept, *drawn(keys)
-        none = jax.tree.map(jnp.zeros_like, jax.eval_shape(moments.sums, *given))
-        new = jax.lax.cond(jnp.any(kept > 0), moments.sums, lambda *_: none, *given)
+        none = zeros_like(jax.eval_shape(sums, *given))
+        new = jax.lax.cond(jnp.any(kept > 0), sums, lambda *_: none, *given)
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
@@ -148,6 +152,7 @@ def corrected_ftrl(
             return filled.reshape(blocks, span, *leaf.shape[1:])
 
         inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x, keys))
+        state = of_this_device(state)
         state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
         return state, *jax.tree.map(
             lambda leaf: jax.lax.dynamic_slice_in_dim(leaf.reshape(-1), first, rounds), outputs
@@ -167,6 +172,7 @@ def corrected_ftrl(
     @jax.jit
     @jax.default_matmul_precision("highest")
     def finish(state: CorrectedState):
+        state = of_this_device(state)
         return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
 
     def read(state: CorrectedState, sample: Sample, key):

@@ -17,6 +17,7 @@ from noisy_jax.matrices import (
 )
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import instance, non_negative, positive
+from noisy_jax.varying import of_this_device
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
 _ROUNDINGS = 8
@@ -65,7 +66,7 @@ def leader(
         0.000
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
-    instance("sums", sums, Sums, "such as state.sums of learners.corrected_ftrl")
+    sums = of_this_device(instance("sums", sums, Sums, "such as state.sums of corrected_ftrl"))
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
     zero = jnp.zeros_like(sums.cross[0])
@@ -82,15 +83,15 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
     """
     whole = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
     gram, cross = moments.corrected(whole)
-    mean_square = jnp.abs(jnp.trace(gram)) / jnp.maximum(whole.count, 1)
+    mean_square = jnp.abs(jnp.trace(gram / jnp.maximum(whole.count, 1)))
     least = share * mean_square
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
     size = largest_size(gram)  # as in `norm`, but with a derivative where the Gram matrix is 0
-    frobenius = size * root(jnp.sum((gram / size) ** 2))
-    least = jnp.maximum(least, rounding * frobenius + 1e-30) + slack
+    rounded = rounding * size * root(jnp.sum((gram / size) ** 2))
+    least = jnp.maximum(least, jnp.where(rounded == 0, 1e-30, rounded)) + slack
     lams = least, before.regularization, radius
     numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
     known = gram, cross, gradient, before.weights
@@ -146,13 +147,13 @@ def _spread(moments, sums, whole, mean_square):
     unbiased = (number / jnp.maximum(number - 1, 1)).astype(apart.dtype)
     size = largest_size(apart)
     square = unbiased * jnp.einsum("gij,gjk->ik", apart / size, apart / size)
-    vector = jnp.ones(len(square)) / len(square) ** 0.5
+    vector = of_this_device(jnp.ones(len(square)) / len(square) ** 0.5)
 
     def power(_, v):
         v = square @ v
         return v / jnp.maximum(root(jnp.sum(v**2)), 1e-30)
 
-    vector = jax.lax.fori_loop(1, 12, power, power(0, vector))  # varies over devices as S does
+    vector = jax.lax.fori_loop(0, 12, power, vector)
     spread = size * root(vector @ square @ vector)
     # One group alone says nothing about the spread: take the size of √t rounds.
     return jnp.where(number > 1, spread, mean_square * jnp.sqrt(whole.count))

@@ -25,7 +25,7 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Transformed, replicates
 from noisy_jax.unbiased.transformed import needs_covariance, trained
 from noisy_jax.validation import check_shape, given, instance, whole
-from noisy_jax.varying import of_this_device
+from noisy_jax.varying import check_no_exchange, of_this_device
 
 
 class ModelState(NamedTuple):
@@ -146,7 +146,8 @@ def model(
 
     @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
-        state = of_this_device(state)  # gradients are of this device alone
+        state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
+        check_no_exchange("apply", of_round, state.params, sample.x[0], sample.y)
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
         after = optax.apply_updates(state.params, moves)
@@ -157,7 +158,7 @@ def model(
 
     @program
     def read(state: ModelState, sample: Sample, key: chex.PRNGKey):
-        return estimates(state.params, sample, key)[1]
+        return estimates(*of_this_device((state.params, sample, key)))[1]
 
     def init(dim: int) -> ModelState:
         x = jnp.zeros(whole("dim", dim, 1, "number of features"))
@@ -165,7 +166,8 @@ def model(
         return ModelState(start, started(method, start))
 
     def predict(state: ModelState, x: jax.Array) -> jax.Array:
-        return jnp.vectorize(functools.partial(value_at, state.params), signature="(d)->()")(x)
+        params, x = of_this_device((state.params, x))
+        return jnp.vectorize(functools.partial(value_at, params), signature="(d)->()")(x)
 
     def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: chex.PRNGKey) -> Unrolled:
         def one(state, inputs):
@@ -173,7 +175,8 @@ def model(
             after, readings = round_of(state, sample, key)
             return after, (predict(state, x), readings)
 
-        state, (predictions, readings) = jax.lax.scan(one, state, (samples, x, keys))
+        start = of_this_device(state)
+        state, (predictions, readings) = jax.lax.scan(one, start, (samples, x, keys))
         return state, predictions, readings
 
     return Learner(

@@ -24,6 +24,7 @@ from noisy_jax.validation import (
     whole,
     within,
 )
+from noisy_jax.varying import zeros_like
 
 
 class Rollout(NamedTuple):
@@ -217,7 +218,7 @@ def _through_blocks(
 
     def block_or_none(state, inputs):
         own = jax.jit(block)  # traced once for both
-        zero = jax.tree.map(jnp.zeros_like, jax.eval_shape(own, state, inputs)[1])
+        zero = zeros_like(jax.eval_shape(own, state, inputs)[1])
         return jax.lax.cond(
             inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs
         )

@@ -37,11 +37,16 @@ def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> 
         results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *one])
         return _like(results[:carried], _marks(carry)), results[carried:]
 
-    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked)
+    one = jax.tree.map(_first, stacked)
     start = _fixed_point(lambda carry, one: rounds(carry, one)[0], start, one)
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, outputs = jax.lax.scan(rounds, start, stacked, **options)
     return [*carry, *outputs]
+
+
+def _first(leaf: jax.Array) -> Any:
+    """The first of stacked inputs, or its shape if there is none."""
+    return leaf[0] if len(leaf) else jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 
 def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:

@@ -23,6 +23,7 @@ from noisy_jax.matrices import PSD_SLACK, check_covariance, cholesky, eigvalsh, 
 from noisy_jax.noise import Gaussian, Laplace, Noise
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import check_dimension, check_made_for, concrete
+from noisy_jax.varying import of_this_device
 from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.measures import Measure
 from noisy_jax.worlds.radial import radial
@@ -104,7 +105,7 @@ def heteroscedastic_radial(
             gram = _SURROGATES[rank](x, z, *covs, jax.lax.rsqrt(2 * rate))
             return total + jnp.exp(log_weight) * gram, None
 
-        zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, float))
+        zeros = of_this_device(jnp.zeros((len(x), len(z)), jnp.result_type(x, z, float)))
         return jax.lax.scan(one_node, zeros, (rates, log_weights))[0]
 
     return _changing(fixed, max_cov, surrogate)
@@ -247,7 +248,7 @@ def _diagonal(x, z, max_cov, cov, other_cov, length_scale):
         square = ((x[:, None] - z[None]) / length_scale) ** 2
         return exponent - (jnp.log1p(spread) + square / (1 + spread)) / 2, None
 
-    zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, max_cov))
+    zeros = of_this_device(jnp.zeros((len(x), len(z)), jnp.result_type(x, z, max_cov)))
     coordinates = (x.T, z.T, max_cov.T, cov.T, other_cov.T)
     return jnp.exp(jax.lax.scan(one_coordinate, zeros, coordinates)[0])
 
@@ -278,7 +279,7 @@ def _laplace(x, z, cov, other_cov, length_scale):
         return product * factor * jnp.exp(-s / 2), None
 
     cov, other_cov = (_filled(one, 1, x.shape[1]) for one in (cov, other_cov))
-    ones = jnp.ones((len(x), len(z)), jnp.result_type(x, z, cov))
+    ones = of_this_device(jnp.ones((len(x), len(z)), jnp.result_type(x, z, cov)))
     return jax.lax.scan(one_coordinate, ones, (x.T, z.T, cov.T, other_cov.T))[0]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import expanded_distances
 from noisy_jax.validation import array_module, concrete, positive
+from noisy_jax.varying import of_this_device
 
 # Found by trial over the families of `measures`. L is 8/(largest rate) or 2/(mean rate); p is
 # fitted up to r² = REACH/(mean rate), while F is at least DEPTH of its peak, with the fewest TERMS
@@ -96,7 +97,7 @@ def _sum_over_nodes(exponent, like, rates, log_weights):
         rate, log_weight = node
         return total + jnp.exp(log_weight - exponent(rate)), None
 
-    return jax.lax.scan(add, jnp.zeros_like(like), nodes)[0]
+    return jax.lax.scan(add, of_this_device(jnp.zeros_like(like)), nodes)[0]
 
 
 class _Interpolant(NamedTuple):

@@ -16,6 +16,7 @@ from noisy_jax.matrices import cholesky, eigh, solve_triangular
 from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import between, concrete
+from noisy_jax.varying import of_this_device
 from noisy_jax.worlds.world import check_log_diagonal
 
 
@@ -102,7 +103,7 @@ def _laplace_noise(dim, length_scale, noise):
             square = ((x[:, None] - z[None]) / length_scale) ** 2
             return product * (1 + excess - excess * square) * jnp.exp(-square / 2), None
 
-        ones = jnp.ones((len(x), len(z)), jnp.result_type(x, z, excess))
+        ones = of_this_device(jnp.ones((len(x), len(z)), jnp.result_type(x, z, excess)))
         return jax.lax.scan(one_coordinate, ones, (x.T, z.T, excess))[0]
 
     def spectrum(key, n):
@@ -143,7 +144,7 @@ def _contaminated_noise(dim, length_scale, noise):
             distances = expanded_distances(_times(x, decay), _times(z, decay))
             return total + weight * jnp.exp(-distances), None
 
-        zeros = jnp.zeros((len(x), len(z)), jnp.result_type(x, z, weights))
+        zeros = of_this_device(jnp.zeros((len(x), len(z)), jnp.result_type(x, z, weights)))
         return jax.lax.scan(one_term, zeros, (weights, shrinkage))[0]
 
     def spectrum(key, n):
@@ -162,7 +163,7 @@ def _contaminated_noise(dim, length_scale, noise):
             omega = jnp.where(settled[:, None], omega, proposal)
             return rounds + 1, omega, settled | stands
 
-        start = 0, jnp.zeros((n, dim)), jnp.zeros(n, bool)
+        start = of_this_device((0, jnp.zeros((n, dim)), jnp.zeros(n, bool)))
         return jax.lax.while_loop(unsettled, propose, start)[1]
 
     return {

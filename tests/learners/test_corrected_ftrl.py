@@ -212,10 +212,10 @@ def test_features_of_any_size_have_weights_in_float32(size):
 
 
 def test_rounds_count_after_millions_of_others():
-    """2^24 + 1 is no number of float32; sums of groups are smaller."""
+    """2^24 + 1 is no number of float32; each of 16 groups counts on."""
     learner = nj.learners.corrected_ftrl(KNOWN, solve_every=1)
     state = learner.init(DIM)
-    state = state._replace(sums=jax.tree.map(lambda leaf: leaf + 2.0**20, state.sums))
+    state = state._replace(sums=jax.tree.map(lambda a: a + 2.0**24 / len(a), state.sums))
     x, _, samples = rounds(0)
     state = run(learner, samples, x, state=state)[0]
     assert np.sum(np.asarray(state.sums.count, np.float64)) == 2**24 + T

@@ -89,12 +89,13 @@ def mixture(*learners: Learner) -> Learner:
         check_sample(sample, columns.needs.copies)
         # Readings and the step share the work in `unroll`.
         one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(of_this_device(state), one, x, key[None])[0]
+        return unroll(state, one, x, key[None])[0]
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
 
     def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
+        state = of_this_device(state)
         inner, predictions, readings = play(state.inner, samples, x, keys)
         losses = estimated_errors(readings, samples.y[:, None])
 
