@@ -9,11 +9,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 Tree = TypeVar("Tree")
 
-_EXCHANGES = (
-    "all_gather", "all_gather_invariant", "all_to_all", "pgather", "pmax", "pmin", "ppermute",
-    "psum", "psum2", "psum_invariant", "psum_scatter", "reduce_scatter",
-)  # fmt: skip
-"""Primitives by which devices exchange numbers."""
+_ALONE = ("axis_index", "pcast", "pvary")
+"""Primitives with an axis of the mesh by which devices exchange nothing."""
 
 
 def of_this_device(tree: Tree) -> Tree:
@@ -44,7 +41,7 @@ def check_no_exchange(name: str, function: Any, *args: Any) -> None:
     found = _exchange(jax.make_jaxpr(function)(*args).jaxpr, _axes())
     if found is not None:
         raise ValueError(
-            f"{name} must compute on one device, but calls {found}: leave the axes of the mesh "
+            f"{name} must compute on one device, but call {found}: leave the axes of the mesh "
             "over which the model is divided out of shard_map, as in axis_names={'seeds'}"
         )
 
@@ -58,7 +55,7 @@ def _exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
     for eqn in jaxpr.eqns:
         along = eqn.params.get("axes", eqn.params.get("axis_name"))
         along = along if isinstance(along, tuple | frozenset) else (along,)
-        if eqn.primitive.name in _EXCHANGES and not set(axes).isdisjoint(along):
+        if eqn.primitive.name not in _ALONE and not set(axes).isdisjoint(along):
             return eqn.primitive.name
         for inner in jax.tree.leaves(list(eqn.params.values())):
             inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner

@@ -183,7 +183,7 @@ def test_a_model_that_is_divided_over_devices_raises():
         sample = nj.Sample(jnp.ones((2, 2)), x[0, 0])
         return learner.step(learner.init(2), sample, jax.random.key(0)).params[None]
 
-    message = "apply must compute on one device, but calls psum"
+    message = "apply and loss must compute on one device, but call psum"
     raises(message, over_two_devices(step), np.ones((2, 1), np.float32))
 
 

@@ -89,9 +89,10 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
-    size = largest_size(gram)  # as in `norm`, but with a derivative where the Gram matrix is 0
+    # As in `norm`, but with a derivative where the Gram matrix is 0.
+    size = jax.lax.stop_gradient(largest_size(gram))
     rounded = rounding * size * root(jnp.sum((gram / size) ** 2))
-    least = jnp.maximum(least, jnp.where(rounded == 0, 1e-30, rounded)) + slack
+    least = jnp.maximum(jnp.maximum(least, rounded), 1e-34) + slack
     lams = least, before.regularization, radius
     numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
     known = gram, cross, gradient, before.weights

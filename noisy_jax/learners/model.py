@@ -147,7 +147,8 @@ def model(
     @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
-        check_no_exchange("apply", of_round, state.params, sample.x[0], sample.y)
+        check_sample(sample, copies)
+        check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
         after = optax.apply_updates(state.params, moves)

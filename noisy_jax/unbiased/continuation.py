@@ -136,48 +136,50 @@ def expm1(z: Continued) -> Continued:
 
 def sin(z: Continued) -> Continued:
     """The sine of z."""
-    grown, turned = _cosh_and_sinh(z.im)
+    grown, turned = cosh_and_sinh(z.im)
     return Continued(jnp.sin(z.re) * grown, jnp.cos(z.re) * turned)
 
 
 def cos(z: Continued) -> Continued:
     """The cosine of z."""
-    grown, turned = _cosh_and_sinh(z.im)
+    grown, turned = cosh_and_sinh(z.im)
     return Continued(jnp.cos(z.re) * grown, -jnp.sin(z.re) * turned)
 
 
 def cosine_and_sine(turns: Continued) -> tuple[Continued, Continued]:
     """The cosine and the sine of z cycles, 2πz."""
     cosine, sine = features.cosine_and_sine(turns.re)
-    grown, turned = _cosh_and_sinh(2 * np.pi * turns.im)
+    grown, turned = cosh_and_sinh(2 * np.pi * turns.im)
     return Continued(cosine * grown, -sine * turned), Continued(sine * grown, cosine * turned)
 
 
 def sinh(z: Continued) -> Continued:
     """The hyperbolic sine of z."""
-    grown, turned = _cosh_and_sinh(z.re)
+    grown, turned = cosh_and_sinh(z.re)
     return Continued(turned * jnp.cos(z.im), grown * jnp.sin(z.im))
 
 
 def cosh(z: Continued) -> Continued:
     """The hyperbolic cosine of z."""
-    grown, turned = _cosh_and_sinh(z.re)
+    grown, turned = cosh_and_sinh(z.re)
     return Continued(grown * jnp.cos(z.im), turned * jnp.sin(z.im))
 
 
 @jax.custom_jvp
-def _cosh_and_sinh(a):
+def cosh_and_sinh(a):
     """cosh a and sinh a from one exponential: XLA takes two for each, and compiles for longer."""
     if jnp.iscomplexobj(a):
         return jnp.cosh(a), jnp.sinh(a)
-    less_one = jnp.expm1(jnp.abs(a))
+    size = jnp.abs(a.astype(at_least_float32(a.dtype)))
+    less_one = jnp.expm1(size)
     share = 1 / (1 + 1 / less_one)  # 1 − e^−|a|
-    return 1 + less_one * share / 2, jnp.sign(a) * (less_one + share) / 2
+    grown, turned = 1 + less_one * share / 2, (less_one + share) / 2
+    return grown.astype(a.dtype), jnp.sign(a) * turned.astype(a.dtype)
 
 
-@_cosh_and_sinh.defjvp
+@cosh_and_sinh.defjvp
 def _cosh_and_sinh_jvp(primals, tangents):
-    grown, turned = _cosh_and_sinh(*primals)
+    grown, turned = cosh_and_sinh(*primals)
     return (grown, turned), (turned * tangents[0], grown * tangents[0])
 
 

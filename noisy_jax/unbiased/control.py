@@ -45,8 +45,8 @@ def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> 
 
 
 def _first(leaf: jax.Array) -> Any:
-    """The first of stacked inputs, or its shape if there is none."""
-    return leaf[0] if len(leaf) else jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
+    """The shape, type and marks of one of the stacked inputs, of which there may be none."""
+    return jax.typeof(leaf).update(shape=leaf.shape[1:])
 
 
 def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:

@@ -85,8 +85,9 @@ _ADVICE = {
 _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"
 
 
-# A function of this library that rounds inside, and yet is entire.
+# Functions of this library that are entire, but not all that they call.
 _WAVES = f"cosine_and_sine at {features.__file__}:"
+_HYPERBOLIC = f"cosh_and_sinh at {continuation.__file__}:"  # of an estimate of an estimate
 _HERE = str(Path(__file__).parent)
 
 
@@ -185,8 +186,12 @@ class _Walk:
         if name in CALLS or name in CONTROL:
             inner = eqn.params.get(CALLS.get(name))
             function = name if inner is None else inner.jaxpr.debug_info.func_name
-            if inner is not None and inner.jaxpr.debug_info.func_src_info.startswith(_WAVES):
-                return list(continuation.cosine_and_sine(*inputs))
+            if inner is not None:
+                source = inner.jaxpr.debug_info.func_src_info
+                if source.startswith(_WAVES):
+                    return list(continuation.cosine_and_sine(*inputs))
+                if source.startswith(_HYPERBOLIC):
+                    return [continuation.cosh(*inputs), continuation.sinh(*inputs)]
             walk = _Walk(self._name, (function, self._place(eqn)))
             if inner is None:
                 return CONTROL[name](walk, eqn.params, inputs)

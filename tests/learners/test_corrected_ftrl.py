@@ -202,13 +202,24 @@ def test_units_of_x_and_y_have_no_effect(x64, radius):
     np.testing.assert_allclose(found / y_unit, predictions, rtol=1e-9)
 
 
-@pytest.mark.parametrize("size", [1e-12, 1e12])
+@pytest.mark.parametrize("size", [1e-16, 1e-12, 1e12, 1e17])
 def test_features_of_any_size_have_weights_in_float32(size):
     """Squares of their moments would overflow."""
     x, _, samples = rounds(4)
     small = samples._replace(x=size * samples.x, cov=size**2 * samples.cov)
     state, scaled = (run(LEADER, *of)[0] for of in ((samples, x), (small, size * x)))
     np.testing.assert_allclose(scaled.weights * size, state.weights, rtol=1e-4)
+
+
+def test_features_of_zero_at_first_leave_no_penalty_behind():
+    """λ never decreases."""
+    x, _, samples = rounds(4)
+    samples = samples._replace(x=1e-16 * samples.x, cov=1e-32 * samples.cov)
+    nothing = samples._replace(x=0 * samples.x, cov=0 * samples.cov)
+    state = run(LEADER, nothing, 0 * x)[0]
+    found = run(LEADER, samples, x, state=state)[0]
+    expected = run(LEADER, samples, x)[0]
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=0.1)
 
 
 def test_rounds_count_after_millions_of_others():
