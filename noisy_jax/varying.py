@@ -32,9 +32,9 @@ def zeros_like(shapes: Any) -> Any:
 
 
 def check_no_exchange(name: str, function: Any, *args: Any) -> None:
-    """Raises ValueError if devices exchange numbers in a function whose gradient is of one device.
+    """Raises ValueError if devices exchange numbers in a function of which a gradient is taken.
 
-    JAX's gradient of such a function is that of the sum of all devices' values.
+    JAX would differentiate the sum of the values of all devices.
     """
     if not _axes():
         return

@@ -41,23 +41,16 @@ EVERY = registry.LEARNERS | {
 
 
 LAPLACE, VARIANCES = nj.noise.Laplace(0.2), np.array([0.05, 0.1, 0.15])
-GAUSSIAN, HIT = nj.noise.Gaussian(VARIANCES), nj.noise.ContaminatedGaussian(0.5, probability=0.2)
-WORLDS = {
-    "Laplace": (LAPLACE, functools.partial(nj.worlds.gaussian, noise=LAPLACE)),
-    "contaminated": (HIT, functools.partial(nj.worlds.gaussian, noise=HIT)),
-    "Matern": (GAUSSIAN, functools.partial(nj.worlds.matern, nu=1.5, noise=GAUSSIAN, cutoff=3.0)),
-    "variances of rounds": (
-        GAUSSIAN, functools.partial(nj.worlds.heteroscedastic, max_cov=VARIANCES),
-    ),
-    "covariances of rounds": (
-        nj.noise.Gaussian(np.diag(VARIANCES)),
-        functools.partial(nj.worlds.heteroscedastic, max_cov=np.diag(VARIANCES)),
-    ),
-    "scales of rounds": (
-        LAPLACE, functools.partial(nj.worlds.heteroscedastic_laplace, max_cov=0.1),
-    ),
-}  # fmt: skip
-"""Those with loops of their own; the registry has the Gaussian kernel under Gaussian noise."""
+GAUSSIAN, FULL = nj.noise.Gaussian(VARIANCES), nj.noise.Gaussian(np.diag(VARIANCES))
+HIT = nj.noise.ContaminatedGaussian(0.5, probability=0.2)
+WORLDS = {  # those with loops of their own; the registry has the Gaussian kernel and noise
+    "Laplace": (nj.worlds.gaussian, LAPLACE, {"noise": LAPLACE}),
+    "contaminated": (nj.worlds.gaussian, HIT, {"noise": HIT}),
+    "Matern": (nj.worlds.matern, GAUSSIAN, {"nu": 1.5, "noise": GAUSSIAN, "cutoff": 3.0}),
+    "variances of rounds": (nj.worlds.heteroscedastic, GAUSSIAN, {"max_cov": VARIANCES}),
+    "covariances of rounds": (nj.worlds.heteroscedastic, FULL, {"max_cov": np.diag(VARIANCES)}),
+    "scales of rounds": (nj.worlds.heteroscedastic_laplace, LAPLACE, {"max_cov": 0.1}),
+}
 
 
 def over_two_devices(run):
@@ -67,18 +60,22 @@ def over_two_devices(run):
     )  # fmt: skip
 
 
+def check_seeds(learner, noise, seeds=2, stream=STREAM):
+    """Predictions of seeds on two devices are those on one, and differ between seeds."""
+
+    def run(keys):
+        return jax.vmap(lambda key: nj.rollout(learner, stream, noise, key).predictions)(keys)
+
+    keys = jax.random.split(jax.random.key(0), seeds)
+    found = jax.jit(over_two_devices(run))(keys)
+    np.testing.assert_allclose(found, jax.jit(run)(keys), rtol=1e-3, atol=1e-4)
+    assert np.ptp(np.asarray(found), axis=0).max() > 0.01
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_seeds_on_two_devices_are_those_on_one(name):
     """JAX sums gradients over devices where it takes the parameters to be the same on all."""
-    learner, noise = LEARNERS[name](), nj.noise.Gaussian(0.1)
-
-    def run(keys):
-        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
-
-    keys = jax.random.split(jax.random.key(0), 4)
-    together = jax.jit(over_two_devices(run))(keys)
-    np.testing.assert_allclose(together, jax.jit(run)(keys), rtol=1e-4, atol=1e-5)
-    assert np.ptp(np.asarray(together), axis=0).max() > 0.01
+    check_seeds(LEARNERS[name](), nj.noise.Gaussian(0.1), 4)
 
 
 def test_a_step_of_a_model_is_of_its_device():
@@ -104,8 +101,8 @@ def test_options_may_differ_between_devices():
         return nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), jax.random.key(0)).state.params
 
     levels = jnp.array([0.0, 1.0])
-    found = over_two_devices(lambda level: run(level[0])[None])(levels)
-    np.testing.assert_allclose(found, jnp.stack([run(level) for level in levels]), rtol=1e-4)
+    found = jax.jit(over_two_devices(lambda level: run(level[0])[None]))(levels)
+    np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(levels), rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -114,10 +111,8 @@ def test_every_learner_runs_there(name):
     """In rollouts, and by steps from states that are the same on all devices."""
     learner, dim = EVERY[name].make(**registry.OPTIONS), registry.DIM
     x = jax.random.normal(jax.random.key(5), (registry.T, dim)) / 3
-    stream, noise = nj.Stream(x, jnp.sign(x[:, 0])), registry.NOISE
-
-    def rollouts(keys):
-        return jax.vmap(lambda key: nj.rollout(learner, stream, noise, key).predictions)(keys)
+    stream = nj.Stream(x, jnp.sign(x[:, 0]))
+    check_seeds(learner, registry.NOISE, stream=stream)
 
     def steps(keys):
         noisy = x[:1] + jax.random.normal(keys[0], (learner.needs.copies, dim)) / 3
@@ -127,27 +122,17 @@ def test_every_learner_runs_there(name):
         return learner.predict(state, x)[None]
 
     keys = jax.random.split(jax.random.key(0), 2)
-    for run in rollouts, steps:
-        together = jax.jit(over_two_devices(run))(keys)
-        alone = jnp.concatenate([run(keys[:1]), run(keys[1:])])
-        np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-4)
+    found = jax.jit(over_two_devices(steps))(keys)
+    alone = jnp.concatenate([steps(keys[:1]), steps(keys[1:])])
+    np.testing.assert_allclose(found, alone, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_every_world_runs_there(name):
-    noise, world = WORLDS[name]
-    learner = nj.learners.parallel_worlds(
-        world(dim=3, length_scale=1.0), radius=1.0, horizon=ROUNDS
-    )
-
-    def run(keys):
-        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
-
-    keys = jax.random.split(jax.random.key(0), 2)
-    found = jax.jit(over_two_devices(run))(keys)
-    np.testing.assert_allclose(found, run(keys), rtol=1e-3, atol=1e-4)
-    assert np.ptp(np.asarray(found), axis=0).max() > 0.01
+    make, noise, options = WORLDS[name]
+    world = make(dim=3, length_scale=1.0, **options)
+    check_seeds(nj.learners.parallel_worlds(world, radius=1.0, horizon=ROUNDS), noise)
 
 
 @pytest.mark.slow
@@ -156,18 +141,12 @@ def test_a_model_may_have_a_loop_over_its_parameters(estimate):
     def apply(w, x):
         return jnp.sum(jax.lax.scan(lambda h, w: (jnp.sin(h @ w), None), x, w)[0])
 
-    w = jax.random.normal(jax.random.key(3), (2, 3, 3))
+    w = jax.random.normal(jax.random.key(3), (2, 3, 3)) / 2
     learner = nj.learners.model(
         apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), copies=2, estimate=estimate
     )
 
-    def run(keys):
-        noise = nj.noise.Gaussian(0.1)
-        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
-
-    keys = jax.random.split(jax.random.key(0), 2)
-    found = jax.jit(over_two_devices(run))(keys)
-    np.testing.assert_allclose(found, run(keys), rtol=1e-3, atol=1e-4)
+    check_seeds(learner, nj.noise.Gaussian(0.1))
 
 
 def test_a_model_that_is_divided_over_devices_raises():
@@ -200,22 +179,19 @@ def test_kernels_have_derivatives_there():
         return jnp.sum((run.predictions - STREAM.y) ** 2)
 
     def slopes(scales):
-        key = jax.random.key(0)
-        found = [slope(loss)(scales[0], key) for slope in (jax.grad, jax.jacfwd)]
-        return jnp.stack(found)[None]
+        slope = [jax.vmap(of(loss), (0, None)) for of in (jax.grad, jax.jacfwd)]
+        return jnp.stack([each(scales, jax.random.key(0)) for each in slope], axis=1)
 
     scales = jnp.array([0.5, 1.0])
-    alone = jnp.concatenate([slopes(scales[:1]), slopes(scales[1:])])
-    np.testing.assert_allclose(over_two_devices(slopes)(scales), alone, rtol=1e-3)
+    found = jax.jit(over_two_devices(slopes))(scales)
+    np.testing.assert_allclose(found, jax.jit(slopes)(scales), rtol=1e-3)
+    assert np.abs(found).min() > 0
 
 
 def test_states_of_any_kind_keep_their_values():
     state = {"key": jax.random.key(5), "count": jnp.int32(3), "x": jnp.array([np.nan, 1.0])}
-
-    def tied(_):
-        return jax.tree.map(lambda leaf: leaf[None], of_this_device(state))
-
-    found = over_two_devices(tied)(jax.random.split(jax.random.key(0), 2))
+    tied = over_two_devices(lambda _: jax.tree.map(lambda leaf: leaf[None], of_this_device(state)))
+    found = tied(jnp.arange(2))
     assert all(jax.random.key_data(found["key"])[1] == jax.random.key_data(state["key"]))
     np.testing.assert_array_equal(found["count"], [3, 3])
     np.testing.assert_array_equal(found["x"], [[np.nan, 1.0]] * 2)

@@ -37,16 +37,11 @@ def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> 
         results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *one])
         return _like(results[:carried], _marks(carry)), results[carried:]
 
-    one = jax.tree.map(_first, stacked)
+    one = jax.tree.map(lambda leaf: jax.typeof(leaf).update(shape=leaf.shape[1:]), stacked)
     start = _fixed_point(lambda carry, one: rounds(carry, one)[0], start, one)
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, outputs = jax.lax.scan(rounds, start, stacked, **options)
     return [*carry, *outputs]
-
-
-def _first(leaf: jax.Array) -> Any:
-    """The shape, type and marks of one of the stacked inputs, of which there may be none."""
-    return jax.typeof(leaf).update(shape=leaf.shape[1:])
 
 
 def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:

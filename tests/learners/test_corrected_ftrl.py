@@ -214,12 +214,10 @@ def test_features_of_any_size_have_weights_in_float32(size):
 def test_features_of_zero_at_first_leave_no_penalty_behind():
     """λ never decreases."""
     x, _, samples = rounds(4)
-    samples = samples._replace(x=1e-16 * samples.x, cov=1e-32 * samples.cov)
-    nothing = samples._replace(x=0 * samples.x, cov=0 * samples.cov)
-    state = run(LEADER, nothing, 0 * x)[0]
-    found = run(LEADER, samples, x, state=state)[0]
-    expected = run(LEADER, samples, x)[0]
-    np.testing.assert_allclose(found.weights, expected.weights, rtol=0.1)
+    small = samples._replace(x=1e-16 * samples.x, cov=1e-32 * samples.cov)
+    state = run(LEADER, jax.tree.map(jnp.zeros_like, samples), 0 * x)[0]
+    found = run(LEADER, small, x, state=state)[0].weights
+    np.testing.assert_allclose(1e-16 * found, run(LEADER, samples, x)[0].weights, rtol=0.1)
 
 
 def test_rounds_count_after_millions_of_others():

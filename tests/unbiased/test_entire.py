@@ -175,12 +175,8 @@ def test_sines_have_relative_precision_at_imaginary_parts_of_any_size(dtype, tol
 @pytest.mark.parametrize("wave", [jnp.sin, jnp.cosh])
 def test_an_estimate_may_be_estimated(wave, x64):
     """Of errors in two arguments: the mean over all four points, of which each is an estimate."""
-    copies = jnp.array([0.3, 0.7])
-
-    def inner(z):
-        return nj.unbiased.pair(lambda x: wave(x * z))(copies)
-
-    found = nj.unbiased.pair(inner)(copies)
+    copies, pair = jnp.array([0.3, 0.7]), nj.unbiased.pair
+    found = pair(lambda z: pair(lambda x: wave(x * z))(copies))(copies)
     point = 0.5 + 0.2j * np.array([1, -1])
     expected = getattr(np, wave.__name__)(np.multiply.outer(point, point)).mean().real
     np.testing.assert_allclose(found, expected)
