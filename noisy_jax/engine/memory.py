@@ -18,7 +18,7 @@ Atoms: TypeAlias = Any
 """A pytree of arrays whose first axis runs over atoms."""
 
 _CHUNK = 256
-"""Number of stored atoms that are read at once, so that their Gram matrix stays in the cache."""
+"""Number of stored rounds that are read at once, so that their Gram matrix stays in the cache."""
 
 
 class Space(NamedTuple):
@@ -149,7 +149,7 @@ def room(space: Space, size: int, width: int = 1):
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)
     size *= width
-    chunk = min(size, max(1, _CHUNK // width) * width)  # a round stays in one chunk
+    chunk = min(size, _CHUNK * width)
     slots = -(-size // chunk) * chunk
 
     def init(atom):

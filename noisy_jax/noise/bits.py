@@ -1,10 +1,12 @@
 """The random bits of `jax.random.bits`, in less time on CPUs."""
 
+import functools
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.draws import in_vectors
 
@@ -30,13 +32,20 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
     if str(jax.random.key_impl(key)) != "threefry2x32" or not config.jax_threefry_partitionable:
         return jax.random.bits(key, (count,), jnp.uint32)[:size]
     first, second = jax.random.key_data(key)
-    keys = first, second, first ^ second ^ jnp.uint32(0x1BD11BDA)
+    keys = first, second, first ^ second ^ np.uint32(0x1BD11BDA)
     high, low = jnp.broadcast_to(first, count), jax.lax.iota(jnp.uint32, count) + second
     for i in range(5):
-        for rotation in _ROTATIONS[i % 2]:
-            high = high + low
-            low = high ^ (low << jnp.uint32(rotation) | low >> jnp.uint32(32 - rotation))
+        high, low = _mixed(high, low, i % 2)
         high = high + keys[(i + 1) % 3]
-        low = low + keys[(i + 2) % 3] + jnp.uint32(i + 1)
+        low = low + keys[(i + 2) % 3] + np.uint32(i + 1)
     # Without the barrier XLA computes the bits again for each of their uses.
     return jax.lax.optimization_barrier(high ^ low)[:size]
+
+
+@functools.partial(jax.jit, static_argnums=2, inline=True)
+def _mixed(high, low, group):
+    """Four rounds: traced once for each group, as tracing takes longer than compiling them."""
+    for rotation in _ROTATIONS[group]:
+        high = high + low
+        low = high ^ (low << np.uint32(rotation) | low >> np.uint32(32 - rotation))
+    return high, low

@@ -53,9 +53,9 @@ def _series(angle: jax.Array, first: int) -> jax.Array:
 
     XLA's sine and cosine take several times as long on CPUs.
     """
-    total = jnp.zeros_like(angle)
+    square, total = angle**2, jnp.zeros_like(angle)
     for k in reversed(range(first, 12, 2)):
-        total = total * angle**2 + (-1) ** (k // 2) * (math.pi / 2) ** k / math.factorial(k)
+        total = total * square + (-1) ** (k // 2) * (math.pi / 2) ** k / math.factorial(k)
     return total * angle**first
 
 

@@ -233,6 +233,7 @@ def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
     return Continued(coefficients[-1] + z.re * total - size * before, z.im * total)
 
 
+@jax.jit
 def _gauss(a, b) -> Continued:
     """exp(−z²)."""
     return exp(Continued((b - a) * (b + a), -2 * a * b))

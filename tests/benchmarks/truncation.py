@@ -103,7 +103,7 @@ def unknown_noise():
         ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
         name = f"unknown_noise, {options.get('estimate', 'replicates')}"
         setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
-        found.append(against_scan(setting, ours, learner, samples, stream.x, 4))
+        found.append(against_scan(setting, ours, learner, samples, stream.x, 6))
     return found
 
 

@@ -64,9 +64,9 @@ def rows():
         loss, params = network(activation)
         estimates = {
             "multilevel": (nj.unbiased.multilevel(loss, 1), 32, 4.2, 4.3),
-            "pair": (nj.unbiased.pair(loss, 1), 2, 4, 5.5),
+            "pair": (nj.unbiased.pair(loss, 1), 2, 4, 4.3),
             "replicates, V = 2": (nj.unbiased.replicates(loss, 1), 2, 3, 2),
-            "gaussian, 1 draw": (nj.unbiased.gaussian(loss, 0.1, 1, draws=1), 1, 4, 5.5),
+            "gaussian, 1 draw": (nj.unbiased.gaussian(loss, 0.1, 1, draws=1), 1, 4, 4.3),
         }
         plain, plain_compile = compiled(*gradient(loss, 0, params))
         for what, (g, copies, bound, most) in estimates.items():
