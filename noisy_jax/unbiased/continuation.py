@@ -189,7 +189,7 @@ def erf(z: Continued) -> Continued:
     Source: Weideman, Computation of the complex error function (1994).
     """
     wide = at_least_float32(z.re.dtype)
-    parts = _erf(z.re.astype(wide), z.im.astype(wide))
+    parts, _ = _erf_and_gauss(z.re.astype(wide), z.im.astype(wide))
     return Continued(*(part.astype(z.re.dtype) for part in parts))
 
 
@@ -201,13 +201,13 @@ def erfc(z: Continued) -> Continued:
 
 @jax.custom_jvp
 @jax.jit
-def _erf(a, b):
-    """The parts of erf(a + jb), from 1 − exp(−z²) w(jz) where Re z ≥ 0; it is odd.
+def _erf_and_gauss(a, b):
+    """The parts of erf z, z = a + jb, from 1 − exp(−z²) w(jz) where Re z ≥ 0, and of exp(−z²).
 
     w(jz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
     """
     scale, coefficients = _polynomial(_TERMS[a.dtype.itemsize])
-    gauss = _gauss(a, b)
+    gauss = exp(Continued((b - a) * (b + a), -2 * a * b))
     sign = jnp.where(a < 0, -1, 1).astype(a.dtype)
     a, b = sign * a, sign * b
     size = 1 / ((scale + a) ** 2 + b**2)
@@ -218,7 +218,7 @@ def _erf(a, b):
     rest = Continued(2 * rest.re + 1 / np.sqrt(np.pi).astype(a.dtype), 2 * rest.im)
     w = product(jnp.multiply, rest, inverse)
     small = product(jnp.multiply, gauss, w)
-    return sign * (1 - small.re), -sign * small.im
+    return (sign * (1 - small.re), -sign * small.im), tuple(gauss)
 
 
 def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
@@ -233,12 +233,6 @@ def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
     return Continued(coefficients[-1] + z.re * total - size * before, z.im * total)
 
 
-@jax.jit
-def _gauss(a, b) -> Continued:
-    """exp(−z²)."""
-    return exp(Continued((b - a) * (b + a), -2 * a * b))
-
-
 @functools.cache
 def _polynomial(count: int) -> tuple[float, list[float]]:
     """L and the coefficients of p, the highest power first."""
@@ -251,9 +245,12 @@ def _polynomial(count: int) -> tuple[float, list[float]]:
     return float(scale), spectrum[1 : count + 1][::-1].tolist()
 
 
-@_erf.defjvp
-def _erf_jvp(primals, tangents):
+@_erf_and_gauss.defjvp
+def _erf_and_gauss_jvp(primals, tangents):
     """erf' z = 2/√π exp(−z²)."""
-    moved = product(jnp.multiply, _gauss(*primals), Continued(*tangents))
+    value, gauss = _erf_and_gauss(*primals)
+    moved = product(jnp.multiply, Continued(*gauss), Continued(*tangents))
     factor = 2 / np.sqrt(np.pi).astype(primals[0].dtype)
-    return _erf(*primals), (factor * moved.re, factor * moved.im)
+    turned = product(jnp.multiply, Continued(*primals), moved)
+    tangent = (factor * moved.re, factor * moved.im), (-2 * turned.re, -2 * turned.im)
+    return (value, gauss), tangent
