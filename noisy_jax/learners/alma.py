@@ -42,7 +42,7 @@ def alma(
     threshold: chex.Numeric,
     scale: chex.Numeric = 2**0.5,
     buffer: Buffer,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """The approximate large margin algorithm (ALMA₂) with a kernel, for labels ±1.
 
@@ -53,7 +53,7 @@ def alma(
         scale: C > 0, step size of the first update.
         buffer: as for `norma`. ‖w‖ is exact as long as no term has been dropped; choose τ so large
             that dropped terms are negligible.
-        block: as in `parallel_worlds`.
+        block: as in `engine.expansion`.
 
     Returns:
         A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings.

@@ -73,14 +73,15 @@ def fourier_worlds(
     *,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
-    block: int = 8,
+    block: int | None = None,
 ) -> Learner:
     """`parallel_worlds` on random features, in O(D) time and memory a round.
 
-    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; the other arguments are
-    those of `parallel_worlds`. As the number D of features grows, predictions tend to those of
-    `parallel_worlds`. For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with
-    ‖v‖ ≤ W = `radius`, with R² = `features.squared_norm`.
+    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; `block` is as in
+    `engine.expansion`, and the other arguments are those of `parallel_worlds`. As the number D of
+    features grows, predictions tend to those of `parallel_worlds`. For every D the guarantee is the
+    same against all ⟨v, features.clean(x)⟩ with ‖v‖ ≤ W = `radius`, with
+    R² = `features.squared_norm`.
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)

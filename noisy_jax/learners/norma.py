@@ -56,7 +56,7 @@ def norma(
     offset: bool = False,
     decay: Literal["always", "on_update"] = "always",
     copies: int | None = None,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """Online kernel learning with decay: classification, regression, novelty detection, drift.
 
@@ -99,7 +99,7 @@ def norma(
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: as in `parallel_worlds`.
+        block: as in `engine.expansion`.
 
     Returns:
         A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. It has unbiased

@@ -68,7 +68,7 @@ def parameter_free(
     buffer: MakeMemory | None = None,
     unit: chex.Numeric = 1.0,
     copies: int | None = None,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
 
@@ -96,7 +96,7 @@ def parameter_free(
         unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
             too large, ε h_1.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: as in `parallel_worlds`.
+        block: as in `engine.expansion`.
 
     Returns:
         A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has unbiased readings

@@ -22,7 +22,7 @@ def perceptron(
     *,
     buffer: Buffer | None = None,
     offset: bool = False,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """The kernel perceptron, for labels ±1. It takes the arguments of `norma`.
 

@@ -117,7 +117,7 @@ def novelty():
     )
     learner = nj.learners.norma(
         features, losses.novelty(nu=NU), learning_rate=0.01, regularization=0.1, copies=1,
-        decay="on_update", block=8,
+        decay="on_update",
     )  # fmt: skip
     stream = classes(KEY, HORIZON)
     x, ours = np.asarray(stream.x), run(learner)

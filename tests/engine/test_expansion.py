@@ -81,7 +81,7 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
     free, _ = both_ways(soft_margin(memory, block=8), x, y)
     kept, _ = both_ways(soft_margin(memory, block=8, radius=0.3), x, y)
     assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
-    vector = soft_margin(nj.engine.weight_vector()(SPACE), block=8, radius=0.3)
+    vector = soft_margin(nj.engine.weight_vector()(SPACE), radius=0.3)
     for state, predictions in both_ways(vector, x, y):
         np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
