@@ -19,9 +19,6 @@ GROUPS = 16
 _BLOCK = 4096
 FACTORS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 """Regularizations that are tried, in units of the moments' standard deviation over groups."""
-_LEAST = 4
-"""Index of the smallest regularization to which a band goes down: the inverse of moments that are
-regularized less is no longer nearly linear in them, so that its random error is large."""
 _WIENER = 4.0
 """ε of a fit's divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
 
@@ -61,7 +58,7 @@ def judged(chosen: list[Any]) -> list[float]:
 
 def undersmoothed(factor: int) -> int:
     """The regularization of a fit whose bias is small against its random error: about a tenth."""
-    return min(factor, max(factor - 2, _LEAST))
+    return max(factor - 2, 0)
 
 
 class WeightedRows(NamedTuple):
