@@ -119,12 +119,14 @@ def test_every_learner_runs_there(name):
         sample, state = nj.Sample(noisy, stream.y[0], jnp.float32(0.2)), learner.init(dim)
         for _ in range(2):
             state = learner.step(state, sample, keys[0])
+        state = learner.finish(state) if learner.finish else state
         return learner.predict(state, x)[None]
 
     keys = jax.random.split(jax.random.key(0), 2)
     found = jax.jit(over_two_devices(steps))(keys)
     alone = jnp.concatenate([steps(keys[:1]), steps(keys[1:])])
     np.testing.assert_allclose(found, alone, rtol=1e-3, atol=1e-4)
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ def expansion(
             memory that forgets atoms does not know ‖f‖ and takes no radius.
         block: B ≥ 1, number of rounds that `unroll` plays at once, at most as many as the memory
             allows. It changes results only by rounding. By default 64; with a weight vector
-            `[D]` 8, 4, 2 or 1, the largest of them for which B(V + 1)D ≤ 4,096.
+            `[D]` 8, 4 or 2, the largest of them for which B(V + 1)D ≤ 4,096, else 1.
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
@@ -123,7 +123,7 @@ def expansion(
         hyper-parameters; a gradient over T rounds keeps O(T) numbers for each block of rounds.
     """
     if block is not None:
-        whole("block", block, 1, "number of rounds that unroll plays at once")
+        block = whole("block", block, 1, "number of rounds that unroll plays at once")
     alike = memory.space.inner is memory.space.evaluate and not memory.forgets
     if radius is not None:
         if memory.forgets:
@@ -236,11 +236,11 @@ def expansion(
 
 
 def _usual_block(state: ExpansionState, copies: int) -> int:
-    """B by default. Larger matrix products go to several threads, which takes more than they do."""
+    """B by default: XLA divides larger products among threads on CPUs, which takes longer."""
     if jax.tree.leaves(state.atoms):
         return 64
-    rounds = max(1, 4096 // (len(state.weights) * (copies + 1)))
-    return 1 << min(3, rounds.bit_length() - 1)
+    numbers = len(state.weights) * (copies + 1)
+    return next(size for size in (8, 4, 2, 1) if size * numbers <= 4096 or size == 1)
 
 
 def _before(memory: Memory, state: ExpansionState, rounds: Round, points):

@@ -18,7 +18,8 @@ Atoms: TypeAlias = Any
 """A pytree of arrays whose first axis runs over atoms."""
 
 _CHUNK = 256
-"""Number of stored rounds that are read at once, so that their Gram matrix stays in the cache."""
+"""Most stored rounds that are read at once, of at most four times as many atoms. Gram matrices of
+more atoms leave the cache; many small ones take longer."""
 
 
 class Space(NamedTuple):
@@ -149,7 +150,7 @@ def room(space: Space, size: int, width: int = 1):
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)
     size *= width
-    chunk = min(size, _CHUNK * width)
+    chunk = min(size, min(_CHUNK, max(1, 4 * _CHUNK // width)) * width)
     slots = -(-size // chunk) * chunk
 
     def init(atom):

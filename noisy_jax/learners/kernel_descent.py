@@ -30,7 +30,7 @@ def parallel_worlds(
     horizon: int,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """Online kernel regression from two noisy copies, if the distribution of the noise is known.
 
@@ -44,8 +44,7 @@ def parallel_worlds(
             `lifted_norm`.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …, such as the theorem's
             (`bounds.parallel_worlds`); by default adaptive, √2 W/√(Σ ‖g̃Ψ̂‖²).
-        block: number of rounds that `unroll` computes at once. It changes the speed, and results
-            only by rounding.
+        block: as in `engine.expansion`.
 
     Returns:
         A `Learner` of 2 copies, with O(t) kernel evaluations in round t and O(T) memory, and with
@@ -77,11 +76,10 @@ def fourier_worlds(
 ) -> Learner:
     """`parallel_worlds` on random features, in O(D) time and memory a round.
 
-    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; `block` is as in
-    `engine.expansion`, and the other arguments are those of `parallel_worlds`. As the number D of
-    features grows, predictions tend to those of `parallel_worlds`. For every D the guarantee is the
-    same against all ⟨v, features.clean(x)⟩ with ‖v‖ ≤ W = `radius`, with
-    R² = `features.squared_norm`.
+    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; the other arguments are
+    those of `parallel_worlds`. As the number D of features grows, predictions tend to those of
+    `parallel_worlds`. For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with
+    ‖v‖ ≤ W = `radius`, with R² = `features.squared_norm`.
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)
@@ -93,7 +91,7 @@ def uncorrected_kernel(
     horizon: int,
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
-    block: int = 64,
+    block: int | None = None,
 ) -> Learner:
     """Online kernel regression that treats one noisy copy as the clean instance, as a baseline.
 

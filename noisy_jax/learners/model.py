@@ -58,8 +58,8 @@ def model(
     one mask is used in all rounds.
 
     Args:
-        apply: `(params, x[d]) -> []`, the prediction at one clean input. Inside `jax.shard_map` it
-            raises ValueError if devices exchange numbers in it, as by `psum`.
+        apply: `(params, x[d]) -> []`, the prediction at one clean input. Inside `jax.shard_map`
+            devices must not exchange numbers in it, as by `psum`: `step` raises ValueError.
         params: θ_1, any pytree. Its arrays of floating point are trained; all else (whole numbers,
             functions) is held fixed.
         loss: `(prediction, y) -> []`, one of `losses` or a function. It must be smooth; the squared

@@ -65,7 +65,7 @@ def random_truncation(
         horizon: T, number of rounds that there is room for.
         learning_rate: as in `parallel_worlds`; `bounds.random_truncation` gives the theorem's (the
             paper's η is ours times √T).
-        block: as in `parallel_worlds`; by default as many rounds as need 192 values of f.
+        block: as in `engine.expansion`; by default as many rounds as need 192 values of f.
 
     Returns:
         A `Learner` of `estimator.copies` copies, the most that one round may use. The number used

@@ -202,7 +202,9 @@ def erfc(z: Continued) -> Continued:
 @jax.custom_jvp
 @jax.jit
 def _erf_and_gauss(a, b):
-    """The parts of erf z, z = a + jb, from 1 − exp(−z²) w(jz) where Re z ≥ 0, and of exp(−z²).
+    """The parts of erf z and of exp(−z²), z = a + jb.
+
+    erf z = 1 − exp(−z²) w(jz) where Re z ≥ 0; elsewhere it follows, because erf is odd.
 
     w(jz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
     """
@@ -247,7 +249,7 @@ def _polynomial(count: int) -> tuple[float, list[float]]:
 
 @_erf_and_gauss.defjvp
 def _erf_and_gauss_jvp(primals, tangents):
-    """erf' z = 2/√π exp(−z²)."""
+    """erf' z = 2/√π exp(−z²), and −2z exp(−z²)."""
     value, gauss = _erf_and_gauss(*primals)
     moved = product(jnp.multiply, Continued(*gauss), Continued(*tangents))
     factor = 2 / np.sqrt(np.pi).astype(primals[0].dtype)

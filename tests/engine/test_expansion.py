@@ -8,6 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, ring
+from noisy_jax.engine.expansion import ExpansionState, _usual_block
 from noisy_jax.engine.function_space import round_of_copies
 from tests.errors import one_line_error, raises
 from tests.learners import references
@@ -71,6 +72,15 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
         assert state.round == 300
+
+
+def test_blocks_are_short_by_default_where_a_round_has_many_features():
+    def usual(dim, copies, atoms=()):
+        return _usual_block(ExpansionState(atoms, np.zeros(dim), None, 0, ()), copies)
+
+    assert [usual(dim, 1) for dim in (3, 256, 512, 2048, 4096)] == [8, 8, 4, 1, 1]
+    assert [usual(dim, 2) for dim in (256, 512, 1366)] == [4, 2, 1]
+    assert usual(4096, 2, np.zeros((4096, 3))) == 64
 
 
 @pytest.mark.slow

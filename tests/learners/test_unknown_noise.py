@@ -77,8 +77,9 @@ def learner_of(name, loss, **options):
         *itertools.product(["multilevel", "second order"], ["logistic"]),
     ],
 )
-def test_equals_the_plain_loop(x64, rng, name, loss):
+def test_equals_the_plain_loop(x64, rng, monkeypatch, name, loss):
     """Under noise of another covariance in each round, which the learner is not told."""
+    monkeypatch.setattr("noisy_jax.engine.memory._CHUNK", 8)  # several chunks of stored rounds
     loss, derivative = LOSSES[loss]
     learner, rounds, dim = learner_of(name, loss), 40, 2
     x = rng.uniform(-1, 1, (rounds, dim))

@@ -57,7 +57,10 @@ def judged(chosen: list[Any]) -> list[float]:
 
 
 def undersmoothed(factor: int) -> int:
-    """The regularization of a fit whose bias is small against its random error: about a tenth."""
+    """The regularization of a fit whose bias is small against its random error.
+
+    It is about a tenth, or the least that is tried.
+    """
     return max(factor - 2, 0)
 
 
