@@ -150,7 +150,7 @@ def room(space: Space, size: int, width: int = 1):
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)
     size *= width
-    chunk = min(size, min(_CHUNK, max(1, 4 * _CHUNK // width)) * width)
+    chunk = min(size, min(_CHUNK, max(1, 4 * _CHUNK // width)) * width)  # whole rounds
     slots = -(-size // chunk) * chunk
 
     def init(atom):

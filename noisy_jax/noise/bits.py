@@ -44,7 +44,7 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=2, inline=True)
 def _mixed(high, low, group):
-    """Four rounds: traced once for each group, as tracing takes longer than compiling them."""
+    """Four rounds, traced once for each of the two groups of rotations."""
     for rotation in _ROTATIONS[group]:
         high = high + low
         low = high ^ (low << np.uint32(rotation) | low >> np.uint32(32 - rotation))
