@@ -62,17 +62,22 @@ def faster(what, ours, peer, bound=None):
 most_repeats = 15
 """No median is of more calls than these; `python tests/benchmarks --quick` lowers it."""
 
+_PAUSE = 0.05  # seconds
+
 
 def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
     """Median seconds of a call to each function, after one call that compiles and warms up.
 
-    They are called in turns, so that whatever else the machine does slows all of them alike.
+    They are called in turns, so that whatever else the machine does slows all of them alike. Each
+    call waits until the threads of NumPy's products sleep: after a call they look for more work for
+    some 30 ms, and would take a core from the other side.
     """
     for function in functions:
         jax.block_until_ready(function())
     seconds = [[] for _ in functions]
     for _ in range(min(repeats, most_repeats)):
         for function, own in zip(functions, seconds, strict=True):
+            time.sleep(_PAUSE)
             start = time.perf_counter()
             jax.block_until_ready(function())
             own.append(time.perf_counter() - start)
