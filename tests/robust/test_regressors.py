@@ -5,7 +5,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
-from noisy_jax.robust.subquantile.gram import dense_gram
+from noisy_jax.robust.subquantile.gram import Gram
 from tests.errors import raises
 
 
@@ -82,7 +82,7 @@ def test_predictions_at_new_points_are_kernel_times_coefficients(rng):
         ((np.ones((3, 3)), np.ones(3), 1e-12), "regularization must be larger: gram has"),
         ((-np.eye(2), np.ones(2), 0.5), "larger: gram has eigenvalues from -1 to -1, and with 0.5"),
         ((np.eye(3), np.ones(2), 1.0), r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
-        ((dense_gram(np.eye(2)), np.ones(2), 1.0), r"gram must be .* got Gram; pass k\(x, x\)"),
+        ((Gram(2, abs, jnp.inf), np.ones(2), 1.0), r"gram must be .* got Gram; pass k\(x, x\)"),
         ((np.eye(2), np.ones((2, 1)), 1.0), r"y must be \[n\] with n >= 1, got \[2, 1\]"),
         ((np.eye(2), np.array([1, np.nan]), 1.0), r"y must be finite, but y\[1\] is nan"),
     ],

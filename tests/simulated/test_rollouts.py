@@ -100,22 +100,22 @@ def test_diverged_in_the_last_step_is_reported():
         ({"stream": nj.Stream(1j * STREAM.x, STREAM.y)}, "x must be real, got an array"),
         ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
         ({"key": 0}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
-        ({"key": jnp.zeros(2)}, r"got an array \[2\] of float32"),
-        ({"y_noise": nj.noise.Gaussian(jnp.ones(2))}, "scalar distribution"),
+        ({"key": np.zeros(2, np.float32)}, r"got an array \[2\] of float32"),
+        ({"y_noise": nj.noise.Gaussian(np.ones(2))}, "scalar distribution"),
         ({"first_round": -1}, "first_round must .* at least 0, got -1"),
         ({"first_round": 1.5}, r"first_round must .* got 1\.5"),
-        ({"noise": nj.noise.Gaussian(jnp.ones(3))}, r"Gaussian\.cov of shape \[3\] .* dimension 2"),
-        ({"stream": nj.Stream(jnp.ones((5, 2)), jnp.ones(4))}, r"got x \[5, 2\] and y \[4\]"),
-        ({"stream": nj.Stream(jnp.ones((3, 5, 2)), jnp.ones((3, 5)))}, r"with jax\.vmap"),
-        ({"stream": nj.Stream(jnp.ones((0, 2)), jnp.ones(0))}, "T >= 1"),
-        ({"stream": nj.Stream(jnp.ones((2, 2)), jnp.array([1.0, jnp.nan]))}, r"y\[1\] is nan"),
+        ({"noise": nj.noise.Gaussian(np.ones(3))}, r"Gaussian\.cov of shape \[3\] .* dimension 2"),
+        ({"stream": nj.Stream(np.ones((5, 2)), np.ones(4))}, r"got x \[5, 2\] and y \[4\]"),
+        ({"stream": nj.Stream(np.ones((3, 5, 2)), np.ones((3, 5)))}, r"with jax\.vmap"),
+        ({"stream": nj.Stream(np.ones((0, 2)), np.ones(0))}, "T >= 1"),
+        ({"stream": nj.Stream(np.ones((2, 2)), np.array([1.0, np.nan]))}, r"y\[1\] is nan"),
     ],
 )
 def test_bad_input_is_an_error(change, message):
     raises(message, nj.rollout, **GOOD | change)
 
 
-COV = jnp.array([[0.3, 0.1], [0.1, 0.2]])
+COV = np.array([[0.3, 0.1], [0.1, 0.2]])
 
 
 def built_for(noise):
@@ -142,11 +142,11 @@ def warnings_of(learner, noise):
     [
         (nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.3)),
         (nj.noise.Gaussian(0.2), nj.noise.Gaussian(COV)),
-        (nj.noise.Gaussian(jnp.array([0.3, 0.2])), nj.noise.Gaussian(COV)),
+        (nj.noise.Gaussian(np.array([0.3, 0.2])), nj.noise.Gaussian(COV)),
         (nj.noise.Gaussian(0.02), nj.noise.Laplace(0.1)),
-        (per_round(nj.noise.Gaussian, jnp.full(5, 0.02)), nj.noise.Laplace(0.1)),
+        (per_round(nj.noise.Gaussian, np.full(5, 0.02)), nj.noise.Laplace(0.1)),
         (nj.noise.StudentT(df=5.0, scale=0.1), nj.noise.StudentT(df=6.0, scale=0.1)),
-        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.linspace(0.1, 0.2, 5))),
+        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, np.linspace(0.1, 0.2, 5))),
         (columns(0.2), columns(0.3)),
         (columns(0.2), nj.noise.Product([nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.2)])),
     ],
@@ -165,11 +165,11 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
     ("built", "runs"),
     [
         (None, nj.noise.Gaussian(0.2)),
-        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(jnp.array([0.2, 0.2]))),
-        (nj.noise.Gaussian(0.2 * jnp.eye(2)), nj.noise.Gaussian(0.2, mean=1.0)),
-        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, jnp.full(5, 0.2))),
-        (per_round(nj.noise.Gaussian, jnp.ones(9)), per_round(nj.noise.Gaussian, jnp.ones(5))),
-        (nj.noise.Laplace(0.1), nj.noise.Laplace(jnp.array([0.1, 0.1]))),
+        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(np.array([0.2, 0.2]))),
+        (nj.noise.Gaussian(0.2 * np.eye(2)), nj.noise.Gaussian(0.2, mean=1.0)),
+        (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, np.full(5, 0.2))),
+        (per_round(nj.noise.Gaussian, np.ones(9)), per_round(nj.noise.Gaussian, np.ones(5))),
+        (nj.noise.Laplace(0.1), nj.noise.Laplace(np.array([0.1, 0.1]))),
         (columns(0.2), columns(0.2, mean=1.0)),
     ],
     ids=["none", "diagonal", "full, with a mean", "every round", "by round", "scale", "columns"],
