@@ -18,8 +18,8 @@ Atoms: TypeAlias = Any
 """A pytree of arrays whose first axis runs over atoms."""
 
 _CHUNK = 256
-"""Most stored rounds that are read at once, of at most four times as many atoms. Gram matrices of
-more atoms leave the cache; many small ones take longer."""
+"""Most stored rounds of a chunk, which is read at once. It has at most four times as many atoms, or
+one round. Gram matrices of more atoms leave the cache; many small ones take longer."""
 
 
 class Space(NamedTuple):

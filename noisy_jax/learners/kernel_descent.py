@@ -44,7 +44,7 @@ def parallel_worlds(
             `lifted_norm`.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …, such as the theorem's
             (`bounds.parallel_worlds`); by default adaptive, √2 W/√(Σ ‖g̃Ψ̂‖²).
-        block: as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner` of 2 copies, with O(t) kernel evaluations in round t and O(T) memory, and with

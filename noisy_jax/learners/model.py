@@ -59,7 +59,8 @@ def model(
 
     Args:
         apply: `(params, x[d]) -> []`, the prediction at one clean input. Inside `jax.shard_map`
-            devices must not exchange numbers in it, as by `psum`: `step` raises ValueError.
+            devices must not exchange numbers in it, as by `psum`; otherwise steps and rollouts
+            raise ValueError. The same holds for `loss`.
         params: θ_1, any pytree. Its arrays of floating point are trained; all else (whole numbers,
             functions) is held fixed.
         loss: `(prediction, y) -> []`, one of `losses` or a function. It must be smooth; the squared

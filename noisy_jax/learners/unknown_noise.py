@@ -74,7 +74,7 @@ def unknown_noise(
         order: k ≥ 0 of "replicates"; 0 is the mean of the copies, without correction.
         base: b ≥ 1 of "multilevel", whose L is the largest with b 2^L ≤ 32, at least 1.
         continue_with: q of "multilevel", in (0, 1]. A smaller q takes fewer copies.
-        block: as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner` at the adaptive rate √2 W/√(Σ‖Ĝ‖²). It needs the most copies that a round may

@@ -249,7 +249,7 @@ def _polynomial(count: int) -> tuple[float, list[float]]:
 
 @_erf_and_gauss.defjvp
 def _erf_and_gauss_jvp(primals, tangents):
-    """erf' z = 2/√π exp(−z²), and −2z exp(−z²)."""
+    """erf' z = 2/√π exp(−z²), and the derivative of exp(−z²) is −2z exp(−z²)."""
     value, gauss = _erf_and_gauss(*primals)
     moved = product(jnp.multiply, Continued(*gauss), Continued(*tangents))
     factor = 2 / np.sqrt(np.pi).astype(primals[0].dtype)

@@ -57,9 +57,9 @@ def judged(chosen: list[Any]) -> list[float]:
 
 
 def undersmoothed(factor: int) -> int:
-    """The regularization of a fit whose bias is small against its random error.
+    """Index in `FACTORS` of about a tenth of the regularization at index `factor`, or 0.
 
-    It is about a tenth, or the least that is tried.
+    The bias of such a fit is small against its random error.
     """
     return max(factor - 2, 0)
 

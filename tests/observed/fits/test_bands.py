@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.observed.fits import bands, trials
+from noisy_jax.observed.fits import bands, fourier, trials
 from noisy_jax.observed.fits.bands import calibrated, half_widths
 from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
 from tests.errors import raises
@@ -19,9 +19,17 @@ NOISE = 1 / 3
 """Variance of the noise. That of the clean rows is 4/3, so that the reliability is .8."""
 
 
+def normal(rng, shape):
+    return rng.normal(size=shape)
+
+
+def uniform(rng, shape):
+    return rng.uniform(-2, 2, shape)
+
+
 def rows(rng, n=2000):
     """Noisy copies of clean rows that are uniform on [−2, 2], and y = sin x + noise."""
-    x = rng.uniform(-2, 2, (n, 1))
+    x = uniform(rng, (n, 1))
     return x + NOISE**0.5 * rng.normal(size=x.shape), np.sin(x[:, 0]) + 0.3 * rng.normal(size=n)
 
 
@@ -186,68 +194,82 @@ def test_a_band_has_the_shape_of_predictions(rng):
     raises(r"^x must be concrete.*outside jit", jax.jit(fit.band), grid)
 
 
+def tables(draw, curve, n, copies, variance):
+    """400 noisy tables, copies `[n, V, 1]` and y; and whether a band holds the curve at places."""
+    rng, grid = np.random.default_rng(1000 * SHIFT), np.linspace(-1.9, 1.9, 41)
+
+    def inside(fit, simultaneous=False):
+        low, high = fit.band(grid[:, None], simultaneous=simultaneous)
+        return (low < curve(grid)) & (curve(grid) < high), np.mean(high - low)
+
+    for _ in range(400):
+        x = draw(rng, (n, 1))
+        noisy = x[:, None] + variance**0.5 * rng.normal(size=(n, copies, 1))
+        yield noisy, curve(x[:, 0]) + 0.3 * rng.normal(size=n), inside
+
+
+def near(covered):
+    """Whether shares of points or curves, one for each table, are .93 to .97, up to 5 errors."""
+    return abs(np.mean(covered) - 0.95) < 0.02 + 5 * np.std(covered) / len(covered) ** 0.5
+
+
 @pytest.mark.long
 @pytest.mark.statistical
-def test_bands_cover_the_clean_curve():
-    """Of 400 tables. Without undersmoothing it would be .81 of the points, and .64 of curves."""
-    rng = np.random.default_rng(1000 * SHIFT)
-    grid = np.linspace(-1.8, 1.8, 41)[:, None]
-    inside, whole = [], []
-    for _ in range(400):
-        fit = fitted(*rows(rng))
-        for found, simultaneous in ((inside, False), (whole, True)):
-            low, high = fit.band(grid, simultaneous=simultaneous)
-            found.append((low < np.sin(grid[:, 0])) & (np.sin(grid[:, 0]) < high))
-    points, curves = np.mean(inside, axis=1), np.all(whole, axis=1)
-    assert abs(points.mean() - 0.95) < 0.02 + 5 * points.std() / 400**0.5
-    assert abs(curves.mean() - 0.95) < 0.02 + 5 * (0.05 * 0.95 / 400) ** 0.5
+@pytest.mark.parametrize(
+    ("curve", "copies", "length_scale"),
+    [(np.sin, 1, 1.5), (np.sin, 2, "auto"), (np.square, 2, "auto")],
+)
+def test_bands_cover_the_clean_curve(curve, copies, length_scale, monkeypatch):
+    """Without undersmoothing, on 50 of the tables, they do not."""
+    points, curves, biased = [], [], []
+    for x, y, inside in tables(uniform, curve, 2000, copies, NOISE):
+        given = x, y, 32, NOISE if copies == 1 else None, length_scale
+        fit = fitted(*given)
+        points.append(inside(fit)[0].mean())
+        curves.append(inside(fit, True)[0].all())
+        if len(biased) < 50:
+            with monkeypatch.context() as patch:
+                patch.setattr(fourier, "undersmoothed", lambda factor: factor)
+                biased.append(inside(fitted(*given))[0].mean())
+    assert near(points)
+    assert near(curves)
+    assert np.mean(biased) < min(0.9, np.mean(points))
 
 
 @pytest.mark.long
 @pytest.mark.statistical
 def test_moderated_variances_cover_more_curves_by_narrower_bands(monkeypatch):
-    """Of 400 fits that choose their length scale. With s for s̃ it would be about .94 of them."""
-    rng, grid = np.random.default_rng(1000 * SHIFT), np.linspace(-2, 2, 41)[:, None]
+    """Of fits that choose their length scale. With s for s̃ it would be about .94 of them."""
     shares = (bands._SHARE, 0.0)
     covered, widths = {share: [] for share in shares}, {share: [] for share in shares}
-    for _ in range(400):
-        clean = rng.normal(size=(3000, 1))
-        noisy, truth = clean + 0.2**0.5 * rng.normal(size=clean.shape), np.sin(2 * grid[:, 0])
-        y = np.sin(2 * clean[:, 0]) + 0.3 * rng.normal(size=len(clean))
-        fit = fitted(noisy, y, variance=0.2, length_scale="auto")
+    for x, y, inside in tables(normal, lambda x: np.sin(2 * x), 3000, 1, 0.2):
+        fit = fitted(x, y, variance=0.2, length_scale="auto")
         for share in shares:
             monkeypatch.setattr(bands, "_SHARE", share)
-            low, high = fit.band(grid, simultaneous=True)
-            covered[share].append(((low < truth) & (truth < high)).all())
-            widths[share].append(np.mean(high - low))
-    moderated, plain = (np.mean(covered[share]) for share in shares)
-    assert abs(moderated - 0.95) < 0.02 + 5 * (0.05 * 0.95 / 400) ** 0.5
-    assert moderated > plain
+            found, width = inside(fit, True)
+            covered[share].append(found.all())
+            widths[share].append(width)
+    assert near(covered[shares[0]])
+    assert np.mean(covered[shares[0]]) > np.mean(covered[0.0])
     assert np.mean(widths[shares[0]]) < 0.95 * np.mean(widths[0.0])
 
 
 @pytest.mark.long
 @pytest.mark.statistical
 def test_calibrated_bands_of_two_replicates_are_narrower_and_cover(monkeypatch):
-    """Of 400 tables. The plain jackknife covers .99 of the points, and each curve."""
-    rng, grid = np.random.default_rng(1000 * SHIFT), np.linspace(-2, 2, 41)[:, None]
+    """The plain jackknife covers .99 of the points, and each curve."""
     points, plain, curves, ratios = [], [], [], []
-    for _ in range(400):
-        clean, truth = rng.normal(size=(2000, 1)), np.tanh(2 * grid[:, 0])
-        copies = clean[:, None] + 0.15**0.5 * rng.normal(size=(2000, 2, 1))
-        y = np.tanh(2 * clean[:, 0]) + 0.3 * rng.normal(size=len(clean))
-        fit = fitted(copies, y, variance=None, length_scale="auto")
-        low, high = fit.band(grid, simultaneous=True)
-        curves.append(((low < truth) & (truth < high)).all())
-        low, high = fit.band(grid)
-        points.append(((low < truth) & (truth < high)).mean())
+    for x, y, inside in tables(normal, lambda x: np.tanh(2 * x), 2000, 2, 0.15):
+        fit = fitted(x, y, variance=None, length_scale="auto")
+        curves.append(inside(fit, True)[0].all())
+        found, width = inside(fit)
+        points.append(found.mean())
         with monkeypatch.context() as patch:
             patch.setattr(trials, "calibrated", not_calibrated)
-            fit = fitted(copies, y, variance=None, length_scale="auto")
-        wide_low, wide_high = fit.band(grid)
-        plain.append(((wide_low < truth) & (truth < wide_high)).mean())
-        ratios.append(np.mean(high - low) / np.mean(wide_high - wide_low))
-    assert abs(np.mean(points) - 0.95) < 0.02 + 5 * np.std(points) / 400**0.5
-    assert np.mean(curves) > 0.95 - 5 * (0.05 * 0.95 / 400) ** 0.5
+            found, wide = inside(fitted(x, y, variance=None, length_scale="auto"))
+        plain.append(found.mean())
+        ratios.append(width / wide)
+    assert near(points)
+    assert near(curves)
     assert np.mean(plain) > 0.98
     assert np.mean(ratios) < 0.95
