@@ -16,7 +16,7 @@ in the moments. The interactions of groups show this:
 
 with the fit f_(gh) without two groups. i counts the variance of order k about k(k − 1)/2 times,
 and more if there are few groups (of 16, order 2 is counted 1.7 times and order 3 5.5 times). If the
-median of s²/(2i) over rows is below 1, s² is multiplied by it at all x, but by no less than ½. The
+median of s²/(2i) over rows is below 1, s² is multiplied by it at all x, but by no less than ⅓. The
 sum is estimated from G of the pairs. Otherwise s² is not changed: it is then somewhat too large,
 which makes up for the bias that is left. Subtracting i in every case left bands that are too
 narrow. The rule was chosen by simulations.
@@ -43,6 +43,7 @@ import numpy as np
 
 from noisy_jax.intervals import half_width
 
+_LEAST = 1 / 3  # of s² that is kept
 _SHARE = 0.2  # a
 _DRAWS = 4096
 _AT_ONCE = 2**22  # numbers in memory
@@ -71,7 +72,7 @@ def calibrated(
     interacting = np.mean(interactions**2, axis=0) * groups * (groups - 1) / 2
     seen = interacting > 0
     share = np.median(square[seen] / interacting[seen]) / 2 if seen.any() else 1.0
-    return left_out.mean(axis=0) + np.sqrt(np.clip(share, 0.5, 1.0)) * moves
+    return left_out.mean(axis=0) + np.sqrt(np.clip(share, _LEAST, 1.0)) * moves
 
 
 def half_widths(left_out: np.ndarray, level: float, simultaneous: bool) -> np.ndarray:
