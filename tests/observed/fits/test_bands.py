@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.observed.fits import bands, fourier, trials
+from noisy_jax.observed.fits import bands, trials
 from noisy_jax.observed.fits.bands import calibrated, half_widths
+from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
 from tests.errors import raises
 from tests.keys import SHIFT
@@ -216,20 +217,22 @@ def near(covered):
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("curve", "copies", "length_scale"),
-    [(np.sin, 1, 1.5), (np.sin, 2, "auto"), (np.square, 2, "auto")],
+    ("curve", "copies", "length_scale"), [(np.sin, 1, 1.5), (np.square, 2, "auto")]
 )
 def test_bands_cover_the_clean_curve(curve, copies, length_scale, monkeypatch):
-    """Without undersmoothing, on 50 of the tables, they do not."""
+    """Without undersmoothing, on 50 of the tables, they do not.
+
+    With 32 features bands of x² would cover .90 of the points.
+    """
     points, curves, biased = [], [], []
     for x, y, inside in tables(uniform, curve, 2000, copies, NOISE):
-        given = x, y, 32, NOISE if copies == 1 else None, length_scale
+        given = x, y, 32 if copies == 1 else 256, NOISE if copies == 1 else None, length_scale
         fit = fitted(*given)
         points.append(inside(fit)[0].mean())
         curves.append(inside(fit, True)[0].all())
         if len(biased) < 50:
             with monkeypatch.context() as patch:
-                patch.setattr(fourier, "undersmoothed", lambda factor: factor)
+                patch.setitem(fourier_fit.__globals__, "undersmoothed", lambda factor: factor)
                 biased.append(inside(fitted(*given))[0].mean())
     assert near(points)
     assert near(curves)
