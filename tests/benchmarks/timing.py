@@ -62,7 +62,7 @@ def faster(what, ours, peer, bound=None):
 most_repeats = 15
 """No median is of more calls than these; `python tests/benchmarks --quick` lowers it."""
 
-_PAUSE = 0.05  # seconds
+_PAUSE = 0.1  # seconds
 
 
 def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
@@ -70,7 +70,7 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
 
     They are called in turns, so that whatever else the machine does slows all of them alike. Each
     call waits until the threads of NumPy's products sleep: after a call they look for more work for
-    some 30 ms, and would take a core from the other side.
+    50 to 100 ms, and would take a core from the other side.
     """
     for function in functions:
         jax.block_until_ready(function())
