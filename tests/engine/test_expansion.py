@@ -81,10 +81,9 @@ def test_blocks_are_short_by_default_where_a_round_has_many_features():
     assert [usual(dim, 1) for dim in (3, 256, 512, 2048, 4096)] == [8, 8, 4, 1, 1]
     assert [usual(dim, 2) for dim in (256, 512, 1366)] == [4, 2, 1]
     assert usual(4096, 2, np.zeros((4096, 3))) == 64
-    learner = soft_margin(nj.engine.weight_vector()(SPACE))  # of 3 features: 5 blocks of 8 rounds
-    x = jnp.ones((40, 3))
+    learner, x = soft_margin(nj.engine.weight_vector()(SPACE)), jnp.ones((40, 3))
     given = learner.init(3), nj.Sample(x[:, None], x[:, 0]), x, jax.random.split(KEY, 40)
-    assert "length=5" in str(jax.make_jaxpr(learner.unroll)(*given))
+    assert "length=5" in str(jax.make_jaxpr(learner.unroll)(*given))  # blocks of 8 rounds
 
 
 @pytest.mark.slow

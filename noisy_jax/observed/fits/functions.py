@@ -191,11 +191,12 @@ class FourierFit(FourierPredictor, Saved, Summarized):
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points
-        where the noise hides most of the fit (`risk.hidden_share`), or where the curve is rougher
-        than the length scale that was given. The rows cannot show that it is: a band that is valid
-        for all curves must be as wide as the roughest of them needs (Low, 1997). A given length
-        scale is hence an assumption, and the printed fit says so. Far outside the rows the band
-        means nothing: fit and band return to about the mean of y there, whatever the curve does.
+        where the noise hides most of the fit (`risk.hidden_share`), where the features are too few,
+        or where the curve is rougher than the length scale that was given. The rows cannot show
+        that it is: a band that is valid for all curves must be as wide as the roughest of them
+        needs (Low, 1997). A given length scale is hence an assumption, and the printed fit says so.
+        Far outside the rows the band means nothing: fit and band return to about the mean of y
+        there, whatever the curve does.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
