@@ -183,11 +183,11 @@ class FourierFit(FourierPredictor, Saved, Summarized):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of a band for the clean curve, at clean features x.
 
-        Its middle is a fit with about a tenth of the regularization of `predict(x)`, down to the
-        least that is tried, because a band around a fit that is biased misses the curve. If several
-        length scales were tried, it is also of a shorter one: the longest of at most half the
-        chosen ℓ. The width is from the jackknife over up to 16 groups of rows, so that neighbouring
-        rows may depend on each other.
+        Its middle is a fit with about a tenth of the chosen regularization, down to the least that
+        is tried, because a band around a fit that is biased misses the curve. If one of the length
+        scales that were tried is at most half the chosen ℓ, it is a fit with the longest of these,
+        and with about a tenth of what is best there. The width is from the jackknife over up to 16
+        groups of rows, so that neighbouring rows may depend on each other.
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points

@@ -196,7 +196,7 @@ def tanh(x):
 
 
 def near(covered):
-    """Whether shares of points or curves, one for each table, are .93 to .97, up to 5 errors."""
+    """Whether the mean of the shares of each table is .93 to .97, up to 5 errors."""
     return abs(np.mean(covered) - 0.95) < 0.02 + 5 * np.std(covered) / len(covered) ** 0.5
 
 
@@ -218,7 +218,7 @@ AUTO = {"variance": None, "length_scale": "auto", "num_features": 256}
     ],
 )
 def test_bands_cover_the_clean_curve(curve, draw, variance, copies, options, change, monkeypatch):
-    """Of 400 tables; without undersmoothing or calibration, on 50, they cover less, or are wide."""
+    """Of 400 tables. The first 50 without undersmoothing cover less, without calibration more."""
     rng, grid = np.random.default_rng(1000 * SHIFT), np.linspace(-1.9, 1.9, 41)
     points, curves, changed = [], [], []
     (where, name, other), low, high = change
@@ -240,5 +240,5 @@ def test_bands_cover_the_clean_curve(curve, draw, variance, copies, options, cha
                 patch.setitem(where, name, other)
                 changed.append(inside(given, y)[0].mean())
     assert near(points)
-    assert near(curves)
+    assert abs(np.mean(curves) - 0.95) < 0.02 + 5 * (0.05 * 0.95 / 400) ** 0.5
     assert low < np.mean(changed) < high
