@@ -236,7 +236,7 @@ def expansion(
 
 
 def _usual_block(state: ExpansionState, copies: int) -> int:
-    """B by default. On CPUs with several cores products of larger blocks take longer."""
+    """B by default. On two cores of a CPU a round of a larger block took longer."""
     if jax.tree.leaves(state.atoms):
         return 64
     numbers = len(state.weights) * (copies + 1)

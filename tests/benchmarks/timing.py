@@ -69,8 +69,8 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
     """Median seconds of a call to each function, after one call that compiles and warms up.
 
     They are called in turns, so that whatever else the machine does slows all of them alike. Each
-    call waits until the threads of NumPy's products sleep: after a call they look for more work for
-    50 to 100 ms, and would take a core from the other side.
+    call waits 0.1 s: after a product NumPy's threads look for more work for 50 to 100 ms, and would
+    take a core from the other side.
     """
     for function in functions:
         jax.block_until_ready(function())

@@ -1,5 +1,3 @@
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,20 +10,20 @@ from tests.errors import raises
 
 NOISE = nj.noise.Gaussian(0.1)
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=NOISE)
-FEATURES = functools.partial(nj.worlds.fourier, WORLD, jax.random.key(0), num_features=8)
+FEATURES = nj.worlds.fourier(WORLD, jax.random.key(0), num_features=8)
 
 
 @pytest.mark.parametrize(
     ("kernel", "buffer", "copies", "readable"),
     [
-        (lambda: WORLD.kernel, 5, 1, False),
-        (lambda: WORLD, 5, 2, True),
-        (lambda: WORLD, everything(9), 2, True),
+        (WORLD.kernel, 5, 1, False),
+        (WORLD, 5, 2, True),
+        (WORLD, everything(9), 2, True),
         (FEATURES, None, 2, True),
     ],
 )
 def test_a_space_says_what_its_learner_needs(kernel, buffer, copies, readable):
-    space = function_space(kernel(), buffer)
+    space = function_space(kernel, buffer)
     learner = space.learner(squared_loss(0.1))
     assert learner.needs.copies == copies
     assert (learner.read is not None) == readable
@@ -36,11 +34,9 @@ def test_a_space_says_what_its_learner_needs(kernel, buffer, copies, readable):
     raises("copies must be 1 or 2, got 3", space.learner, squared_loss(0.1), copies=3)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "size"), [(lambda: WORLD, 3), (lambda: WORLD, everything(9)), (FEATURES, None)]
-)
+@pytest.mark.parametrize(("kernel", "size"), [(WORLD, 3), (WORLD, everything(9)), (FEATURES, None)])
 def test_readings_of_one_round_are_those_of_unroll(rng, kernel, size):
-    learner = function_space(kernel(), size).learner(squared_loss(0.3))
+    learner = function_space(kernel, size).learner(squared_loss(0.3))
     x = jnp.asarray(rng.normal(size=(6, 2, 2)), jnp.float32)
     samples, keys = nj.Sample(x, x[:, 0, 0]), jax.random.split(jax.random.key(0), 6)
     given = learner.init(2), samples, x[:, 0], keys

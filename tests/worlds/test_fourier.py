@@ -220,8 +220,8 @@ CHANGING = laws.PerRound(Gaussian(np.ones(4), np.zeros(4)))
     "law", [Gaussian(0.1), Laplace(0.3), ContaminatedGaussian(0.2, 0.25), None]
 )
 def test_frequencies_use_no_key_twice(law):
-    rational = worlds.rational(dim=2, noise=Gaussian(0.1), cutoff=1.0)
-    world = gaussian_world(law, 2) if law else rational
+    rational = functools.partial(worlds.rational, dim=2, noise=Gaussian(0.1), cutoff=1.0)
+    world = gaussian_world(law, 2) if law else rational()
     draw = jax.jit(lambda key: worlds.fourier(key, world, 6).frequencies)
     with jax.debug_key_reuse(True):
         assert draw(jax.random.key(0)).shape == (3, 2)
