@@ -204,30 +204,3 @@ def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
             run(one)
         else:
             raises("under which this learner is biased: use .*flipped", run, one)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["perceptron", "subgradient"])
-def test_mean_steps_from_flipped_labels_are_those_from_clean_ones(kind):
-    """Enumerated over the flip of one label +1; without the correction the mean step is smaller."""
-
-    def mean_move(loss, rate):
-        def gradient(weights, sample):
-            return loss.gradient(sample.x[0] @ weights, sample.y) * sample.x[0]
-
-        if kind == "perceptron":
-            options = {"learning_rate": 1.0, "regularization": 0.0, "buffer": 2}
-            learner = nj.learners.norma(nj.kernels.linear(), loss, **options)
-        else:
-            options = {"copies": 1, "radius": 9.0, "learning_rate": 1.0}
-            learner = nj.learners.gradient_descent(gradient, **options)
-        x, state = jnp.array([[0.6, -0.2]]), learner.init(2)
-        moved = [learner.step(state, Sample(x, jnp.float32(y)), key()) for y in (1, -1)]
-        kept, flipped = (learner.predict(after, jnp.ones(2)) for after in moved)
-        return (1 - rate) * kept + rate * flipped
-
-    plain = losses.soft_margin(margin=0.0)
-    clean = mean_move(plain, 0.0)
-    np.testing.assert_allclose(clean, 0.4, rtol=1e-5)
-    np.testing.assert_allclose(mean_move(losses.flipped(plain, (0.3, 0.1)), 0.3), clean, rtol=1e-5)
-    np.testing.assert_allclose(mean_move(plain, 0.3), 0.4 * clean, rtol=1e-5)
