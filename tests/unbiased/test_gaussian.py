@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
 from noisy_jax.unbiased.entire import continued
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, ENTIRE, X, over_noise
@@ -14,9 +13,9 @@ from tests.unbiased.cases import COV, ENTIRE, X, over_noise
 pytestmark = pytest.mark.usefixtures("x64")
 
 
-def averaged_over_draws(f, x, count=40, cov=COV):
+def averaged_over_draws(f, x, count=40):
     """What `gaussian` estimates from one copy, averaged over its draws by quadrature."""
-    drawn, weights = gauss_hermite(count, cov)
+    drawn, weights = gauss_hermite(count, COV)
     values = jax.vmap(lambda xi: continued(f, jnp.asarray(x), jnp.asarray(xi), "gaussian"))(drawn)
     return jnp.tensordot(jnp.asarray(weights), values, axes=1)
 
@@ -43,13 +42,6 @@ def test_draws_have_the_covariance_of_the_noise(form, copies):
     np.testing.assert_allclose(found, expected, atol=5 * 0.5 * 2**0.5 / 100_000**0.5)
 
 
-def test_gaussian_of_the_squared_loss_is_known_covariance():
-    w, y = jnp.array([0.8, -1.3]), 0.4
-    gradient = jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X, 3))(w)
-    sample = nj.Sample(jnp.asarray(X)[None], jnp.asarray(y), jnp.asarray(COV))
-    np.testing.assert_allclose(gradient, from_one_copy(w, sample), rtol=1e-10)
-
-
 @pytest.mark.claim("EXT-ImaginaryNoise")
 def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
     world = nj.worlds.gaussian(dim=2, length_scale=1.2, noise=nj.noise.Gaussian(COV))
@@ -60,13 +52,6 @@ def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
 
     expected = world.surrogate(atom[None], jnp.asarray(X)[None])[0, 0]
     np.testing.assert_allclose(averaged_over_draws(kernel, X), expected, rtol=1e-9)
-
-
-def test_gaussian_of_the_poisson_loss_is_its_correction():
-    w, y = np.array([0.8, -0.6]), 2.0
-    found = averaged_over_draws(lambda x: jnp.exp(x @ w) - y * (x @ w), X)
-    expected = nj.losses.corrected(nj.losses.poisson())(X @ w, y, w @ COV @ w)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.claim("EXT-EstimatingEquations")

@@ -1,23 +1,14 @@
 """Copies of any noise, with the bias removed to an order: by enumeration."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import SKEWED, SYMMETRIC, enumerated, mean_at, wave
 
 pytestmark = pytest.mark.usefixtures("x64")
-
-
-def test_replicates_of_the_squared_loss_is_two_copies_in_both_orders():
-    w, copies = jnp.array([0.8, -1.3]), jnp.array([[0.3, 0.9], [-0.2, 0.5]])
-    g = nj.unbiased.replicates(lambda w, x, y: (x @ w - y) ** 2, 1)
-    orders = [from_two_copies(w, nj.Sample(c, 0.4)) for c in (copies, copies[::-1])]
-    np.testing.assert_allclose(jax.grad(g)(w, copies, 0.4), np.mean(orders, axis=0), rtol=1e-10)
 
 
 @pytest.mark.claim("EXT-ReplicatesOrder")
