@@ -14,13 +14,9 @@ from noisy_jax.checkpoints import Checkpoint, _with_digest
 from noisy_jax.simulated.montecarlo import monte_carlo
 from tests.errors import disk_full, raises
 from tests.running import printed
+from tests.simulated.test_montecarlo import run
 
 KEY = jax.random.key(7)
-
-
-def run(key):
-    a, b = jax.random.split(key)
-    return {"a": jax.random.normal(a, (3,)), "b": (jax.random.bernoulli(b, 0.3), jnp.int32(2))}
 
 
 def simulated(count, folder=None, **options):

@@ -12,6 +12,7 @@ from noisy_jax.engine.expansion import ExpansionState, _usual_block
 from noisy_jax.engine.function_space import round_of_copies
 from tests.errors import one_line_error, raises
 from tests.learners import references
+from tests.learners.norma_runs import labelled
 from tests.learners.runs import both_ways, inputs, unrolled
 
 KERNEL = nj.kernels.gaussian(length_scale=0.75**0.5)
@@ -55,11 +56,6 @@ def soft_margin(memory, **options):
     return expansion(**given | options)
 
 
-def labelled(rng, rounds=T):
-    x = rng.normal(size=(rounds, DIM))
-    return x, np.where(x[:, 0] + 0.5 * rng.normal(size=rounds) > 0, 1.0, -1.0)
-
-
 @pytest.mark.claim("EXT-IncrementalNorm")
 def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
@@ -88,7 +84,7 @@ def test_blocks_are_short_by_default_where_a_round_has_many_features():
 
 @pytest.mark.slow
 def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
-    x, y = labelled(rng)
+    x, y = labelled(rng, T)
     linear = nj.kernels.linear()
     memory = everything(T)(Space(linear.gram, linear.gram))
     free, _ = both_ways(soft_margin(memory, block=8), x, y)
@@ -145,7 +141,7 @@ def test_atoms_may_be_pytrees_with_several_query_points(x64, rng):
 
 
 def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
-    x, y = labelled(rng)
+    x, y = labelled(rng, T)
 
     def update(state, values, y, t, square):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
@@ -157,7 +153,7 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
 
 @pytest.mark.slow
 def test_float32_data_run_under_float64(x64, rng):
-    x, y = (a.astype(np.float32) for a in labelled(rng))
+    x, y = (a.astype(np.float32) for a in labelled(rng, T))
     for memory in (everything(T), ring(20), nj.engine.weight_vector()):
         for state, _ in both_ways(soft_margin(memory(SPACE), block=20), x, y):
             assert state.round == T
@@ -183,7 +179,7 @@ def test_clean_points_may_be_wider_than_the_state(x64, rng):
 
 
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
-    x, y = labelled(rng)
+    x, y = labelled(rng, T)
     learner, shown, traces = soft_margin(everything(2 * T)(SPACE)), inputs(x, y), []
     run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, *shown)[0])
     run(run(learner.init(DIM)))

@@ -10,6 +10,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.rollouts import BLOCK, final_regret
 from tests.errors import raises
+from tests.noise.cases import per_round
 from tests.rounds import observations
 
 NOISE = nj.noise.Gaussian(0.2)
@@ -120,10 +121,6 @@ COV = np.array([[0.3, 0.1], [0.1, 0.2]])
 
 def built_for(noise):
     return BLIND._replace(needs=nj.Needs(noise=noise))
-
-
-def per_round(make, *parameters):
-    return nj.noise.PerRound(jax.vmap(make)(*parameters))
 
 
 def columns(cov, **options):
