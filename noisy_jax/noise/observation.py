@@ -8,9 +8,9 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Sample
 from noisy_jax.noise.base import Noise, covariance_times
-from noisy_jax.noise.correlated import Correlated
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
+from noisy_jax.noise.targets import Correlated
 from noisy_jax.validation import check_axes, check_dimension, check_key, whole
 from noisy_jax.varying import of_this_device
 

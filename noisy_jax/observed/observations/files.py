@@ -1,6 +1,7 @@
 """Noisy tables from files: whole from CSV, in chunks from CSV, Parquet, Arrow and NumPy files."""
 
 import dataclasses
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ import numpy as np
 from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
 from noisy_jax.observed.observations.arrays import from_arrays
-from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import Reliability, StandardDeviation
 from noisy_jax.observed.observations.knowledge import Known
@@ -255,3 +255,34 @@ def _mapped(path) -> np.ndarray:
         return np.lib.format.open_memmap(path, mode="r")
     except ValueError as error:
         raise ValueError(f"{path} is not a NumPy file of an array of numbers: {error}") from error
+
+
+FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather"}
+"""Ends of files' names, with what pyarrow calls what is in them."""
+
+
+def arrow_parts(path: str | Path, rows: int, after: int = 0) -> Iterator[Any]:
+    """pyarrow tables of `rows` rows each (the last one may have fewer) behind the first `after`."""
+    try:
+        pyarrow, dataset = map(importlib.import_module, ("pyarrow", "pyarrow.dataset"))
+    except ImportError:
+        raise ValueError(
+            f"{path} is read by the package pyarrow: install noisy_jax[frames]"
+        ) from None
+    try:
+        data = dataset.dataset(path, format=FORMATS[Path(path).suffix])
+        waiting, count = data.schema.empty_table(), 0
+        for batch in data.to_batches(batch_size=rows, batch_readahead=1, use_threads=False):
+            before, count = count, count + len(batch)
+            waiting = pyarrow.concat_tables([waiting, pyarrow.Table.from_batches([batch])])
+            if before < after:
+                waiting = waiting.slice(max(len(waiting) - max(count - after, 0), 0))
+            while len(waiting) >= rows:
+                yield waiting.slice(0, rows)
+                waiting = waiting.slice(rows)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} is not such a file: {' '.join(str(error).split())}") from error
+    if len(waiting):
+        yield waiting
+    if count < after:
+        raise ValueError(f"{path} has {count} rows, but {after} were read before")

@@ -1,6 +1,6 @@
-"""Projected gradient ascent on streams."""
+"""Projected gradient ascent on the clean regret of streams, and streams where it starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import chex
@@ -8,8 +8,69 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Stream
-from noisy_jax.validation import check_axes, positive, whole
+from noisy_jax.base import Learner, Stream
+from noisy_jax.draws import normal
+from noisy_jax.losses import squared
+from noisy_jax.noise import Noise
+from noisy_jax.simulated.comparators import kernel_ball, linear_ball
+from noisy_jax.simulated.rollouts import final_regret
+from noisy_jax.simulated.streams import one_copy_adversaries
+from noisy_jax.validation import check_axes, check_key, check_shape, given, positive, whole
+
+Kernel = Callable[[jax.Array, jax.Array], jax.Array]
+"""`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""
+
+
+def clean_regret(
+    learner: Learner,
+    stream: Stream,
+    noise: Noise,
+    key: chex.PRNGKey,
+    *,
+    radius: chex.Numeric,
+    kernel: Kernel | None = None,
+    y_noise: Noise | None = None,
+    rounds: chex.Numeric | None = None,
+) -> jax.Array:
+    """The regret `[]` of one run on clean data, squared loss, against the best one in a ball.
+
+        R = Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
+
+    Its gradient in the stream takes the minimizer u* as a constant: by the envelope theorem the
+    derivative of the minimum is the derivative of Σ_t (u*(x_t) − y_t)² at fixed u*.
+
+    It takes the arguments of `simulated.final_regret`; x and y must be zero after the `rounds`
+    that count. The learner must allow reverse mode only if you take a gradient. Comparators are
+    weights in the ball of radius B by default, and with a `kernel` the functions of its space.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, -1.0])
+        >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=0.25)
+        >>> def of(stream):
+        ...     return clean_regret(
+        ...         learner, stream, nj.noise.Gaussian(0.0), jax.random.key(0), radius=1.0)
+        >>> print(of(stream), jax.grad(of)(stream).y)  # 1 + 1.5² − 2, with u* = 0
+        1.25 [ 1.5 -1. ]
+    """
+    if kernel is not None and not callable(kernel):
+        raise ValueError(f"kernel must be a function (x, z) -> [n, m], got {given(kernel)}")
+    fixed = jax.lax.stop_gradient(stream)
+    if kernel is None:
+        comparator = stream.x @ linear_ball(fixed, radius).weights
+    else:
+        horizon, gram = len(stream.y), kernel(fixed.x, fixed.x)
+        check_shape("kernel(x, z)", gram, (horizon, horizon), "for x and z of [T, d]")
+        used = jnp.arange(horizon) < (horizon if rounds is None else rounds)
+        gram = jnp.where(used[:, None] & used[None], gram, 0)
+        found = kernel_ball(gram, fixed.y, radius)
+        # The values come from `found`, as float32 coefficients may cancel.
+        values = jnp.matmul(kernel(stream.x, fixed.x), found.coefficients, precision="highest")
+        comparator = found.predictions + values - jax.lax.stop_gradient(values)
+    return final_regret(
+        learner, stream, noise, key,
+        loss=squared(), comparator=comparator, y_noise=y_noise, rounds=rounds,
+    )  # fmt: skip
 
 
 def ascend(
@@ -87,3 +148,66 @@ def _projected(units, mask) -> Stream:
     norms = jnp.sqrt(jnp.sum(units.x**2, axis=-1, keepdims=True))
     x = units.x / jnp.maximum(norms, 1) * mask[None, :, None]
     return Stream(x, jnp.clip(units.y, -1, 1) * mask[None])
+
+
+def structured_starts(
+    key: chex.PRNGKey,
+    horizon: int,
+    dim: int,
+    *,
+    x_norm: chex.Numeric = 1.0,
+    y_size: chex.Numeric = 1.0,
+) -> Mapping[str, Stream]:
+    """Streams of known kinds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y, by name.
+
+    - "random": x_t uniform on the sphere, y_t = ±B_y at random.
+    - "constant": y_t = B_y; this and all others have x_t = B_x e_1, if not said otherwise.
+    - "alternating": y_t = ±B_y in turn.
+    - "reversal": the sign of y_t changes once, at T/2.
+    - "sawtooth": it changes every √T rounds, the time in which descent at the theorems' rates
+      goes from the centre of the ball to its boundary. Weights near the boundary then meet the
+      targets for which the second moment of the gradient is largest (ỹ = −B_y at w = B_w e_1).
+    - "late": it alternates, and is constant for the last √T rounds. For linear losses this attains
+      the bound B_w √(GT) of gradient descent.
+    - "one copy": the noiseless adversary of `streams.one_copy_adversaries`, x_t = B_x e_1 or
+      −B_x e_1/3 at random, y_t = B_y.
+    - "small": the clean data of the noisy one, x_t = B_x e_1/3, y_t = B_y.
+
+    Args:
+        key: randomness of "random" and "one copy".
+        horizon: T ≥ 1 rounds.
+        dim: d ≥ 1 features.
+        x_norm: B_x > 0.
+        y_size: B_y > 0.
+
+    Example:
+        >>> import jax
+        >>> starts = structured_starts(jax.random.key(0), horizon=6, dim=2)
+        >>> print(starts["alternating"].y, starts["sawtooth"].y)
+        [ 1. -1.  1. -1.  1. -1.] [ 1.  1. -1. -1.  1.  1.]
+    """
+    check_key(key)
+    horizon, dim = whole("horizon", horizon), whole("dim", dim)
+    x_norm, y_size = positive("x_norm", x_norm), positive("y_size", y_size)
+    x_key, y_key, copy_key = jax.random.split(key, 3)
+    rounds = jnp.arange(horizon)
+    directions = normal(x_key, (horizon, dim))
+    directions /= jnp.linalg.norm(directions, axis=1, keepdims=True)
+    first = jnp.zeros((horizon, dim)).at[:, 0].set(1.0)
+    one_copy = one_copy_adversaries(copy_key, horizon).noiseless.stream.x / 3
+    ones, root = jnp.ones(horizon), round(horizon**0.5)
+
+    def signs(half_period):
+        return jnp.where(rounds // half_period % 2, -ones, ones)
+
+    units = {
+        "random": (directions, jax.random.rademacher(y_key, (horizon,), float)),
+        "constant": (first, ones),
+        "alternating": (first, signs(1)),
+        "reversal": (first, signs((horizon + 1) // 2)),
+        "sawtooth": (first, signs(root)),
+        "late": (first, jnp.where(rounds < horizon - root, signs(1), 1.0)),
+        "one copy": (first * one_copy, ones),
+        "small": (first / 3, ones),
+    }
+    return {name: Stream(x_norm * x, y_size * y) for name, (x, y) in units.items()}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations.arrow import FORMATS, arrow_parts
+from noisy_jax.observed.observations.files import FORMATS, arrow_parts
 from tests.errors import raises
 from tests.observed.rows import agree
 

@@ -162,3 +162,12 @@ def test_it_is_not_noise_of_x():
     noise = Correlated(SLOPES)
     raises("give it as y_noise", from_arrays, np.ones((3, 2)), np.ones(3), noise=noise)
     raises("give it as y_noise", observe, key(), X, Y, noise, copies=1)
+
+
+def test_each_label_is_flipped_at_its_own_rate():
+    keys = jax.random.split(jax.random.key(0), 1_000)
+    for rates, ones, others in (((0.999, 0.0), 0.99, 0.0), ((0.0, 0.999), 0.0, 0.99)):
+        flip = jax.vmap(nj.noise.Flip(rates).centred, (0, None))
+        assert jnp.mean(flip(keys, 1.0) < 0) >= ones
+        assert jnp.mean(flip(keys, -1.0) > 0) >= others
+        assert min(jnp.mean(flip(keys, 1.0) < 0), jnp.mean(flip(keys, -1.0) > 0)) == 0
