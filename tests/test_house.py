@@ -58,7 +58,6 @@ TESTED_IN = {
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
     "simulated/comparators/comparator": "simulated/comparators/test_linear",
     "simulated/results": "simulated/test_studies",
-    "simulated/tuning": "simulated/test_programs",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",

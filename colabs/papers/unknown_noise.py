@@ -17,8 +17,7 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.programs import first
-from noisy_jax.simulated.tuning import MakeLearner, guarantee_at, tuned_kernel_learner
+from noisy_jax.simulated.programs import MakeLearner, first, guarantee_at, tuned_kernel_learner
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.validation import positive
 from unknown_noise_corrections import averaging, best_in_ball, whole_gradients

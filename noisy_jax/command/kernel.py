@@ -14,7 +14,7 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.tuning import tuned
+from noisy_jax.simulated.programs import tuned
 from noisy_jax.validation import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")

@@ -13,7 +13,7 @@ from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, report_of
 from noisy_jax.command.settings import option
 from noisy_jax.simulated import bounds, comparators
-from noisy_jax.simulated.tuning import MakeLearner, tuned
+from noisy_jax.simulated.programs import MakeLearner, tuned
 
 
 def _leader(moments, *, radius) -> Learner:

@@ -14,10 +14,9 @@ from noisy_jax.command.runner import progress_bar
 from noisy_jax.command.settings import SeededSettings, at_least, option
 from noisy_jax.losses import Loss
 from noisy_jax.simulated import comparators, streams
-from noisy_jax.simulated.programs import first
+from noisy_jax.simulated.programs import MakeLearner, first
 from noisy_jax.simulated.results import Study
 from noisy_jax.simulated.studies import study
-from noisy_jax.simulated.tuning import MakeLearner
 from noisy_jax.validation import between, check_horizons, positive
 from noisy_jax.worlds import World
 

@@ -2,12 +2,11 @@
 
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution
 from noisy_jax.noise.dependent import Multiplicative, Poisson
-from noisy_jax.noise.distributions import Laplace, Rademacher, StudentT, Uniform
+from noisy_jax.noise.distributions import Laplace, Product, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.misclassified import Misclassified, estimate_misclassification
 from noisy_jax.noise.observation import observe
-from noisy_jax.noise.product import Product
 from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
 from noisy_jax.noise.rounds import PerRound
 from noisy_jax.noise.targets import Correlated, Flip

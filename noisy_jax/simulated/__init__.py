@@ -2,11 +2,11 @@
 
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
+from noisy_jax.simulated.programs import MakeLearner, tuned, tuned_kernel_learner
 from noisy_jax.simulated.regrets import Growth, growth, regret
 from noisy_jax.simulated.results import Row, Study
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
 from noisy_jax.simulated.studies import study
-from noisy_jax.simulated.tuning import MakeLearner, tuned, tuned_kernel_learner
 
 __all__ = [
     "Estimate",
