@@ -55,16 +55,6 @@ class Layout(NamedTuple):
         return Layout(features, drop, sep, self.decimal, missing)
 
 
-def read_csv(path: str | Path, target: str) -> tuple[list[str], np.ndarray]:
-    """The names of the columns and the table `[n, columns]` in float64 of a numeric CSV file.
-
-    Args:
-        path: as in `csv`.
-        target: name of a column that must be there, beside at least one other.
-    """
-    return next(csv_parts(path, target))
-
-
 def csv_parts(
     path: str | Path,
     target: str,
@@ -77,11 +67,13 @@ def csv_parts(
     others_if_there: Sequence[str] = (),
     labels: dict[str, dict[str, int]] | None = None,
 ) -> Iterator[tuple[list[str], np.ndarray]]:
-    """What `read_csv` returns, in parts: memory grows with a part, not with the file.
+    """The names of the columns and the table `[n, columns]` in float64 of a numeric CSV file.
+
+    It comes in parts: memory grows with a part, not with the file.
 
     Args:
         path: as in `csv`.
-        target: as in `read_csv`.
+        target: name of a column that must be there, beside at least one other.
         rows: of a part; the last one may have fewer. By default all rows are one part.
         after: number of rows that were read before. They are left out, and not parsed.
         missing: whether cells of other columns may be empty, NA or NaN; they become NaN.

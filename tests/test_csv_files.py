@@ -7,7 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.columns import in_order
-from noisy_jax.csv_files import csv_parts, read_csv
+from noisy_jax.csv_files import csv_parts
 from noisy_jax.observed.observations import csv
 from tests.errors import raises
 
@@ -56,7 +56,7 @@ def test_the_time_for_a_header_grows_like_its_length(path):
     names = [f"x{i}" for i in range(count)]
     path.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * (count + 1)) + "\n")
     start = time.monotonic()
-    read_csv(path, "y")
+    next(csv_parts(path, "y"))
     some = names[::2]
     found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3], drop=())
     assert found.names == tuple(names[:3])

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
-        *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
+        *("validation", "intervals", "sums", "draws", "csv_blocks", "version"),
         *("jaxlib_errors", "varying", "ball"),
     ),
     ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
@@ -56,8 +56,6 @@ TESTED_IN = {
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
-    "simulated/comparators/comparator": "simulated/comparators/test_linear",
-    "simulated/results": "simulated/test_studies",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",

@@ -13,8 +13,7 @@ import scipy.stats
 import noisy_jax as nj
 from noisy_jax.intervals import half_width, p_value
 from noisy_jax.simulated import studies
-from noisy_jax.simulated.regrets import Growth
-from noisy_jax.simulated.results import Study
+from noisy_jax.simulated.results import Growth, Study
 from noisy_jax.tables import plus_minus
 from tests.keys import SHIFT, key
 

@@ -13,8 +13,7 @@ import noisy_jax as nj
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.command.runner import Report
 from noisy_jax.saving import replace_file
-from noisy_jax.simulated.regrets import Growth
-from noisy_jax.simulated.results import Row, Study
+from noisy_jax.simulated.results import Growth, Row, Study
 from noisy_jax.tables import Table
 from tests.errors import disk_full, raises
 

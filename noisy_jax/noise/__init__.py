@@ -6,8 +6,7 @@ from noisy_jax.noise.distributions import Laplace, Product, Rademacher, StudentT
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.misclassified import Misclassified, estimate_misclassification
-from noisy_jax.noise.observation import observe
-from noisy_jax.noise.replicates import CovarianceEstimate, estimate_covariance
+from noisy_jax.noise.observation import CovarianceEstimate, estimate_covariance, observe
 from noisy_jax.noise.rounds import PerRound
 from noisy_jax.noise.targets import Correlated, Flip
 

@@ -32,7 +32,7 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         The axes.
 
     Example:
-        >>> from noisy_jax.simulated.regrets import growth
+        >>> from noisy_jax.simulated.results import growth
         >>> from noisy_jax.simulated.results import Row
         >>> rows = tuple(Row("two copies", t, 8, *[t**0.5] * 10) for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}

@@ -3,8 +3,7 @@
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
 from noisy_jax.simulated.programs import MakeLearner, tuned, tuned_kernel_learner
-from noisy_jax.simulated.regrets import Growth, growth, regret
-from noisy_jax.simulated.results import Row, Study
+from noisy_jax.simulated.results import Growth, Row, Study, growth, regret
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
 from noisy_jax.simulated.studies import study
 

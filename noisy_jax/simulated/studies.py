@@ -20,8 +20,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.montecarlo import Simulation, divided, levels, seed_range
 from noisy_jax.simulated.programs import Always, MakeLearner, first, made, runs, takes_room
-from noisy_jax.simulated.regrets import growth
-from noisy_jax.simulated.results import Row, Study, description, text, versions
+from noisy_jax.simulated.results import Row, Study, description, growth, text, versions
 from noisy_jax.simulated.rollouts import warn_of_other_noise
 from noisy_jax.validation import check_horizons, check_key, check_labels, given
 

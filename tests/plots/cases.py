@@ -1,5 +1,4 @@
-from noisy_jax.simulated.regrets import Growth
-from noisy_jax.simulated.results import Row, Study
+from noisy_jax.simulated.results import Growth, Row, Study
 
 
 def row(name, horizon, regret):

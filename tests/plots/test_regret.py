@@ -1,8 +1,7 @@
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.regrets import Growth
-from noisy_jax.simulated.results import Study
+from noisy_jax.simulated.results import Growth, Study
 from tests.plots.cases import row, study
 
 

@@ -16,7 +16,9 @@ By convexity the loss is at most ⟨∇, w⟩ + B‖∇‖∞ above the least on
 Source: Wolfe, Finding the nearest point in a polytope (1976).
 """
 
-from functools import partial
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, NamedTuple
 
 import chex
@@ -27,9 +29,23 @@ import numpy as np
 from noisy_jax import matrices
 from noisy_jax.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.base import Stream, check_is_stream
-from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
 from noisy_jax.validation import array_module, check_concrete, positive
+
+
+def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
+    """The function `solve(stream, …)`, which without a stream returns a function of a stream."""
+    signature = inspect.signature(solve)
+
+    @wraps(solve)
+    def of_stream(stream: Stream | None = None, *arguments, **options):
+        if stream is not None:
+            return solve(stream, *arguments, **options)
+        bound = signature.bind(None, *arguments, **options)  # a missing option is an error at once
+        _, *rest = bound.arguments.items()
+        return partial(solve, **dict(rest))
+
+    return of_stream
 
 
 class LinearBall(NamedTuple):

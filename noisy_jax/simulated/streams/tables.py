@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
-from noisy_jax.csv_files import read_csv
+from noisy_jax.csv_files import csv_parts
 from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
 
 _FORMATS = {
@@ -111,7 +111,7 @@ def csv(path: str | Path, target: str) -> Stream:
         >>> csv(path, target="price").x.shape
         (3, 1)
     """
-    header, table = read_csv(path, target)
+    header, table = next(csv_parts(path, target))
     column = header.index(target)
     return scaled_table(np.delete(table, column, axis=1), table[:, column])
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.regrets import growth, regret
+from noisy_jax.simulated.results import growth, regret
 from tests.errors import raises
 from tests.keys import SHIFT
 
