@@ -181,21 +181,6 @@ def test_a_csv_file_with_replicates(path):
     np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (TABLE.replace("y", "z"), "has no column named 'y'; it has 'x1', 'x2', 'z'"),
-        (TABLE.replace("x2", "x1"), "has more than one column named 'x1'"),
-        ("1,2,3\n4,5,6\n", "has numbers in its first line"),
-        (TABLE.replace("2.5", "tall", 1), "line 3, column 'x1b': 'tall' is not a"),
-        (TABLE.replace("2.5", "", 1), "line 3, column 'x1b': '' is not a finite"),
-    ],
-)
-def test_wrong_csv_files_give_one_clear_line(path, text, message):
-    path.write_text(text)
-    raises(message, csv, path, target="y", noise=0.1)
-
-
 def test_a_csv_file_of_incomplete_replicates(path):
     """Empty cells of replicates are used as they are, also in chunks; other rows are left out."""
     copies = X[:, :1] + 0.1 * ROWS.normal(size=(40, 3))

@@ -7,13 +7,12 @@ import warnings
 from pathlib import Path
 
 import chex
-import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import raises
+from tests.errors import disk_full, raises
 from tests.observed.rows import LEARNER, NOISE, X, Y, run, written
 
 
@@ -103,16 +102,10 @@ def test_other_chunks_than_before_are_an_error(tmp_path, table, change, message)
     raises(message, run, "fit", change(list(table)), tmp_path / "c")
 
 
-@pytest.mark.parametrize("kind", ["fit", "learn", "monte_carlo"])
+@KINDS
 def test_a_damaged_checkpoint_is_one_clear_error_and_is_left_to_the_user(tmp_path, table, kind):
     """tests/test_checkpoints.py has files whose digest is right."""
-
-    def attempt():
-        if kind == "monte_carlo":
-            return nj.monte_carlo(jax.random.normal, 8, jax.random.key(0), checkpoint=tmp_path)
-        return run(kind, table, tmp_path)
-
-    right, path = attempt(), tmp_path / "moments.npz"
+    right, path = run(kind, table, tmp_path), tmp_path / "moments.npz"
     whole = path.read_bytes()
     half = len(whole) // 2
     with np.load(path) as file:
@@ -120,22 +113,19 @@ def test_a_damaged_checkpoint_is_one_clear_error_and_is_left_to_the_user(tmp_pat
     damaged = [path.read_bytes(), b"", b"hello", whole[:half], whole[1:], whole + b"\0"]
     for content in (*damaged, whole[half:] + whole[:half]):
         path.write_bytes(content)
-        raises("not a readable .* delete it, or name", attempt)
+        raises("not a readable .* delete it, or name", run, kind, table, tmp_path)
         assert path.read_bytes() == content
     path.write_bytes(whole)
-    chex.assert_trees_all_equal(attempt(), right)
+    chex.assert_trees_all_equal(run(kind, table, tmp_path), right)
 
 
 @KINDS
 def test_on_a_full_disk_the_run_goes_on_with_one_warning(tmp_path, table, kind, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with pytest.raises(InterruptedRunError):
         run(kind, interrupted(table, 1), tmp_path / "c")
     with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fsync", disk_full)
         found = run(kind, table, tmp_path / "c")
     (warning,) = caught
     assert "No space left on device; the run goes on, and if it is int" in str(warning.message)
