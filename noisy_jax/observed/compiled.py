@@ -29,11 +29,6 @@ def _diagonal(cov: np.ndarray | None) -> np.ndarray | None:
     return np.diag(cov)
 
 
-def on_host(state: State) -> State:
-    """The state in NumPy arrays, from which a run resumes with the same program."""
-    return jax.tree.map(np.asarray, state)
-
-
 class CompiledLearner:
     """A learner's compiled functions over standardized rows."""
 
@@ -78,14 +73,17 @@ class CompiledLearner:
 
     def start(self, dim: int) -> State:
         """The state before the first row, in NumPy arrays."""
-        return on_host(jax.jit(self.learner.init, static_argnums=0)(dim))
+        return jax.tree.map(np.asarray, jax.jit(self.learner.init, static_argnums=0)(dim))
 
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
-        """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows."""
+        """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows.
+
+        From NumPy arrays a run resumes with the same program.
+        """
         shared, *inputs = _inputs(rows, key, _diagonal)
         state, errors = self._train(shared, state, *inputs)
         errors = np.concatenate([np.asarray(error, np.float64).ravel() for error in errors])
-        return on_host(state), errors
+        return jax.tree.map(np.asarray, state), errors
 
     def finished(self, state: State) -> State:
         """The state after the last row, in JAX arrays."""

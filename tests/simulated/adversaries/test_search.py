@@ -108,16 +108,16 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     assert len(np.unique(np.concatenate(numbers), axis=0)) == 102 * draws
     select, hold = (jax.vmap(jax.random.normal)(jax.random.split(k, draws)) for k in keys[:2])
     start = nj.Stream(jnp.zeros((1, 1, 1)), jnp.ones((1, 1)))
-    streams, origin, scores = search.chosen(
+    streams, origin, (means, errors) = search.chosen(
         lambda stream, k: stream.y[0] * jax.random.normal(k), start, start._replace(y=-start.y),
         key(3), draws,
     )  # fmt: skip
     chosen = np.sign(select.mean())
     np.testing.assert_array_equal(streams.y[:, 0], [1, chosen])
     assert origin == 0
-    np.testing.assert_allclose(scores.mean, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
+    np.testing.assert_allclose(means, [hold.mean(), chosen * hold.mean()], rtol=1e-4)
     error = np.std(hold, ddof=1) / draws**0.5
-    np.testing.assert_allclose(scores.std_error, [error, error], rtol=1e-5)
+    np.testing.assert_allclose(errors, [error, error], rtol=1e-5)
 
 
 @pytest.mark.slow
