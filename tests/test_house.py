@@ -52,7 +52,6 @@ TESTED_IN = {
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
     "observed/learned": "observed/test_learning",
-    "observed/observations/arrays": "observed/observations/test_tables",
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",

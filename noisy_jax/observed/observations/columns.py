@@ -13,6 +13,7 @@ from noisy_jax.columns import check_same_rows, levels_of, numeric
 from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.categories import (
     Categories,
     categories_of,
@@ -34,7 +35,6 @@ from noisy_jax.observed.observations.described import (
     sd,
 )
 from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps
-from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
     Roles,

@@ -11,10 +11,9 @@ import numpy as np
 
 from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
-from noisy_jax.observed.observations.arrays import from_arrays
+from noisy_jax.observed.observations.arrays import Known, from_arrays
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import Reliability, StandardDeviation
-from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import choice, given, listed, whole
 

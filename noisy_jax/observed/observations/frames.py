@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from noisy_jax.columns import check_same_rows, index_of
+from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.knowledge import Known
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
