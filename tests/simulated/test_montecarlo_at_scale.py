@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.running import outputs
+from tests.running import outputs, stored
 
 PAGE = Path(__file__).parents[2] / "colabs" / "several_hosts.md"
 
@@ -37,15 +37,9 @@ def test_three_hosts_of_which_one_is_killed_make_the_table_of_one(tmp_path, star
     assert merged == whole
 
 
-def stored(folder):
+def played(folder):
     """Seed-rounds in the checkpoints of a study."""
-    rounds = 0
-    for horizon in (8, 16):
-        path = folder / "kept" / f"horizon_{horizon}" / "moments.npz"
-        if path.exists():
-            with open(path, "rb") as opened, np.load(opened) as file:
-                rounds += horizon * int(file["arr_1"])
-    return rounds
+    return sum(horizon * stored(folder / "kept" / f"horizon_{horizon}") for horizon in (8, 16))
 
 
 COMMAND = """
@@ -70,14 +64,14 @@ def test_a_command_killed_at_random_numbers_of_seeds_writes_the_same_table(tmp_p
     for moment in total * np.sort(rng.uniform(0, 0.9, size=KILLS)):
         running = start(COMMAND, killed, SEEDS)
         try:
-            while stored(killed) <= max(moment, before):
+            while played(killed) <= max(moment, before):
                 assert running.poll() is None, running.communicate()[0]
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02))
         finally:
             running.kill()
             running.communicate()
-        before = stored(killed)
+        before = played(killed)
         print(f"killed with {before:,} of {total:,} seed-rounds stored")
     outputs(start(COMMAND, killed, SEEDS))
     tables = [(folder / "noisy_jax_results" / "results.csv") for folder in (through, killed)]

@@ -12,7 +12,7 @@ from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import chunks
 from tests.errors import raises
 from tests.observed.rows import written as saved
-from tests.running import outputs
+from tests.running import outputs, stored
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(23, 3)), ROWS.normal(size=23)
@@ -203,15 +203,6 @@ def written(folder, x, y, form):
         np.save(folder / "x.npy", x)
         np.save(folder / "y.npy", y)
     return folder
-
-
-def stored(folder):
-    """Rows in the checkpoint."""
-    path = folder / "moments.npz"
-    if not path.exists():
-        return 0
-    with open(path, "rb") as opened, np.load(opened) as file:
-        return int(file["arr_1"])
 
 
 SCALE = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
