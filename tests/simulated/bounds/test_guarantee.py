@@ -1,8 +1,14 @@
+import functools
+import itertools
+import math
+
 import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.simulated.bounds import DataMoments, high_probability
+from tests import keys
 from tests.errors import raises
 
 HORIZON, RADIUS = 400, 2.0
@@ -84,3 +90,100 @@ def test_bad_factors_and_guarantees_of_other_rates_raise():
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
     assert 1.25 * theory.regret < halved.regret  # multiplying would not give a bound
     raises(r"η = W/√\(GT\), .* got RiskGuarantee", nj.bounds.at_rate_factor, theory, 0.5)
+
+
+def deviation(delta, *, horizon, radius, second_moment):
+    """What it adds to a guarantee."""
+    nothing = nj.bounds.Guarantee(0.1, 0.0, second_moment)
+    options = {"horizon": horizon, "radius": radius, "failure_probability": delta}
+    return float(high_probability(nothing, **options).regret)
+
+
+@pytest.mark.claim("EXT-HighProbability")
+@pytest.mark.parametrize("delta", [0.05, 0.01, 0.001])
+def test_the_deviation_is_enough_for_coins_and_half_of_it_is_not(delta):
+    """The martingale of T steps ±2W√G, whose tail is known: 2W√G (2N − T), N binomial."""
+    horizon, radius, second_moment = 64, 1.5, 9.0
+    most = deviation(delta, horizon=horizon, radius=radius, second_moment=second_moment)
+
+    def tail(value):
+        return sum(
+            math.comb(horizon, n) / 2**horizon
+            for n in range(horizon + 1)
+            if 2 * radius * second_moment**0.5 * (2 * n - horizon) > value
+        )
+
+    assert tail(most) <= delta < tail(most / 2)
+
+
+@pytest.mark.claim("EXT-HighProbability")
+@pytest.mark.parametrize("copies", [1, 2])
+def test_descent_is_the_guarantee_and_a_martingale_in_every_draw(copies, rng):
+    """Over all draws of Rademacher noise in one dimension, in float64.
+
+    The regret is at most W√(GT) + Σ⟨E∇̃ − ∇̃, w − u⟩ in each, and the sum has mean zero.
+    """
+    horizon, radius, size = 4, 0.8, 0.7
+    x, y = rng.uniform(-1, 1, horizon), rng.uniform(-1, 1, horizon)
+    largest, target = (np.abs(x).max() + size) ** 2, np.max(y**2)
+    most = DataMoments(largest, largest**2, target, size**2)
+    bound = nj.bounds.two_copies if copies == 2 else nj.bounds.known_covariance
+    guarantee = bound(most, horizon=horizon, radius=radius)
+    rate, second_moment = float(guarantee.learning_rate), float(guarantee.second_moment)
+    u = np.clip(x @ y / (x @ x), -radius, radius)
+    draws = np.array(list(itertools.product([-size, size], repeat=copies * horizon)))
+    seen = x[:, None] + draws.reshape(-1, horizon, copies)
+    w, regret, martingale = np.zeros(len(draws)), 0.0, 0.0
+    for t in range(horizon):
+        first, second = seen[:, t, 0], seen[:, t, -1]
+        gradient = 2 * (w * first - y[t]) * second - (0 if copies == 2 else 2 * size**2 * w)
+        assert np.all(gradient**2 <= second_moment * (1 + 1e-6))
+        martingale += (2 * (w * x[t] - y[t]) * x[t] - gradient) * (w - u)
+        regret += (w * x[t] - y[t]) ** 2 - (u * x[t] - y[t]) ** 2
+        w = np.clip(w - rate * gradient, -radius, radius)
+    assert abs(martingale.mean()) < 1e-12
+    assert np.all(regret <= float(guarantee.regret) + martingale + 1e-6)
+    assert np.abs(martingale).max() <= 4 * horizon * radius * second_moment**0.5
+
+
+def linear(name, stream):
+    """A linear learner under Rademacher noise, at the theorem's rate for the largest ‖x̃‖."""
+    noise = nj.noise.Rademacher(0.3)
+    largest = (np.linalg.norm(stream.x, axis=1).max() + 0.3 * stream.x.shape[1] ** 0.5) ** 2
+    most = DataMoments(largest, largest**2, np.max(np.square(stream.y)), 0.3**2)
+    learner, bound = getattr(nj.learners, name), getattr(nj.bounds, name)
+    ball = nj.comparators.linear_ball(radius=1.0)
+    return nj.tuned(learner, bound, most, radius=1.0), noise, ball, 1.0
+
+
+def kernel(name, stream):
+    """Parallel worlds under Gaussian noise, which has no largest draw."""
+    noise = nj.noise.Gaussian(0.1)
+    world = nj.worlds.gaussian(dim=stream.x.shape[1], length_scale=1.0, noise=noise)
+    ball = nj.comparators.world_ball(world=world, radius=1.0)
+    radius = float(ball(stream).lifted_norm)
+    learner = functools.partial(nj.learners.parallel_worlds, world)
+    target = {"y_second_moment": float(np.max(np.square(stream.y)))}
+    bound = functools.partial(nj.bounds.parallel_worlds, world.diagonal, **target)
+    return nj.tuned(learner, bound, radius=radius), noise, ball, radius
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-HighProbability")
+@pytest.mark.parametrize(
+    ("name", "build"), [("two_copies", linear), ("known_covariance", linear), ("worlds", kernel)]
+)
+def test_measured_quantiles_are_below_the_bound(name, build):
+    horizon, delta = 256, 0.05
+    stream = nj.streams.linear(jax.random.key(0), horizon, 2, label_noise=0.1)
+    make, noise, comparator, radius = build(name, stream)
+    options = {"num_seeds": 400, "horizons": [horizon], "quantiles": (1 - delta,)}
+    rounds = stream, noise, keys.key(1)
+    result = nj.study({name: make}, *rounds, comparator=comparator, **options)
+    (row,), (quantile,) = result.rows, result.rows[0].quantiles
+    options = {"horizon": horizon, "radius": radius, "failure_probability": delta}
+    sure = high_probability(make(horizon)[1], **options).regret
+    print(f"{name}: mean {row.regret:.2f}, quantile {quantile:.2f}, bounds {row.bound:.0f}, "
+          f"{sure:.0f}, ratios {quantile / row.regret:.2f}, {sure / quantile:.1f}")  # fmt: skip
+    assert row.regret + 5 * row.std_error < quantile < sure

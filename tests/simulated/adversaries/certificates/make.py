@@ -2,7 +2,7 @@
 
 Run `python -m tests.simulated.adversaries.certificates.make`.
 
-Each beats a bound as printed; `test_search_certificates` checks them with new noise.
+Each beats a bound as printed; `test_search` checks them with new noise.
 """
 
 from pathlib import Path
