@@ -27,7 +27,7 @@ from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_c
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.length_scales import length_scales
-from noisy_jax.observed.fits.replicated import noise_follows_values
+from noisy_jax.observed.fits.noisy_columns import noise_follows_values
 from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,
