@@ -39,7 +39,6 @@ TESTED_IN = {
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/doubts": "observed/fits/test_assumptions",
-    "observed/fits/errors": "observed/test_selection",
     "observed/fits/estimates": "observed/fits/test_coefficients",
     "observed/fits/functions": "observed/fits/test_fourier",
     "observed/fits/groups": "observed/fits/test_jackknife",

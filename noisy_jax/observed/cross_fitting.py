@@ -12,8 +12,12 @@ from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
 from noisy_jax.observed.compiled import compiled_learner
 from noisy_jax.observed.fits.coefficients import Coefficients
-from noisy_jax.observed.fits.errors import affine_of, fourier_errors, linear_errors
-from noisy_jax.observed.fits.extended import extended_errors
+from noisy_jax.observed.fits.errors import (
+    affine_of,
+    extended_errors,
+    fourier_errors,
+    linear_errors,
+)
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.groups import checked_clusters
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise

@@ -174,7 +174,7 @@ def select(
     Other predictors, such as a forest, have no unbiased readings. They are called at rows with more
     noise, of 1½, 2, 2½ and 3 times its covariance, or at means of fewer copies where it is unknown,
     and their errors there are extended to no noise. The table says that these risks are
-    approximate: see `noisy_jax.observed.fits.extended`. Under skewed noise a bias is left that
+    approximate: see `noisy_jax.observed.fits.errors`. Under skewed noise a bias is left that
     their intervals do not contain; differences of such candidates hardly have it.
 
     Args:

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import noisy_jax as nj
 from noisy_jax.observed.cross_fitting import blocks_of
-from noisy_jax.observed.fits.extended import extended_errors
+from noisy_jax.observed.fits.errors import extended_errors
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT, key
 from tests.quadrature import gauss_hermite
