@@ -19,8 +19,8 @@ from noisy_jax.observed.cross_fitting import (
     mean_and_error,
 )
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
-from noisy_jax.observed.fits.estimated_matrix import has_estimated_matrix
 from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
+from noisy_jax.observed.fits.normal_equations import has_estimated_matrix
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import check_key, given, instance, whole

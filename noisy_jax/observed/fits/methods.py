@@ -14,11 +14,6 @@ from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.checked import checked_table, one_table
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.estimated_matrix import (
-    check_known_matrix,
-    fit_by_records,
-    has_estimated_matrix,
-)
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
@@ -26,7 +21,13 @@ from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
-from noisy_jax.observed.fits.normal_equations import fit_by_errors, linear_fit
+from noisy_jax.observed.fits.normal_equations import (
+    check_known_matrix,
+    fit_by_errors,
+    fit_by_records,
+    has_estimated_matrix,
+    linear_fit,
+)
 from noisy_jax.observed.fits.parts import merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX

@@ -14,7 +14,6 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.estimated_matrix import check_known_matrix
 from noisy_jax.observed.fits.jackknife import (
     GroupSums,
     added,
@@ -25,6 +24,7 @@ from noisy_jax.observed.fits.jackknife import (
 )
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments
+from noisy_jax.observed.fits.normal_equations import check_known_matrix
 from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.files import check_no_categories
