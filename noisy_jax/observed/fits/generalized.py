@@ -13,12 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
-from noisy_jax.observed.fits.enumerated import Enumerated, enumerated, summed
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import of_scores
-from noisy_jax.observed.fits.scores import MODELS, Equations, Model
+from noisy_jax.observed.fits.scores import (
+    MODELS,
+    Enumerated,
+    Equations,
+    Model,
+    enumerated,
+    summed,
+)
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations

@@ -6,8 +6,7 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
-from noisy_jax.observed.fits.enumerated import enumerated, summed
-from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.scores import MODELS, enumerated, summed
 from noisy_jax.observed.fits.units import Rows, Units
 from tests.errors import raises
 from tests.keys import SHIFT
