@@ -24,9 +24,8 @@ from noisy_jax.observed.fits.functions import (
     KernelComparison,
 )
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
-from noisy_jax.observed.fits.hidden import CAUTION, hidden_share
+from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.length_scales import length_scales
 from noisy_jax.observed.fits.noisy_columns import noise_follows_values
 from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
@@ -44,6 +43,8 @@ from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 _EXACT = Gaussian(0.0)
+_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LEAST_SHARE = 0.1  # of the variance of noisy rows that is not noise
 
 
 def fourier_fit(
@@ -147,6 +148,23 @@ def fourier_fit(
         target=observations.target,
         num_rows=len(y),
     )
+
+
+def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
+    """Multiples from ¼ to 4 of the median distance between two clean rows, none below the noise.
+
+    The median distance between two noisy rows x is multiplied by (1 − tr Σ/tr Cov x̃)^{1/2}, the
+    ratio of the root mean squares of clean and of noisy distances, with the covariance Σ of their
+    noise, 0 where it is unknown. Length scales below the noise's standard deviation
+    (tr Σ/d)^{1/2} become this one: what they could add is hidden.
+    """
+    some = places(np.asarray(x, np.float64))
+    size = np.sum(some**2, axis=1)
+    square = (size[:, None] + size[None] - 2 * some @ some.T)[np.triu_indices(len(some), 1)]
+    share = max(_LEAST_SHARE, 1 - np.trace(cov) / x.var(axis=0).sum())
+    typical = np.sqrt(np.median(square[square > 1e-9 * square.max()]) * share)
+    least = np.sqrt(np.trace(cov) / len(cov))
+    return np.unique(np.maximum(typical * np.array(_MULTIPLES), least)).tolist()
 
 
 def _rougher(order: np.ndarray, length_scales: list[float]) -> int:

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import pdist
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.fourier import length_scales
 from noisy_jax.observed.fits.hidden import places
-from noisy_jax.observed.fits.length_scales import length_scales
 from tests.keys import SHIFT
 
 AUTO: Any = nj.methods.Fourier(length_scale="auto", num_features=32)
