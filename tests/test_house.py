@@ -37,7 +37,6 @@ TESTED_IN = {
     "noise/hidden": "noise/test_dependent",
     "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
-    "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/estimates": "observed/fits/test_coefficients",
     "observed/fits/functions": "observed/fits/test_fourier",
