@@ -35,7 +35,6 @@ TESTED_IN = {
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/hidden": "noise/test_dependent",
-    "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/estimates": "observed/fits/test_coefficients",
