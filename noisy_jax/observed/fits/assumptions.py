@@ -19,7 +19,7 @@ import numpy as np
 
 from noisy_jax.intervals import half_width
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.doubts import BELOW, LEVEL, ROWS, Doubt, NoisyColumns, listed
+from noisy_jax.observed.fits.doubts import BELOW, LEVEL, ROWS, Doubt, NoisyColumns, doubt_about
 from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.fits.noisy_columns import (
     computed_from_noisy,
@@ -157,15 +157,12 @@ def _few_values(rows: Observations, noise: NoisyColumns) -> dict[int, int]:
 
 
 def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
-    if not found:
-        return []
-    columns = [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()]
-    return [
-        Doubt(
-            f"noise is declared in {listed(columns)}, but a wrong category is not a value with "
-            "noise added to it, and the correction is wrong: give the probabilities of wrong "
-            "categories, as noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if "
-            "three replicates of two values show them; or declare the column exact (variance 0, "
-            "or one replicate in place of all), for the coefficient of the recorded category"
-        )
-    ]
+    return doubt_about(
+        "noise is declared in",
+        [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()],
+        ", but a wrong category is not a value with noise added to it, and the correction is "
+        "wrong: give the probabilities of wrong categories, as "
+        "noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if three replicates of two "
+        "values show them; or declare the column exact (variance 0, or one replicate in place of "
+        "all), for the coefficient of the recorded category",
+    )

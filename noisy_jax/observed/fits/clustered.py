@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.observed.fits.doubts import Doubt, listed
+from noisy_jax.observed.fits.doubts import Doubt, doubt_about
 from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import measured
@@ -50,17 +50,15 @@ def of_one_cluster(
         share = np.sum((moves @ vectors[:, values > _ALL]) ** 2, axis=1)
         told |= share > _PART * whole
     columns = [repr(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
-    if not columns:
-        return []
-    return [
-        Doubt(
-            f"the coefficients of {listed(columns)} are each determined by the rows of one cluster "
-            "alone, for example a category that no other cluster has. How much clusters differ "
-            "cannot be estimated there, so that standard errors and intervals of these "
-            "coefficients are not valid (most are far too small): merge or drop such columns",
-            spoils=False,
-        )
-    ]
+    return doubt_about(
+        "the coefficients of",
+        columns,
+        " are each determined by the rows of one cluster alone, for example a category that no "
+        "other cluster has. How much clusters differ cannot be estimated there, so that standard "
+        "errors and intervals of these coefficients are not valid (most are far too small): merge "
+        "or drop such columns",
+        spoils=False,
+    )
 
 
 class _Rows:

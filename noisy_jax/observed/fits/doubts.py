@@ -73,7 +73,10 @@ def tail(total, variance, largest) -> np.ndarray:
     return 2 * np.exp(-np.divide(total**2, room, out=np.zeros_like(room), where=room > 0))
 
 
-def listed(found: Sequence[str]) -> str:
-    """The first three, and how many more."""
+def doubt_about(
+    before: str, found: Sequence[str], after: str, *, spoils: bool = True
+) -> list[Doubt]:
+    """A doubt about the first three of what was found, and how many more; none of nothing."""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return ", ".join(found[:3]) + more
+    text = f"{before} {', '.join(found[:3])}{more}{after}"
+    return [Doubt(text, spoils)] if found else []

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.observed.fits.doubts import LEVEL, Doubt, listed, scores, tail
+from noisy_jax.observed.fits.doubts import LEVEL, Doubt, doubt_about, scores, tail
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.gaps import unfilled
 
@@ -29,17 +29,14 @@ def gaps_and_values(rows: Observations) -> list[Doubt]:
         [tail(missing.T @ s, variance, m) for s, m in zip(ranked, largest, strict=True)], axis=0
     )
     failed = np.argwhere(p * 2 * len(columns) * dim < LEVEL / 2)
-    if not len(failed):
-        return []
     failed = failed[np.argsort(p[*failed.T], kind="stable")]
-    found = [f"{names[k]!r} where {names[columns[j]]!r} is missing" for j, k in failed]
-    return [
-        Doubt(
-            "it is assumed that gaps do not depend on values, but values are larger, "
-            f"smaller or further apart in {listed(found)}: drop the rows with gaps, which is right "
-            f"if gaps depend on the columns and not on {rows.target!r} itself"
-        )
-    ]
+    return doubt_about(
+        "it is assumed that gaps do not depend on values, but values are larger, smaller or "
+        "further apart in",
+        [f"{names[k]!r} where {names[columns[j]]!r} is missing" for j, k in failed],
+        ": drop the rows with gaps, which is right if gaps depend on the columns and not on "
+        f"{rows.target!r} itself",
+    )
 
 
 def pairs_of_gaps(rows: Observations) -> list[Doubt]:
@@ -55,17 +52,13 @@ def pairs_of_gaps(rows: Observations) -> list[Doubt]:
     fewer = scipy.special.betaincc(both + 1, np.maximum(draws - both, 1), share)
     p = 2 * np.minimum(np.where(both > 0, more, 1), np.where(both < draws, fewer, 1))
     failed = np.flatnonzero(p * len(p) < LEVEL / 2)
-    if not failed.size:
-        return []
     failed = failed[np.argsort(p[failed], kind="stable")]
-    found = [f"{rows.names[i[m]]!r} and {rows.names[j[m]]!r}" for m in failed]
-    return [
-        Doubt(
-            f"gaps depend on each other in {listed(found)}: corrections use the table's own shares "
-            "of rows with both",
-            spoils=False,
-        )
-    ]
+    return doubt_about(
+        "gaps depend on each other in",
+        [f"{rows.names[i[m]]!r} and {rows.names[j[m]]!r}" for m in failed],
+        ": corrections use the table's own shares of rows with both",
+        spoils=False,
+    )
 
 
 def rows_without_gaps(rows: Observations, std_error: np.ndarray) -> list[Doubt]:

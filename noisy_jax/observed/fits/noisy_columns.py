@@ -19,7 +19,7 @@ from noisy_jax.observed.fits.doubts import (
     UNTRANSFORMED,
     Doubt,
     NoisyColumns,
-    listed,
+    doubt_about,
     scores,
     tail,
 )
@@ -56,15 +56,11 @@ def different_means(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
     means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
     large = np.max(means**2, axis=0)[noise.noisy] > _SHIFT * noise.variance[noise.noisy]
     failed = noise.noisy[(p.min(axis=0) * p.size < LEVEL) & large]
-    if not failed.size:
-        return []
-    columns = [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed]
-    return [
-        Doubt(
-            f"replicates have different means in {listed(columns)}, which the correction takes for "
-            "noise: subtract its mean from each replicate first"
-        )
-    ]
+    return doubt_about(
+        "replicates have different means in",
+        [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed],
+        ", which the correction takes for noise: subtract its mean from each replicate first",
+    )
 
 
 def copied(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
@@ -87,14 +83,12 @@ def copied(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
             if len(sizes) > _FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + _EACH:
                 found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
                 break
-    if not found:
-        return []
-    return [
-        Doubt(
-            f"replicates are equal in many rows in {listed(found)}: if missing values were filled "
-            "in from another replicate, the noise is underestimated; leave such values empty (NaN)"
-        )
-    ]
+    return doubt_about(
+        "replicates are equal in many rows in",
+        found,
+        ": if missing values were filled in from another replicate, the noise is underestimated; "
+        "leave such values empty (NaN)",
+    )
 
 
 def uneven_spreads(rows: Observations, noise: NoisyColumns, *, alike: bool = True) -> list[Doubt]:
@@ -141,16 +135,12 @@ def uneven_spreads(rows: Observations, noise: NoisyColumns, *, alike: bool = Tru
     p = np.column_stack(bounds)
     failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
     failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
-    if not failed.size:
-        return []
-    columns = [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed]
-    return [
-        Doubt(
-            f"replicates differ more where values are larger, or smaller, in {listed(columns)}, as "
-            f"after a logarithm or an embedding; {UNTRANSFORMED}, unless copies have the clean "
-            "value as their mean, as with relative or skewed errors"
-        )
-    ]
+    return doubt_about(
+        "replicates differ more where values are larger, or smaller, in",
+        [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed],
+        f", as after a logarithm or an embedding; {UNTRANSFORMED}, unless copies have the clean "
+        "value as their mean, as with relative or skewed errors",
+    )
 
 
 def computed_from_noisy(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
@@ -175,15 +165,9 @@ def computed_from_noisy(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
             for e, k in sources.items():
                 factor = "" if k == j else f" and {rows.names[k]!r}"
                 found.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
-    if not found:
-        return []
     columns = [f"{rows.names[e]!r} ({how})" for e, how in sorted(found.items())]
-    return [
-        Doubt(
-            f"declared exact, but with noise that is not corrected: {listed(columns)}; "
-            f"{UNTRANSFORMED}"
-        )
-    ]
+    before = "declared exact, but with noise that is not corrected:"
+    return doubt_about(before, columns, f"; {UNTRANSFORMED}")
 
 
 def replicates_differ(rows: Observations, columns: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from noisy_jax.moments.fourier import Frequencies, characteristics
 from noisy_jax.moments.online import Sums
 from noisy_jax.noise import PerRound
 from noisy_jax.noise.base import check_characteristic
-from noisy_jax.observed.fits.doubts import LEVEL, Doubt, listed, scores, tail
+from noisy_jax.observed.fits.doubts import LEVEL, Doubt, doubt_about, scores, tail
 from noisy_jax.observed.observations import Observations
 
 _NUMBERS = 2**21  # complex numbers in memory at once
@@ -102,17 +102,14 @@ def laws_follow_values(observations: Observations) -> list[Doubt]:
     largest = np.abs(spread).max(axis=0)[:, None] * np.abs(values).max(axis=0)
     p = tail(spread.T @ values, (spread**2).T @ values**2, largest)
     failed = np.flatnonzero(p.min(axis=0) * p.size < LEVEL)
-    if not failed.size:
-        return []
     target = observations.target
     names = [*observations.names, target, f"how far {target} is from its median"]
-    return [
-        Doubt(
-            "known errors of rows are larger, or smaller, at larger values of "
-            f"{listed([names[j] for j in failed])}, but a kernel fit takes them as independent of "
-            "clean rows: give replicates of each row, or fit rows of similar errors alone"
-        )
-    ]
+    return doubt_about(
+        "known errors of rows are larger, or smaller, at larger values of",
+        [names[j] for j in failed],
+        ", but a kernel fit takes them as independent of clean rows: give replicates of each row, "
+        "or fit rows of similar errors alone",
+    )
 
 
 def _phi(omega, laws, scale, copies):
