@@ -124,11 +124,14 @@ def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
         raises(r"x must be|could not be broadcast", jax.jit(fit.predict), jnp.zeros((4, 3)))
 
 
-def test_features_without_a_table_get_the_right_call(rng):
+def test_other_things_than_a_table_get_the_right_call(rng):
     x, y = data(rng)
-    for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist()):
-        raises(r"nj\.observations\.from_arrays\(x, y, noise=…\)", nj.fit, given, y)
-    raises(r"nj\.csv\('file\.csv', target=…", nj.fit, "file.csv")
+    table = r"fit takes one table of .*: nj\.fit\(nj\.observations\.from_arrays\(x, y, noise=…\)\)"
+    file = r"the path 'file\.csv'; read the file: nj\.fit\(nj\.csv\('file\.csv', target=…"
+    for method in (y, None, METHODS.Logistic(), nj.fourier(length_scale=1.0)):
+        for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist(), [1.0]):
+            raises(table, nj.fit, given, method)
+        raises(file, nj.fit, "file.csv", method)
 
 
 def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
