@@ -107,6 +107,8 @@ def test_messages():
     fit = nj.fit(from_arrays(x, y, noise=NOISE))
     raises(r"more groups of rows than d \+ 1 = 32", fit.interval, method="anderson-rubin")
     raises("method must be 'wald' or 'anderson-rubin', got 'ar'", fit.interval, method="ar")
+    plain = fit.uncorrected
+    raises("method must be 'wald', got 'anderson-rubin'", plain.interval, method="anderson-rubin")
 
 
 @pytest.mark.slow

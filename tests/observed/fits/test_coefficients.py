@@ -61,6 +61,8 @@ def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
         excludes = (column(summary, "low") > 0) | (column(summary, "high") < 0)
         np.testing.assert_array_equal(column(summary, "p_value") < 0.1, excludes)
         assert "90% interval" in str(summary)
+        ends = np.column_stack([one.intercept_interval(0.9), one.interval(0.9)])
+        np.testing.assert_array_equal([column(summary, "low"), column(summary, "high")], ends)
     np.testing.assert_array_equal(column(summary, "name"), ["intercept", "dose", "age"])
 
 

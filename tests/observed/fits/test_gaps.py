@@ -133,17 +133,6 @@ def test_intervals_cover_beside_errors():
 
 
 @pytest.mark.usefixtures("quiet")
-def test_columns_with_the_same_gaps_are_fitted_to_the_rows_without(rng):
-    x, y, seen = drawn("together", rng, 500)
-    x, seen = x[:, :2], seen[:, :2]
-    rows = seen[:, 0]
-    whole = nj.fit(from_arrays(x[rows], y[rows], noise=0.0))
-    fit = nj.fit(table(x, y, seen))
-    np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.005)
-    np.testing.assert_allclose(fit.std_error, whole.std_error, rtol=0.01)
-
-
-@pytest.mark.usefixtures("quiet")
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("pattern", ["independent", "mostly together"])

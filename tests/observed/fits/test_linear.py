@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 import pytest
-from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import linear_errors
@@ -48,17 +47,6 @@ def test_rows_of_weight_zero_do_not_count():
     raises(r"more than d \+ 1 = 4 rows, got 3", fitted, everyone, weights=np.arange(200) < 3)
 
 
-def test_intervals_have_their_level():
-    """β ± t_q σ for the quantile q = (1 + level)/2 of Student's t distribution."""
-    fit = nj.fits.Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("a",))
-    for level in (0.5, 0.95):
-        width = stats.t(7).ppf((1 + level) / 2)
-        np.testing.assert_allclose(fit.intercept_interval(level), [2 - width / 2, 2 + width / 2])
-        np.testing.assert_allclose(fit.interval(level), [[-1 - 2 * width], [-1 + 2 * width]])
-    np.testing.assert_allclose([fit.intercept_std_error, *fit.std_error], [0.5, 2.0])
-    raises("method must be 'wald', got 'anderson-rubin'", fit.interval, method="anderson-rubin")
-
-
 def test_errors_of_rows_are_on_average_those_on_clean_rows():
     """(f(x) − y)² + Var ε for y + ε with ε = 0.8 n, over both signs of the noise n in x."""
     noise = np.array([-0.5, 0.5])
@@ -96,18 +84,6 @@ def test_units_do_not_matter():
     np.testing.assert_allclose(other.coefficients, 1e4 * fit.coefficients / units, rtol=1e-8)
     np.testing.assert_allclose(other.std_error, 1e4 * fit.std_error / units, rtol=1e-6)
     np.testing.assert_allclose(other.reliability, fit.reliability, rtol=1e-8)
-
-
-@pytest.mark.statistical
-def test_replicates_are_averaged_and_their_own_spread_taken_away():
-    x, y = table(2000)
-    rng = np.random.default_rng(2 + 1000 * SHIFT)
-    copies = x[:, None] + rng.normal(size=(2000, 2, 3)) * [0.7, 6.0, 0.05]
-    fit = nj.fit(from_arrays(copies, y))
-    known = nj.fit(from_arrays(copies.mean(axis=1), y, noise=np.array([0.7, 6.0, 0.05]) ** 2 / 2))
-    np.testing.assert_allclose(fit.coefficients, known.coefficients, atol=5 * fit.std_error.max())
-    assert (np.abs(fit.coefficients - [1, -0.2, 3]) < 5 * fit.std_error).all()
-    assert (np.abs(fit.uncorrected.coefficients - [1, -0.2, 3]) > 5 * fit.std_error).any()
 
 
 def settings(setting, rng):
