@@ -184,14 +184,12 @@ class Refitted(AddedNoise):
                 self.advance(len(block))
             blocks.append(made)
         theta, spread = (
-            None if plain[part] is None else np.concatenate([_part(m, part) for m in blocks], 1)
+            None
+            if plain[part] is None
+            else np.concatenate([[one[part] for one in made] for made in blocks], axis=1)
             for part in (0, 1)
         )
         return _summed(theta, spread)
-
-
-def _part(made, part: int) -> np.ndarray:
-    return np.array([one[part] for one in made])
 
 
 def _summed(theta: Any, covariances: Any) -> AtLevels:

@@ -36,16 +36,8 @@ class Estimates(Summarized):
     covariance: np.ndarray
     degrees_of_freedom: float | np.ndarray
     remarks: tuple[str, ...] = ()
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """k names."""
-        raise NotImplementedError
-
-    @property
-    def _values(self) -> np.ndarray:
-        """`[k]` estimates."""
-        raise NotImplementedError
+    _labels: tuple[str, ...]  # k names
+    _values: np.ndarray  # [k], estimates
 
     def summary(self, *, level: float = LEVEL, ratios: bool = False) -> Table:
         """Estimates, standard errors, tests of 0 and intervals.
@@ -81,9 +73,7 @@ class Estimates(Summarized):
         rows, known = self._rows(level), bool(np.isfinite(freedom).any())
         interval = f"{100 * level:g}% interval"
         columns = [
-            ("", "{name}"),
-            ("estimate", "{estimate:.4g}"),
-            ("std. error", "{std_error:.2g}"),
+            *COLUMNS[:3],
             ("t" if known else "z", "{statistic:.3g}"),
             ("p", "{p_value:.3g}"),
             (interval, "[{low:.4g}, {high:.4g}]"),

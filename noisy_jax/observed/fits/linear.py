@@ -123,8 +123,7 @@ class LinearFit(Corrected):
                 "categories: give fewer columns, more rows, or the matrix"
             )
         low, high = self.equations.sets(level)
-        middle = np.append(self.intercept, self.coefficients)
-        return middle + low, middle + high
+        return self._values + low, self._values + high
 
     @property
     def scale(self) -> np.ndarray:
@@ -160,13 +159,10 @@ class LinearFit(Corrected):
             f"Intrinsic scatter {max(self.scatter[0], 0.0) ** 0.5:.4g} [{low:.4g}, {high:.4g}]: "
             f"standard deviation of {self.target} at given clean features, without stated errors."
         ]
-        if self.effective_rows is None:
-            return lines
-        count = f"{self.effective_rows:,.0f}"
-        return [
-            *lines,
-            f"Rows are weighted by their errors of measurement: {count} effective rows.",
-        ]
+        if self.effective_rows is not None:
+            count = f"{self.effective_rows:,.0f} effective rows"
+            lines.append(f"Rows are weighted by their errors of measurement: {count}.")
+        return lines
 
     def _doubts(self) -> list[str]:
         return [*self._identified(), *self._scattered(), *super()._doubts()]

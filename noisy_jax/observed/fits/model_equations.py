@@ -102,13 +102,11 @@ class ModelEquations:
         for rows, kept, own in zip(self._rows, self._kept, groups, strict=True):
             rows[: len(own)] = own
             kept[: len(own)] = 1.0 if weights is None else weights[own]
-        rows, known, cov = (table.x, table.y), np.asarray(table.cov), None
+        known, cov = np.asarray(table.cov), None
         if functions.reads_cov:
             cov = _short(known)[self._rows] if known.ndim == 3 else _short(known)
-        self._table = jax.device_put(
-            (*(each[self._rows] for each in rows), self._rows, self._kept, cov)
-        )
-
+        rows = table.x[self._rows], table.y[self._rows], self._rows
+        self._table = jax.device_put((*rows, self._kept, cov))
         counts = tuple(np.unique(table.num_copies()).tolist())
         self._options = {"functions": functions, "counts": counts}
         self.num_rows, self.num_groups = n, len(groups)
