@@ -39,7 +39,7 @@ TESTED_IN = {
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/estimates": "observed/fits/test_coefficients",
     "observed/fits/functions": "observed/fits/test_fourier",
-    "observed/fits/groups": "observed/fits/test_jackknife",
+    "observed/fits/groups": "observed/fits/test_parts_jackknife",
     "observed/fits/model_fit": "observed/fits/test_model",
     "observed/fits/model_roots": "observed/fits/test_model",
     "observed/fits/normal_equations": "observed/fits/test_linear",

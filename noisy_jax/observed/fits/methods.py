@@ -16,7 +16,6 @@ from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
-from noisy_jax.observed.fits.jackknife import jackknife_fit
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
@@ -27,7 +26,7 @@ from noisy_jax.observed.fits.normal_equations import (
     has_estimated_matrix,
     linear_fit,
 )
-from noisy_jax.observed.fits.parts import checked_table, merged, one_table
+from noisy_jax.observed.fits.parts import checked_table, jackknife_fit, merged, one_table
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations

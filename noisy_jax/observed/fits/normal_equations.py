@@ -1,6 +1,6 @@
 """The corrected normal equations of a linear fit, and its intervals by the sandwich.
 
-`jackknife` has intervals by the jackknife, in one pass over chunks.
+`parts` has intervals by the jackknife, in one pass over chunks.
 """
 
 import dataclasses
