@@ -112,19 +112,6 @@ def test_intervals_cover(setting):
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(slopes, axis=0), rtol=0.2)
 
 
-@pytest.mark.statistical
-def test_estimated_errors_on_clean_data_are_right():
-    """The estimate, from noisy rows alone, against errors at the clean rows."""
-    rng = np.random.default_rng(4 + 1000 * SHIFT)
-    x = rng.normal(size=(20_000, 2))
-    y = x @ [1.0, 1.0] + rng.normal(size=20_000)
-    fit = nj.fit(from_arrays(x + rng.normal(size=x.shape), y, noise=1.0))
-    for made, name in ((fit, "corrected"), (fit.uncorrected, "uncorrected")):
-        value, error = (getattr(fit.risk, name + end) for end in ("", "_std_error"))
-        assert abs(np.mean((made.predict(x) - y) ** 2) - value) < 5 * error
-    assert fit.risk.verdict() == "the correction helps"
-
-
 def test_what_is_not_identified_is_named():
     x, y = table()
     message = "column '{}' is not identified: its noise variance"

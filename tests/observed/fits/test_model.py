@@ -190,7 +190,6 @@ def test_predicts_and_prints(rng):
     assert [*frame.index] == ["level", "rate", "size"]
     np.testing.assert_allclose(frame["estimate"], fit.coefficients)
     np.testing.assert_allclose(frame["uncorrected"], fit.uncorrected.coefficients)
-    raises("ratios are for", fit.summary, ratios=True)
 
 
 def test_the_order_follows_from_the_copies(rng):

@@ -15,7 +15,7 @@ from tests.errors import raises
 from tests.observed.fits.test_added_noise import least_squares as with_errors
 from tests.observed.rows import agree, check_coverage, numbers, regression
 
-SIMEX = nj.methods.SIMEX
+SIMEX, CALIBRATION = nj.methods.SIMEX, nj.methods.RegressionCalibration
 VARIANCES = np.array([0.25, 0.0])
 BETA = np.array([1.0, -0.5])
 WEIGHTS = np.array([3, -0.4, -1.8, -1.2, 1.4])  # of the quadratic curve, at the levels 0, ½, … 2
@@ -145,7 +145,7 @@ def test_a_classifier_of_scikit_learn(rng):
 @pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
 @pytest.mark.parametrize("kind", ["replicates", "unequal"])
 def test_replicates_are_pooled(rng, model, kind):
-    """The jackknife counts their estimate."""
+    """Also in regression calibration; the jackknife counts their estimate."""
     clean, y = drawn(rng, 640, model, variances=np.zeros(2))
     copies = clean[:, :1] + 0.5 * rng.normal(size=(640, 3))
     frame = {f"a{v}": copies[:, v] for v in range(3)} | {"b": clean[:, 1], "y": y}
@@ -157,7 +157,9 @@ def test_replicates_are_pooled(rng, model, kind):
     fit = nj.fit(table, method)
     assert fit.errors == "jackknife"
     mean, cov = table.averaged()
-    known = nj.fit(from_arrays(mean, y, noise=cov.mean(axis=0)), method)
+    pooled, other = from_arrays(mean, y, noise=cov.mean(axis=0)), CALIBRATION(model)
+    agree(nj.fit(table, other), nj.fit(pooled, other), "coefficients", rtol=1e-10)
+    known = nj.fit(pooled, method)
     tolerance = {"atol": 0.02} if model == "linear" else {"rtol": 1e-8}  # other draws of sums
     agree(fit, known, "coefficients", **tolerance)
     assert known.errors == "extrapolated"
