@@ -43,7 +43,6 @@ TESTED_IN = {
     "observed/fits/model_fit": "observed/fits/test_model",
     "observed/fits/model_roots": "observed/fits/test_model",
     "observed/fits/normal_equations": "observed/fits/test_linear",
-    "observed/fits/noisy_columns": "observed/fits/test_assumptions",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
     "observed/learned": "observed/test_learning",

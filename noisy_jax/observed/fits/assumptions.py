@@ -19,14 +19,19 @@ import numpy as np
 
 from noisy_jax.intervals import half_width
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.doubts import BELOW, LEVEL, ROWS, Doubt, NoisyColumns, doubt_about
-from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
-from noisy_jax.observed.fits.noisy_columns import (
+from noisy_jax.observed.fits.doubts import (
+    BELOW,
+    LEVEL,
+    ROWS,
+    Doubt,
+    NoisyColumns,
     computed_from_noisy,
     copied,
     different_means,
+    doubt_about,
     uneven_spreads,
 )
+from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.observations import Observations
 
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident

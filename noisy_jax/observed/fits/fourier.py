@@ -17,6 +17,7 @@ from noisy_jax.moments.fourier import (
 )
 from noisy_jax.noise import Gaussian, Noise, PerRound
 from noisy_jax.noise.base import check_characteristic
+from noisy_jax.observed.fits.doubts import noise_follows_values
 from noisy_jax.observed.fits.functions import (
     Candidate,
     FourierFit,
@@ -26,7 +27,6 @@ from noisy_jax.observed.fits.functions import (
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.noisy_columns import noise_follows_values
 from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,
