@@ -16,9 +16,8 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
-from noisy_jax.observed.fits.callables import check_callables
 from noisy_jax.observed.fits.groups import some_rows, with_weight
-from noisy_jax.observed.fits.model_equations import Functions
+from noisy_jax.observed.fits.model_equations import Functions, check_callables
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
 from noisy_jax.observed.fits.parts import one_table
@@ -157,8 +156,7 @@ class Model:
             rows, weights, clusters = some_rows(kept, rows, weights, clusters)
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
-            own = start, rows.x[0, 0], names, rows.names
-            check_callables(self.curve, self.loss, *own)
+            check_callables(self.curve, self.loss, start, rows.x[0, 0], names, rows.names)
             fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
         return remarked(fit, [*found, *more])
 

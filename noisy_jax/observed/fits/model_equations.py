@@ -10,12 +10,14 @@ the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, a
 row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies. Rows may have
 different numbers of copies, with NaN behind the last: then ℓ̂ is taken from the copies of each row.
 
-Rows are in groups, which the jackknife leaves out. Everything is in float64.
+Rows are in groups, which the jackknife leaves out. Everything is in float64. The curve and the loss
+that users write are checked before anything is compiled.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -26,6 +28,14 @@ from jax.flatten_util import ravel_pytree
 from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
+from noisy_jax.validation import given, listed
+
+_NOT_JAX = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,3 +220,66 @@ def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, fun
         return jax.jacfwd(total)(theta)
 
     return _over_groups(of_group, (copies, y, rows, kept), cov).sum(axis=0)
+
+
+def check_callables(
+    curve: Callable[..., Any],
+    loss: Callable[..., Any],
+    start: Any,
+    x: np.ndarray,
+    names: Sequence[str],
+    features: Sequence[str],
+) -> None:
+    """Raises ValueError if JAX cannot trace the curve or the loss, or they read what is not there.
+
+    In place of an entry out of range JAX takes the nearest one. NumPy raises IndexError, so that
+    the curve is also called with NumPy arrays.
+
+    Args:
+        curve: `(params, x[d]) -> []`.
+        loss: `(prediction, y) -> []`.
+        start: the parameters, a pytree of NumPy arrays.
+        x: `[d]`, the features of a row.
+        names: of the numbers in `start`.
+        features: d names.
+    """
+    called = (
+        f"it is called as curve(params, x), with params as in start ({len(names)}: {listed(names)})"
+        f" and x the vector of features ({len(features)}: {listed(features)}), counted from 0"
+    )
+    value = _traced("curve", curve, called, start, x)
+    if getattr(value, "shape", None) != ():
+        got = list(value.shape) if hasattr(value, "shape") else given(value)
+        raise ValueError(f"curve's result must be one number for one row x[d], got {got}")
+    _traced("loss", loss, "it is called as loss(prediction, y), with two numbers", value, 0.0)
+    jitted = isinstance(curve, jax.stages.Wrapped)
+    plain = getattr(curve, "__wrapped__", curve) if jitted else curve
+    _check_range("x", lambda params: plain(params, x), start, called)
+    _check_range("params", lambda x: plain(start, x), x, called)
+
+
+def _traced(name: str, f: Callable[..., Any], called: str, *args: Any) -> Any:
+    """The shape of the result."""
+    try:
+        return jax.eval_shape(lambda args: f(*args), args)  # f need not be weakly referable
+    except Exception as error:
+        if isinstance(error, _NOT_JAX):
+            raise ValueError(
+                f"{name} must be written with jax.numpy, such as jnp.sin in place of np.sin and "
+                "math.sin, and jnp.where in place of if"
+            ) from error
+        if isinstance(error, LookupError) or "string index" in str(error):
+            raise ValueError(f"{name} reads what is not there ({error}); {called}") from error
+        error.add_note(f"{name} raised this; {called}")
+        raise
+
+
+def _check_range(which: str, f: Callable[..., Any], traced: Any, called: str) -> None:
+    """Raises ValueError if f reads a NumPy array out of range."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"), jax.disable_jit():
+            warnings.simplefilter("ignore")
+            jax.eval_shape(f, traced)
+    except Exception as error:  # others are of what NumPy arrays lack, such as `.at`
+        if isinstance(error, IndexError) and "out of bounds" in str(error):
+            raise ValueError(f"curve reads {which} out of range ({error}); {called}") from error
