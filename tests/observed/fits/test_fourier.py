@@ -92,17 +92,6 @@ def test_replicates_of_unknown_noise_take_its_place():
     assert errors[1] < 0.04**2  # .05 where φ came from 2,048 rows only
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_the_noise_of_replicates_is_estimated_from_all_rows():
-    """Every other row is exact, and those rows alone would say that there is no noise."""
-    rng = generator(9)
-    x = rng.uniform(-2, 2, (4095, 1, 1))
-    noisy = x + rng.laplace(scale=0.6, size=(4095, 2, 1)) * (np.arange(4095) % 2)[:, None, None]
-    fit = nj.fit(table(noisy, np.sin(2 * x[:, 0, 0]), None), features(0.7))
-    assert error_of(fit) < 0.5 * error_of(fit.uncorrected)
-
-
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_candidates_are_ordered_and_one_that_overflows_is_left_out():
