@@ -64,7 +64,8 @@ def test_a_command_killed_at_random_numbers_of_seeds_writes_the_same_table(tmp_p
     for moment in total * np.sort(rng.uniform(0, 0.9, size=KILLS)):
         running = start(COMMAND, killed, SEEDS)
         try:
-            while played(killed) <= max(moment, before):
+            while (now := played(killed)) <= max(moment, before):
+                assert now >= before  # it goes on from there
                 assert running.poll() is None, running.communicate()[0]
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.02))

@@ -163,10 +163,9 @@ def _few_values(rows: Observations, noise: NoisyColumns) -> dict[int, int]:
 
 def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
     return doubt_about(
-        "noise is declared in",
         [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()],
-        ", but a wrong category is not a value with noise added to it, and the correction is "
-        "wrong: give the probabilities of wrong categories, as "
+        "noise is declared in …, but a wrong category is not a value with noise added to it, and "
+        "the correction is wrong: give the probabilities of wrong categories, as "
         "noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if three replicates of two "
         "values show them; or declare the column exact (variance 0, or one replicate in place of "
         "all), for the coefficient of the recorded category",

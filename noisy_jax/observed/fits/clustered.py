@@ -51,12 +51,11 @@ def of_one_cluster(
         told |= share > _PART * whole
     columns = [repr(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
     return doubt_about(
-        "the coefficients of",
         columns,
-        " are each determined by the rows of one cluster alone, for example a category that no "
-        "other cluster has. How much clusters differ cannot be estimated there, so that standard "
-        "errors and intervals of these coefficients are not valid (most are far too small): merge "
-        "or drop such columns",
+        "the coefficients of … are each determined by the rows of one cluster alone, for example a "
+        "category that no other cluster has. How much clusters differ cannot be estimated there, "
+        "so that standard errors and intervals of these coefficients are not valid (most are far "
+        "too small): merge or drop such columns",
         spoils=False,
     )
 

@@ -85,13 +85,11 @@ def tail(total, variance, largest) -> np.ndarray:
     return 2 * np.exp(-np.divide(total**2, room, out=np.zeros_like(room), where=room > 0))
 
 
-def doubt_about(
-    before: str, found: Sequence[str], after: str, *, spoils: bool = True
-) -> list[Doubt]:
-    """A doubt about the first three of what was found, and how many more; none of nothing."""
+def doubt_about(found: Sequence[str], text: str, *, spoils: bool = True) -> list[Doubt]:
+    """A doubt about the first three of what was found, at … in the text; none about nothing."""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    text = f"{before} {', '.join(found[:3])}{more}{after}"
-    return [Doubt(text, spoils)] if found else []
+    named = text.replace("…", ", ".join(found[:3]) + more, 1)
+    return [Doubt(named, spoils)] if found else []
 
 
 def noise_follows_values(observations: Observations) -> bool:
@@ -120,9 +118,9 @@ def different_means(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
     large = np.max(means**2, axis=0)[noise.noisy] > _SHIFT * noise.variance[noise.noisy]
     failed = noise.noisy[(p.min(axis=0) * p.size < LEVEL) & large]
     return doubt_about(
-        "replicates have different means in",
         [f"{rows.names[j]!r} (by up to {np.ptp(means[:, j]):.3g})" for j in failed],
-        ", which the correction takes for noise: subtract its mean from each replicate first",
+        "replicates have different means in …, which the correction takes for noise: subtract its "
+        "mean from each replicate first",
     )
 
 
@@ -147,10 +145,9 @@ def copied(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
                 found.append(f"{rows.names[j]!r} ({first + 1} and {second + 1})")
                 break
     return doubt_about(
-        "replicates are equal in many rows in",
         found,
-        ": if missing values were filled in from another replicate, the noise is underestimated; "
-        "leave such values empty (NaN)",
+        "replicates are equal in many rows in …: if missing values were filled in from another "
+        "replicate, the noise is underestimated; leave such values empty (NaN)",
     )
 
 
@@ -199,10 +196,10 @@ def uneven_spreads(rows: Observations, noise: NoisyColumns, *, alike: bool = Tru
     failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
     failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
     return doubt_about(
-        "replicates differ more where values are larger, or smaller, in",
         [f"{rows.names[noisy[j]]!r} (by {names[p[j].argmin()]})" for j in failed],
-        f", as after a logarithm or an embedding; {_UNTRANSFORMED}, unless copies have the clean "
-        "value as their mean, as with relative or skewed errors",
+        "replicates differ more where values are larger, or smaller, in …, as after a logarithm or "
+        f"an embedding; {_UNTRANSFORMED}, unless copies have the clean value as their mean, as "
+        "with relative or skewed errors",
     )
 
 
@@ -229,8 +226,8 @@ def computed_from_noisy(rows: Observations, noise: NoisyColumns) -> list[Doubt]:
                 factor = "" if k == j else f" and {rows.names[k]!r}"
                 found.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
     columns = [f"{rows.names[e]!r} ({how})" for e, how in sorted(found.items())]
-    before = "declared exact, but with noise that is not corrected:"
-    return doubt_about(before, columns, f"; {_UNTRANSFORMED}")
+    text = f"declared exact, but with noise that is not corrected: …; {_UNTRANSFORMED}"
+    return doubt_about(columns, text)
 
 
 def replicates_differ(rows: Observations, columns: np.ndarray) -> np.ndarray:

@@ -31,11 +31,10 @@ def gaps_and_values(rows: Observations) -> list[Doubt]:
     failed = np.argwhere(p * 2 * len(columns) * dim < LEVEL / 2)
     failed = failed[np.argsort(p[*failed.T], kind="stable")]
     return doubt_about(
-        "it is assumed that gaps do not depend on values, but values are larger, smaller or "
-        "further apart in",
         [f"{names[k]!r} where {names[columns[j]]!r} is missing" for j, k in failed],
-        ": drop the rows with gaps, which is right if gaps depend on the columns and not on "
-        f"{rows.target!r} itself",
+        "it is assumed that gaps do not depend on values, but values are larger, smaller or "
+        "further apart in …: drop the rows with gaps, which is right if gaps depend on the columns "
+        f"and not on {rows.target!r} itself",
     )
 
 
@@ -54,9 +53,8 @@ def pairs_of_gaps(rows: Observations) -> list[Doubt]:
     failed = np.flatnonzero(p * len(p) < LEVEL / 2)
     failed = failed[np.argsort(p[failed], kind="stable")]
     return doubt_about(
-        "gaps depend on each other in",
         [f"{rows.names[i[m]]!r} and {rows.names[j[m]]!r}" for m in failed],
-        ": corrections use the table's own shares of rows with both",
+        "gaps depend on each other in …: corrections use the table's own shares of rows with both",
         spoils=False,
     )
 

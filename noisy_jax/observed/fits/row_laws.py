@@ -105,10 +105,10 @@ def laws_follow_values(observations: Observations) -> list[Doubt]:
     target = observations.target
     names = [*observations.names, target, f"how far {target} is from its median"]
     return doubt_about(
-        "known errors of rows are larger, or smaller, at larger values of",
         [names[j] for j in failed],
-        ", but a kernel fit takes them as independent of clean rows: give replicates of each row, "
-        "or fit rows of similar errors alone",
+        "known errors of rows are larger, or smaller, at larger values of …, but a kernel fit "
+        "takes them as independent of clean rows: give replicates of each row, or fit rows of "
+        "similar errors alone",
     )
 
 

@@ -197,3 +197,16 @@ def test_a_matrix_that_cannot_be_estimated_is_one_clear_line(rng):
     long |= {"y": np.repeat(np.arange(20.0), 3)}
     raises("not from rows of a subject", nj.table, long, target="y", **options)
     raises("at least 8 clusters, got 5", nj.fit, recorded(columns), clusters=np.arange(200) % 5)
+
+
+@pytest.mark.statistical
+def test_estimated_errors_on_clean_data_are_right():
+    """The estimate, from noisy rows alone, against errors at the clean rows."""
+    rng = np.random.default_rng(4 + 1000 * SHIFT)
+    x = rng.normal(size=(20_000, 2))
+    y = x @ [1.0, 1.0] + rng.normal(size=20_000)
+    fit = nj.fit(from_arrays(x + rng.normal(size=x.shape), y, noise=1.0))
+    for made, name in ((fit, "corrected"), (fit.uncorrected, "uncorrected")):
+        value, error = (getattr(fit.risk, name + end) for end in ("", "_std_error"))
+        assert abs(np.mean((made.predict(x) - y) ** 2) - value) < 5 * error
+    assert fit.risk.verdict() == "the correction helps"

@@ -150,3 +150,22 @@ def test_chunks_must_agree_on_what_is_known_of_the_noise():
         for chunks in ([first, second], [second, first]):
             raises(message, nj.fit, chunks)
     assert np.isfinite(nj.fit([uncertain, uncertain]).std_error).all()
+
+
+@pytest.mark.statistical
+def test_intervals_allow_for_correlated_errors_of_an_estimated_covariance():
+    """Against Wishart's covariance of Σ̂, with errors of correlation 0.9 in two columns."""
+    cov = 0.5 * np.array([[1, 0.9], [0.9, 1]])
+    rng = np.random.default_rng(3 + 1000 * SHIFT)
+    pairs = rng.multivariate_normal(np.zeros(2), cov, (4000, 2))
+    x = rng.normal(size=(5000, 2))
+    y = x @ [1.0, 1.0]
+    noisy = x + rng.multivariate_normal(np.zeros(2), cov, 5000)
+    estimate = estimate_covariance(pairs)
+    exact = nj.fit(from_arrays(noisy, y, noise=np.asarray(estimate.cov, float)))
+    beta, inverse = exact.coefficients, np.linalg.inv(exact.gram)
+    wishart = (beta @ cov @ beta) * cov + cov @ np.outer(beta, beta) @ cov
+    expected = inverse @ wishart @ inverse / 4000
+    added = (nj.fit(from_arrays(noisy, y, noise=estimate)).covariance - exact.covariance)[1:, 1:]
+    # Fourth moments of 4,000 Gaussian numbers are off by √(96/9/4000), or 5%.
+    np.testing.assert_allclose(np.diag(added), np.diag(expected), rtol=0.2)
