@@ -36,6 +36,7 @@ TESTED_IN = {
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/hidden": "noise/test_dependent",
     "observed/fits/black_boxes": "observed/fits/test_simex",
+    "observed/fits/checked": "observed/fits/test_fit",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/estimates": "observed/fits/test_coefficients",
     "observed/fits/functions": "observed/fits/test_fourier",

@@ -11,6 +11,7 @@ import numpy as np
 
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.generalized import (
     CorrectedModel,
@@ -21,7 +22,6 @@ from noisy_jax.observed.fits.generalized import (
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, groups_of, jackknifed
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.parts import one_table
 from noisy_jax.observed.fits.roots import root
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, enough_copies, remarked, warned
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.groups import some_rows, with_weight
-from noisy_jax.observed.fits.parts import one_table
 from noisy_jax.observed.fits.row_laws import laws_follow_values
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.copies import with_copies

@@ -11,6 +11,7 @@ from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, told, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
+from noisy_jax.observed.fits.checked import checked_table, one_table
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.gaps import rows_without_gaps
@@ -26,7 +27,7 @@ from noisy_jax.observed.fits.normal_equations import (
     has_estimated_matrix,
     linear_fit,
 )
-from noisy_jax.observed.fits.parts import checked_table, jackknife_fit, merged, one_table
+from noisy_jax.observed.fits.parts import jackknife_fit, merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations

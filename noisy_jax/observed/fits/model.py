@@ -16,11 +16,11 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions, check_callables
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
-from noisy_jax.observed.fits.parts import one_table
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.copies import with_copies

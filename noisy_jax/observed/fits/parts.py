@@ -1,4 +1,4 @@
-"""Linear fits in one pass: what stands for a table is its moments, by groups of rows.
+"""Linear fits in one pass: what is kept of a table is its moments, by groups of rows.
 
 The rows are in one table, in chunks, or in parts that are elsewhere. The fit without a group, for
 intervals by the jackknife, follows from the moments of the other groups.
@@ -32,7 +32,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.files import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import Pass, check_alike
-from noisy_jax.validation import given, instance
+from noisy_jax.validation import instance
 
 
 class GroupSums(NamedTuple):
@@ -257,31 +257,3 @@ def merged(parts: Iterable[Any], checkpoint: Any) -> TableMoments | None:
     if isinstance(parts, Partitions):
         return parts.reduced(moments, TableMoments.plus)
     return functools.reduce(TableMoments.plus, parts)
-
-
-def one_table(method: Any, observations: Any) -> Observations:
-    """The table of a method that takes no chunks."""
-    if isinstance(checked_table(observations), Iterable):
-        name = type(method).__name__
-        raise ValueError(f"chunks are for nj.methods.Linear; nj.methods.{name} takes one table")
-    return observations
-
-
-def checked_table(observations: Any) -> Any:
-    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
-    if isinstance(observations, str | os.PathLike):
-        name = os.fspath(observations)
-        call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
-        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
-    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
-    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
-    listed = observations[:1] if isinstance(observations, list | tuple) else []
-    features = any(not isinstance(one, Observations | TableMoments) for one in listed)
-    if features or hasattr(observations, "shape"):
-        raise ValueError(
-            "fit takes one table of x, y and what is known of the noise, got "
-            f"{given(observations)}: {call}"
-        )
-    if isinstance(observations, Iterable):
-        return observations
-    return instance("observations", observations, Observations, f"as in {call}")

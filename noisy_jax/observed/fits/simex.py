@@ -22,9 +22,9 @@ from noisy_jax.observed.fits.calibration import (
     plain_fit,
     spread_by_noise,
 )
+from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import groups_of, jackknifed
-from noisy_jax.observed.fits.parts import one_table
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, listed, positive, whole
