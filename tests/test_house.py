@@ -35,6 +35,7 @@ TESTED_IN = {
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/hidden": "noise/test_dependent",
+    "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/checked": "observed/fits/test_fit",
     "observed/fits/doubts": "observed/fits/test_assumptions",

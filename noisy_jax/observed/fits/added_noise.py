@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.observed.fits.calibration import NoisyTable
+from noisy_jax.observed.fits.approximate import NoisyTable
 from noisy_jax.observed.fits.sandwich import LEVERAGE
 from noisy_jax.observed.fits.units import Rows
 

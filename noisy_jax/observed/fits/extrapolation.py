@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.calibration import OURS
+from noisy_jax.observed.fits.approximate import OURS
 from noisy_jax.observed.fits.generalized import CorrectedModel
 from noisy_jax.tables import Table
 

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from noisy_jax.intervals import LEVEL, half_width
+from noisy_jax import intervals
+from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.anderson_rubin import Equations
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.identification import WEAK
@@ -142,7 +143,7 @@ class LinearFit(Corrected):
         ]
         return self._printed(lines)
 
-    def scatter_interval(self, level: float = LEVEL) -> tuple[float, float]:
+    def scatter_interval(self, level: float = intervals.LEVEL) -> tuple[float, float]:
         """Both ends of the interval of s (see `scatter`), in units of y; ValueError without it."""
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")

@@ -13,15 +13,15 @@ from noisy_jax.observed.fits.added_noise import (
     Refitted,
     likelihood_refit,
 )
-from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
-from noisy_jax.observed.fits.calibration import (
+from noisy_jax.observed.fits.approximate import (
     OURS,
     NoisyTable,
     named_fit,
     plain_fit,
     spread_by_noise,
 )
+from noisy_jax.observed.fits.assumptions import remarked, warned
+from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import groups_of, jackknifed

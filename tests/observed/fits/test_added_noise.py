@@ -6,7 +6,7 @@ from scipy.optimize import root
 from scipy.special import expit
 
 from noisy_jax.observed.fits.added_noise import LinearRegression, Refitted, likelihood_refit
-from noisy_jax.observed.fits.calibration import NoisyTable, plain_fit
+from noisy_jax.observed.fits.approximate import NoisyTable, plain_fit
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.rows import outcome

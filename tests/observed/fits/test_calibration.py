@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.calibration import calibrated, plain_fit
+from noisy_jax.observed.fits.approximate import plain_fit
+from noisy_jax.observed.fits.calibration import calibrated
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises

@@ -1,0 +1,126 @@
+"""What SIMEX and regression calibration share, which hold approximately for many models."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.generalized import (
+    GeneralizedCoefficients,
+    check_targets,
+    separated,
+)
+from noisy_jax.observed.fits.groups import LEAST_GROUPS
+from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import linear_moments
+from noisy_jax.observed.fits.roots import root
+from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
+from noisy_jax.observed.observations import Observations
+
+OURS = ("linear", *MODELS)
+"""Models that this library fits itself."""
+_STEP = 0.5  # of differences, in standard errors of the covariance of the noise
+
+
+class NoisyTable(NamedTuple):
+    """Rows with the covariances of their errors."""
+
+    rows: Rows  # means of the copies, in some units
+    estimated: bool  # whether `rows.cov` are estimates, right in their mean only
+    units: Units  # of the rows
+    reliability: np.ndarray  # [d], the share of each column's variance that is not noise
+
+    @classmethod
+    def of(cls, observations: Observations, model: str | None) -> "NoisyTable":
+        """A checked table: standardized for one of `OURS`, in original units for `None`.
+
+        The targets of logistic and Poisson regression are as they were.
+        """
+        if observations.cross_cov is not None:
+            raise ValueError(
+                "SIMEX and regression calibration need errors in y that are independent of those "
+                "in x; nj.methods.Linear takes others"
+            )
+        gaps = observations.seen is not None and observations.only_sums
+        if gaps or observations.categories or observations.products is not None:
+            observations.check_each_row("an approximate method")
+        if model in MODELS:
+            check_targets(observations, model)
+        rows = Rows.of(observations)
+        least = max(rows.x.shape[1] + 2, LEAST_GROUPS)
+        if len(rows.y) < least:
+            raise UndeterminedError(f"fit needs at least {least} rows, got {len(rows.y)}")
+        units, dim = Units.of(rows.x, rows.y, observations), len(observations.names)
+        noise = by_round(observations.noise)[0]
+        estimated = observations.cov is None or observations.only_sums
+        estimated = estimated or (noise is not None and noise.depends_on_x)
+        clean, noisy = covariances(units.moments(rows))
+        check_identified(clean, noisy, observations.names, units.scale)
+        if model is None:
+            units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)
+        elif model != "linear":
+            units = dataclasses.replace(units, y_center=0.0, y_scale=1.0)
+        return cls(units.standardized(rows), estimated, units, np.diag(clean) / np.diag(noisy))
+
+    def some(self, which) -> Rows:
+        """Some of the rows; those with estimated covariances share the mean of them."""
+        rows = self.rows.some(which)
+        return rows._replace(cov=rows.cov.mean(axis=0)) if self.estimated else rows
+
+    def in_original_units(self, theta: np.ndarray) -> np.ndarray:
+        """Intercepts and slopes `[..., 1 + d]` of standardized rows, in original units."""
+        found = theta @ self.units.jacobian(0).T
+        found[..., 0] += self.units.y_center
+        return found
+
+
+def plain_fit(
+    model: str, rows: Rows, start: np.ndarray | None, observations: Observations
+) -> np.ndarray:
+    """Intercept and slopes `[1 + d]` that ignore the noise, of one of `OURS`."""
+    rows = rows._replace(cov=np.zeros(2 * rows.x.shape[1:]))
+    if model == "linear":
+        intercept, slopes = linear_moments(rows.x, rows.y, rows.cov).solution(share=0.0)
+        return np.append(intercept, slopes)
+    one = MODELS[model]
+    if start is None:
+        start = np.append(one.link(rows.y.mean()), np.zeros(rows.x.shape[1]))
+    found = root(one, start, rows)
+    if found is None:
+        raise UndeterminedError(separated(rows, observations, model))
+    return found
+
+
+def spread_by_noise(
+    estimate: Callable[[np.ndarray], np.ndarray], table: NoisyTable, observations: Observations
+) -> np.ndarray | float:
+    """The covariance `[p, p]` of estimates that a stated standard error of the noise brings in.
+
+    By the delta method, with differences of half a standard error. `estimate` takes the covariance
+    `[d, d]` of the errors in rows, in the table's units, to estimates `[p]`.
+    """
+    noise = UncertainNoise(observations, table.units.products)
+    if noise.exact:
+        return 0.0
+    cov, total = table.some(slice(None)).cov, 0.0
+    for move in _STEP * noise.deviations():
+        slope = (estimate(cov + move) - estimate(cov - move)) / (2 * _STEP)
+        total = total + np.outer(slope, slope)
+    return total
+
+
+def named_fit(
+    model: str,
+    theta: np.ndarray,
+    covariance: np.ndarray,
+    freedom: float,
+    names: tuple[str, ...],
+) -> GeneralizedCoefficients:
+    """The predictor with intercept and coefficients `theta`, in original units."""
+    made = Coefficients(float(theta[0]), theta[1:], covariance, freedom, names)
+    return GeneralizedCoefficients(**vars(made), model=model)
