@@ -38,6 +38,7 @@ TESTED_IN = {
     "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/checked": "observed/fits/test_fit",
+    "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/estimates": "observed/fits/test_coefficients",
     "observed/fits/functions": "observed/fits/test_fourier",

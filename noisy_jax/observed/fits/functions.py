@@ -10,8 +10,8 @@ from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.coefficients import counted_features, features_of
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.estimates import lines_of
-from noisy_jax.observed.fits.linear import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import between, check_concrete

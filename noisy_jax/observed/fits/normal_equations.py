@@ -11,6 +11,7 @@ import numpy as np
 
 from noisy_jax.intervals import p_value
 from noisy_jax.observed.fits.anderson_rubin import equations
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt
 from noisy_jax.observed.fits.groups import (
     GROUPS,
@@ -21,7 +22,7 @@ from noisy_jax.observed.fits.groups import (
     some_rows,
 )
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
-from noisy_jax.observed.fits.linear import Comparison, LinearFit
+from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.row_weights import (
     BY_VALUES,
