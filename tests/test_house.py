@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
-        *("validation", "intervals", "sums", "draws", "csv_blocks", "version"),
+        *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
         *("jaxlib_errors", "varying", "ball"),
     ),
     ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
@@ -34,6 +34,7 @@ TESTED_IN = {
     "learners/wrappers/assuming": "learners/wrappers/test_noiseless",
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
+    "noise/bits": "noise/test_rounds",
     "noise/hidden": "noise/test_dependent",
     "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
@@ -52,6 +53,7 @@ TESTED_IN = {
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
+    "simulated/comparators/comparator": "simulated/comparators/test_linear",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",
@@ -109,6 +111,16 @@ def test_contributing_shows_the_floors():
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     shown = [sorted({*re.findall(r"`(\w+)(?:/|\.py)`", row)}) for row in rows]
     assert shown == [sorted(rooms) for rooms in FLOORS]
+
+
+def test_files_that_guides_name_exist():
+    """Files of the package also by their paths inside it; examples may be missing."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    text = "".join(page.read_text("utf-8") for page in pages)
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    lacking = {n for n in named if not any((ROOT / at / n).exists() for at in ("", "noisy_jax"))}
+    examples = {re.sub("^test_", "", Path(name).stem) for name in lacking}
+    assert examples == {"both_orders", "waves", "shrinkage"}
 
 
 def paths(folder: str, pattern: str) -> set[str]:

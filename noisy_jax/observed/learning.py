@@ -18,7 +18,7 @@ from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
-from noisy_jax.sums import Running
+from noisy_jax.running import Running
 from noisy_jax.validation import check_key
 
 _ROWS = 4096

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.checkpoints import Checkpoint, fingerprint, folder_path
 from noisy_jax.intervals import half_width
-from noisy_jax.sums import Running
+from noisy_jax.running import Running
 from noisy_jax.validation import between, check_key, given, instance, is_key, whole
 
 DEFAULT_BATCH = 128

@@ -20,13 +20,14 @@ may hold anything but `noise`: a score assumes the noise of its own fit, and the
 """
 
 from noisy_jax.sklearn.estimators import clean_score
+from noisy_jax.sklearn.functions import NoisyKernelRegression
 from noisy_jax.sklearn.linear import (
     SIMEX,
     NoisyLinearRegression,
     NoisyLogisticRegression,
     NoisyPoissonRegressor,
 )
-from noisy_jax.sklearn.online import NoisyKernelRegression, OnlineRegressor
+from noisy_jax.sklearn.online import OnlineRegressor
 
 __all__ = [
     "SIMEX",

@@ -22,7 +22,8 @@ from noisy_jax.noise import (
     Poisson,
     gaussian,
 )
-from noisy_jax.noise.gaussian import random_bits, standard_normal
+from noisy_jax.noise.bits import random_bits
+from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from tests.keys import key
 from tests.noise.cases import per_round

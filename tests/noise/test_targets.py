@@ -1,4 +1,7 @@
-"""Noise in y that is correlated with the noise in x: exact means over Rademacher noise."""
+"""Noise of targets: correlated with that of x, by exact means over Rademacher noise; and flips.
+
+Losses under flips are tested in `losses/test_flipped.py`.
+"""
 
 import jax
 import jax.numpy as jnp

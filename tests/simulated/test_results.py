@@ -1,3 +1,5 @@
+"""Regret and its growth; `test_studies.py` tests tables of results and their files."""
+
 import math
 
 import chex

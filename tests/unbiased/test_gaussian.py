@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
 from noisy_jax.unbiased.entire import continued
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, ENTIRE, X, over_noise
@@ -40,6 +41,14 @@ def test_draws_have_the_covariance_of_the_noise(form, copies):
     full = nj.noise.Gaussian(cov).covariance(2) / copies
     expected = np.outer(rows.mean(axis=0), rows.mean(axis=0)) - full
     np.testing.assert_allclose(found, expected, atol=5 * 0.5 * 2**0.5 / 100_000**0.5)
+
+
+@pytest.mark.claim("EXT-ImaginaryNoise")
+def test_gaussian_of_the_squared_loss_is_known_covariance():
+    w, y = jnp.array([0.8, -1.3]), 0.4
+    gradient = jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X))(w)
+    sample = nj.Sample(jnp.asarray(X)[None], jnp.asarray(y), jnp.asarray(COV))
+    np.testing.assert_allclose(gradient, from_one_copy(w, sample), rtol=1e-9)
 
 
 @pytest.mark.claim("EXT-ImaginaryNoise")

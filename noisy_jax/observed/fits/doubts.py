@@ -33,7 +33,8 @@ _UNTRANSFORMED = (
 )
 _NOISY = 1e-6  # share of a column's variance, from which on its noise counts
 _FEW, _EACH = 10, 8  # differences, and rows, from which on equal ones are no accident
-_ROUNDED = 1e-9  # share of the largest value, or of a variance, that is rounding
+_ROUNDED = 1e-9  # share of the largest value that is rounding
+_SMALL = 1e-9  # share of a variance that is rounding
 _DIGITS = 1e-5  # share of what a formula gives that is rounding to some digits
 _SHIFT = 0.01  # square of a difference of means over the variance of the noise
 
@@ -86,7 +87,10 @@ def tail(total, variance, largest) -> np.ndarray:
 
 
 def doubt_about(found: Sequence[str], text: str, *, spoils: bool = True) -> list[Doubt]:
-    """A doubt about the first three of what was found, at … in the text; none about nothing."""
+    """A doubt about the first three of what was found, which replace the first … of the text.
+
+    There is none about nothing. Texts of users, such as names, stand behind that … only.
+    """
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     named = text.replace("…", ", ".join(found[:3]) + more, 1)
     return [Doubt(named, spoils)] if found else []
@@ -256,10 +260,10 @@ def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[
         for one in basis:
             columns = columns - one * np.sum(one * columns, axis=0)
         size = np.sqrt(np.sum(columns**2, axis=0))
-        basis.append(columns / np.where(size > _ROUNDED**0.5, size, np.inf))
+        basis.append(columns / np.where(size > _SMALL**0.5, size, np.inf))
         rest = rest - (basis[-1].T @ z[:, exact]) ** 2
         own = own if len(basis) > 1 else np.where(np.arange(z.shape[1])[:, None] == j, own, rest)
-    found = (own > _ROUNDED * len(z)) & (rest < allowed * own)
+    found = (own > _SMALL * len(z)) & (rest < allowed * own)
     pairs = [(int(exact[e]), int(k)) for k, e in np.argwhere(found)]
     return {e: k for e, k in pairs if e != k and _explained(z, e, j, k) < allowed}
 

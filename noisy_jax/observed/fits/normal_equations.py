@@ -1,6 +1,8 @@
 """The corrected normal equations of a linear fit, and its intervals by the sandwich.
 
-`parts` has intervals by the jackknife, in one pass over chunks.
+`parts` has intervals by the jackknife, in one pass over chunks. Where probabilities of wrong
+categories are estimated from replicates, intervals are by the jackknife here as well, with another
+matrix without each group.
 """
 
 import dataclasses
@@ -250,7 +252,7 @@ def has_estimated_matrix(observations: Observations) -> bool:
 
 
 def check_known_matrix(part: Observations) -> None:
-    """Raises ValueError if a part of a table would have to estimate such a matrix."""
+    """Raises ValueError if a part of a table would estimate probabilities of wrong categories."""
     if has_estimated_matrix(part):
         raise ValueError(
             "probabilities of wrong categories are estimated from one table: for chunks give the "
@@ -261,7 +263,7 @@ def check_known_matrix(part: Observations) -> None:
 def fit_by_records(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
-    """The linear fit of a table with such columns, without Anderson-Rubin sets.
+    """The linear fit where `has_estimated_matrix`, without Anderson-Rubin sets.
 
     The recodings of all rows move with the estimated matrix. So the standard errors of coefficients
     and of estimated errors are from the jackknife over groups of rows, with another matrix without

@@ -25,7 +25,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.simulated.comparators.linear import comparator
+from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, solve
 from noisy_jax.validation import check_concrete, check_labels, positive
 

@@ -1,4 +1,7 @@
-"""Errors at clean rows of functions that are only called, extended from noisier rows."""
+"""Errors at clean rows of functions that are only called, extended from noisier rows.
+
+Errors of linear and kernel fits are tested with these fits.
+"""
 
 import jax
 import jax.numpy as jnp

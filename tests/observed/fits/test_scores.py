@@ -1,4 +1,7 @@
-"""Equations summed over true categories and labels: exact means, limits, coverage."""
+"""Equations summed over true categories and labels: exact means, limits, coverage.
+
+`test_generalized.py` tests scores without categories.
+"""
 
 import numpy as np
 import pytest

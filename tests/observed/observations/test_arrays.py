@@ -1,4 +1,7 @@
-"""What is known of the noise, in every form, and by the names of columns."""
+"""What is known of the noise, in every form, and by the names of columns.
+
+`test_tables.py` tests the tables that are made.
+"""
 
 import jax
 import numpy as np

@@ -1,3 +1,5 @@
+"""The search for worst streams, and stored streams on which printed bounds are false."""
+
 import functools
 
 import jax

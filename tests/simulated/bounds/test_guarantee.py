@@ -1,3 +1,5 @@
+"""The guarantees of horizons, in the mean and, by Azuma's inequality, for one run."""
+
 import functools
 import itertools
 import math

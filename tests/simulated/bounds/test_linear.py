@@ -1,3 +1,5 @@
+"""The guarantees of linear learners, and what their proofs use."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np

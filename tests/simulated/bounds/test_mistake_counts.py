@@ -285,5 +285,5 @@ def test_the_bound_of_alma_by_hand():
         ({"comparator_loss": -1.0}, "comparator_loss must be finite and >= 0"),
     ],
 )
-def test_bad_arguments_raise(change, message):
+def test_bad_arguments_of_alma_raise(change, message):
     raises(message, alma, **{"threshold": 0.0, "comparator_margin": 0.1} | change)

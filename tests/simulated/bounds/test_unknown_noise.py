@@ -1,3 +1,5 @@
+"""Bounds under unknown noise, of random truncation and of multilevel estimates."""
+
 import math
 from functools import partial
 
@@ -236,6 +238,6 @@ def test_it_grows_like_the_root_of_the_horizon_and_is_informative():
         ({"radius": 0.0}, "radius must be positive"),
     ],
 )
-def test_bad_arguments_give_one_clear_line(change, message):
+def test_bad_arguments_of_unknown_noise_raise(change, message):
     given = {"noise": nj.noise.Gaussian(0.1), "dim": 2, "horizon": 9, **OPTIONS}
     raises(message, nj.bounds.unknown_noise, **given | change)

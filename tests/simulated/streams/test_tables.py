@@ -85,6 +85,7 @@ def test_csv_equals_arrays(tmp_path, rng):
         ("a,y\n1,2,3\n", "line 2: 3 cells under 2 column names"),
         ("a,y\n", "has a header but no rows"),
         ("", "is empty"),
+        ("1,2\n3,4\n", "numbers in its first line, which must name the columns"),
         ("y\n1\n2\n", "no column beside the target"),
         ("a,y\n1,2\n3,2\n", r"the target is constant \(2\.0\)"),
         ("a,y\n1,2\n1,3\n", "every feature is constant"),

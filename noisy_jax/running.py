@@ -1,0 +1,59 @@
+"""Running means of numbers that come in parts, with their standard errors, in float64."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+
+class Running(NamedTuple):
+    """Count, mean and squares of the values seen so far.
+
+    Attributes:
+        count: n, how many values.
+        mean: their mean, a pytree.
+        squares: the same shapes, Σ (value − mean)².
+
+    Example:
+        >>> values = Running.of(np.array([1.0, 3.0])).plus(Running.of(np.array([5.0])))
+        >>> print(values.count, values.mean, values.squares)
+        3 3.0 8.0
+    """
+
+    count: Any
+    mean: Any
+    squares: Any
+
+    @classmethod
+    @np.errstate(invalid="ignore", over="ignore")  # of infinite and huge values
+    def of(cls, values: Any) -> "Running":
+        """Of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN."""
+        count = len(jax.tree.leaves(values)[0])
+        mean = jax.tree.map(lambda leaf: leaf.sum(axis=0) / max(count, 1), values)
+        mean = jax.tree.map(lambda m: m + 0 * m, mean)  # infinity times 0 is NaN, in `plus` as well
+        squares = jax.tree.map(lambda leaf, m: ((leaf - m) ** 2).sum(axis=0), values, mean)
+        return cls(count, mean, squares)
+
+    @np.errstate(invalid="ignore", over="ignore")
+    def plus(self, other: "Running") -> "Running":
+        """Of both sets of values together (Chan, Golub and LeVeque)."""
+        if other.count == 0:
+            return self
+        count = self.count + other.count
+        difference = jax.tree.map(lambda x, y: y - x, self.mean, other.mean)
+        share, weight = other.count / count, self.count * other.count / count
+        return Running(
+            count,
+            jax.tree.map(lambda x, d: x + d * share, self.mean, difference),
+            jax.tree.map(
+                lambda x, y, d: x + y + d**2 * weight, self.squares, other.squares, difference
+            ),
+        )
+
+    @property
+    def std_error(self) -> Any:
+        """The standard error of the mean, in the shapes of `mean`; NaN for fewer than two."""
+        if self.count < 2:
+            return jax.tree.map(lambda squares: np.full_like(squares, np.nan), self.squares)
+        scale = np.float64(self.count - 1)
+        return jax.tree.map(lambda squares: np.sqrt(squares / scale / self.count), self.squares)

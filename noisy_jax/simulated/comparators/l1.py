@@ -1,0 +1,92 @@
+"""The best linear predictor in an l1 ball, by an active set of its corners.
+
+    min_{‖w‖₁ ≤ B} ‖Xw − y‖²
+
+The residuals Xw − y of the ball are the convex hull of those at its corners ±B e_i. Wolfe's
+algorithm finds the point of the hull nearest to zero: it adds the corner that decreases the loss
+most, moves to the nearest point of the plane through all corners that it holds, and drops those
+that would get a negative weight. It ends after finitely many steps. By convexity the loss is at
+most ⟨∇, w⟩ + B‖∇‖∞ above the least one, with the gradient ∇ = 2Xᵀ(Xw − y).
+
+Source: Wolfe, Finding the nearest point in a polytope (1976).
+"""
+
+from typing import Any
+
+import chex
+import jax.numpy as jnp
+import numpy as np
+
+from noisy_jax.base import Stream, check_is_stream
+from noisy_jax.simulated.comparators.comparator import comparator
+from noisy_jax.simulated.comparators.linear import LinearBall
+from noisy_jax.validation import check_concrete, positive
+
+
+@comparator
+def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+    """The best weights in the l1 ball {‖w‖₁ ≤ radius} for a whole clean stream.
+
+    Its loss is the least one up to rounding in float64: to 10⁻¹⁰‖y‖², unless the scales of features
+    differ by more than 10⁶. The result is rounded to JAX's default precision. It takes
+    O(Td² + ds³) time for s features that get a weight.
+
+    `l1_ball(radius=B)`, without a stream, is a comparator for `study`.
+
+    Args:
+        stream: T clean rounds, concrete.
+        radius: B > 0.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0])
+        >>> print(l1_ball(stream, radius=2.0).weights)
+        [2. 0.]
+    """
+    check_is_stream(stream)
+    for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():
+        check_concrete(name, value, "the minimizer is found on the host")
+    size = float(positive("radius", radius))
+    x, y = (np.asarray(leaf, np.float64) for leaf in stream)
+    factor: Any = np.linalg.qr(np.column_stack([x, y]), mode="r")
+    columns, target = factor[:, :-1], factor[:, -1]
+    weights = np.linalg.lstsq(columns, target)[0]
+    if np.abs(weights).sum() > size:
+        corners = size * np.vstack([columns.T, -columns.T]) - target
+        shares = _nearest(corners, float(1e-13 * (y @ y)))
+        weights = size * np.subtract(*np.split(shares, 2))
+    residuals = x @ weights - y
+    multiplier = np.abs(residuals @ x).max()
+    found = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
+    return LinearBall(*(jnp.asarray(field, float) for field in found))
+
+
+def _nearest(corners: np.ndarray, small_gap: float) -> np.ndarray:
+    """Shares `[K]` of the corners `[K, m]` in the point of their hull that is nearest to zero."""
+    active, shares = [int(np.argmin(np.sum(corners**2, axis=1)))], np.ones(1)
+    found, least = np.zeros(len(corners)), np.inf
+    while True:
+        point = shares @ corners[active]
+        square, heights = point @ point, corners @ point
+        if square >= least:  # by rounding
+            return found
+        least, found = square, np.zeros(len(corners))
+        found[active] = shares
+        corner = int(np.argmin(heights))
+        if square - heights[corner] <= small_gap / 2 or corner in active:
+            return found
+        active, shares = [*active, corner], np.append(shares, 0.0)
+        while ((aim := _nearest_in_plane(corners[active])) <= 0).any():
+            # The part of the way to the aim after which the first share vanishes.
+            parts = np.where(aim <= 0, shares / np.maximum(shares - aim, 1e-300), np.inf)
+            gone = int(np.argmin(parts))
+            shares = np.delete(shares + parts[gone] * (aim - shares), gone)
+            del active[gone]
+        shares = aim
+
+
+def _nearest_in_plane(corners: np.ndarray) -> np.ndarray:
+    """Shares `[n]` with sum 1, of any sign, of the corners in the nearest point of their plane."""
+    q, r = np.linalg.qr((corners[1:] - corners[0]).T)
+    others = np.linalg.solve(r, -corners[0] @ q)
+    return np.append(1 - others.sum(), others)
