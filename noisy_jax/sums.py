@@ -12,7 +12,8 @@ def total(a: jax.Array) -> jax.Array:
     more than 8. It splits `jnp.sum` over more than 32 numbers into three, of which none contains
     the product that is summed. Sums of slices are elementwise: up to d = 480 the product and the
     sum are one operation, which makes a round of `learners.two_copies` 5 to 10 times as fast. And
-    `jnp.sum` adds one number after another: 8 to 32 are added four at a time.
+    `jnp.sum` adds one number after another: a vector of 8 to 32 is first added up in four columns,
+    or three for 9.
 
     Example:
         >>> print(total(jnp.arange(100.0)))

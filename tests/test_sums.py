@@ -7,7 +7,7 @@ import noisy_jax as nj
 from noisy_jax.sums import total
 
 
-@pytest.mark.parametrize("dim", [1, 7, 8, 10, 31, 32, 33, 64, 100, 240, 241, 480, 481, 784, 3_001])
+@pytest.mark.parametrize("dim", [1, 7, 8, 9, 10, 31, 32, 33, 64, 240, 241, 480, 481, 784, 3_001])
 def test_each_number_is_added_once(dim):
     powers = np.random.default_rng(0).integers(-1000, 1000, dim).astype(np.float32)
     assert float(total(powers)) == powers.sum(dtype=np.float64)  # whole numbers: exact
