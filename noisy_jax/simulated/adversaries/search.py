@@ -45,6 +45,13 @@ class Worst(NamedTuple):
     starts: Mapping[str, float]
 
 
+class Scores(NamedTuple):
+    """Means over draws of the noise, with standard errors, of R streams, `[R]`."""
+
+    mean: jax.Array
+    std_error: jax.Array
+
+
 def worst(
     learner: Learner,
     noise: Noise,
@@ -149,17 +156,18 @@ def worst(
     if not settings.jax_disable_jit:
         program = program.lower(key, own).compile()
         check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
-    streams, index, (means, std_errors), sound = jax.device_get(program(key, own))
+    streams, index, scores, sound = jax.device_get(program(key, own))
     if not sound:
         raise ValueError(
             "learner cannot be differentiated: its gradient is not finite, or it takes labels ±1 "
             "only, or the noise is not one of all x and y within the limits (as that of counts)"
         )
-    best = int(np.argmax(means))
+    best = int(np.argmax(scores.mean))
     origin = names[index] if best == len(names) else names[best]
     stream = jax.tree.map(lambda leaf: jnp.asarray(leaf[best]), streams)
-    mean, compared = float(means[best]), len(means)
-    half = over = float(half_width(std_errors[best], held_out - 1, comparisons=compared))
+    mean, compared = float(scores.mean[best]), len(scores.mean)
+    error = scores.std_error[best]
+    half = over = float(half_width(error, held_out - 1, comparisons=compared))
     if callable(bound):
 
         def pair(key):
@@ -176,27 +184,24 @@ def worst(
         ratio=mean / limit,
         excess=(mean - limit - over, mean - limit + over),
         start=origin,
-        starts=dict(zip(names, map(float, means), strict=False)),
+        starts=dict(zip(names, map(float, scores.mean), strict=False)),
     )
 
 
 def chosen(
     regret: Callable[..., Any], starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
-) -> tuple[Stream, jax.Array, tuple[jax.Array, jax.Array]]:
-    """The starts and the best stream, `[R + 1, ...]`; from which start, `[]`; held-out scores.
-
-    Scores are means over draws of the noise, with standard errors, `[R + 1]`.
-    """
+) -> tuple[Stream, jax.Array, Scores]:
+    """The starts and the best stream, `[R + 1, ...]`; from which start, `[]`; held-out scores."""
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)
     select, hold = (jax.random.split(k, draws) for k in four_keys(key)[2:])
 
     def score(keys):  # of all streams; a run that ends in NaN counts as −∞
         values = jax.lax.map(lambda stream: jax.vmap(regret, (None, 0))(stream, keys), both)
         values = jnp.where(jnp.isnan(values), -jnp.inf, values)
-        return values.mean(axis=1), values.std(axis=1, ddof=1) / draws**0.5
+        return Scores(values.mean(axis=1), values.std(axis=1, ddof=1) / draws**0.5)
 
     scores = jax.lax.map(score, jnp.stack([select, hold]))
-    best, number = jnp.argmax(scores[0][0]), len(starts.y)
+    best, number = jnp.argmax(scores.mean[0]), len(starts.y)
     kept = jnp.append(jnp.arange(number), best)
     streams, scores = jax.tree.map(lambda a: a[kept], (both, jax.tree.map(lambda a: a[1], scores)))
     return streams, best % number, scores
