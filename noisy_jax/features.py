@@ -73,7 +73,7 @@ def cosine_and_sine(turns):
     if turns.dtype == np.float64:
         return _by_library(turns, jnp)
     r = turns - jnp.round(turns)
-    return _sine(0.25 - jnp.abs(r)), _sine(2 * jnp.clip(r, -0.25, 0.25) - r)
+    return sine(0.25 - jnp.abs(r)), sine(2 * jnp.clip(r, -0.25, 0.25) - r)
 
 
 def _by_library(turns, xp=np):
@@ -81,5 +81,9 @@ def _by_library(turns, xp=np):
     return xp.cos(2 * np.pi * r), xp.sin(2 * np.pi * r)
 
 
-def _sine(r):
-    return r * jnp.polyval(jnp.asarray(_SINE[::-1], r.dtype), r**2)
+def sine(r):
+    """sin(2πr) for |r| ≤ ¼, within two units in the last place of float32."""
+    square, total = r**2, _SINE[-1]
+    for coefficient in _SINE[-2::-1]:
+        total = total * square + coefficient
+    return r * total
