@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ROWS = 4096
+ROWS = 8192
 """Rows of a part that fits into a processor's cache."""
 _SINGULAR = 1e-13  # share of the largest pivot, which rounding may leave
 
