@@ -7,9 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
+    ("varying",),
     (
         *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
-        *("jaxlib_errors", "varying", "ball"),
+        *("jaxlib_errors", "ball"),
     ),
     ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
