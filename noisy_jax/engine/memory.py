@@ -95,7 +95,6 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
             new = new.astype(slots.dtype)
             return jax.lax.dynamic_update_slice_in_dim(slots, new, t * (width or 1), axis=0)
 
-        new_atoms = known_after(coefficients, new_atoms)
         return jax.tree.map(written, atoms, new_atoms), written(scale * weights, coefficients)
 
     def memory(space: Space) -> Memory:
@@ -223,16 +222,6 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
         return jax.jvp(skipping, args, tangents[1:])
 
     return total(chunks, *args, *captured)
-
-
-def known_after(coefficients: jax.Array, new_atoms: Atoms) -> Atoms:
-    """The new atoms, or zeros if a coefficient is not finite: f is not either, then.
-
-    XLA can write them without a copy of all atoms, as coefficients are known only after these have
-    been read.
-    """
-    sound = jnp.all(jnp.isfinite(coefficients))
-    return jax.tree.map(lambda a: jnp.where(sound, a, jnp.zeros_like(a)), new_atoms)
 
 
 def count(atoms: Atoms) -> int:
