@@ -11,14 +11,18 @@ import numpy as np
 from noisy_jax.draws import in_vectors
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
+_MANY = 256
+"""XLA computes fewer numbers again for each of their uses: a loop, of which it keeps the results,
+takes longer to compile. It does not divide the work among threads if the steps of a loop write to
+one array."""
 
 
 def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
     """`[size]` numbers of 32 random bits, those of `jax.random.bits(key, (size,))`.
 
     On CPUs JAX computes the 20 rounds of its default generator in a loop, which writes all numbers
-    to memory in each pass. Here half of the numbers are one operation. Keys of other kinds are left
-    to JAX.
+    to memory in each pass. Here many numbers are two operations, and few are a part of what they
+    are used for. Keys of other kinds are left to JAX.
 
     Source: Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3 (2011), for
     Threefry-2x32-20.
@@ -34,19 +38,23 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
         return jax.random.bits(key, (count,), jnp.uint32)[:size]
     first, second = jax.random.key_data(key)
     keys = first, second, first ^ second ^ np.uint32(0x1BD11BDA)
+
+    def numbers(start, count):
+        high = jnp.broadcast_to(first, count)
+        low = jax.lax.iota(jnp.uint32, count) + (start + second)
+        for i in range(5):
+            high, low = _mixed(high, low, i % 2)
+            high = high + keys[(i + 1) % 3]
+            low = low + keys[(i + 2) % 3] + np.uint32(i + 1)
+        return high ^ low
+
+    if count < _MANY:
+        return numbers(np.uint32(0), count)[:size]
     half = -(-count // 2)
 
     def next_half(i, halves):
-        high = jnp.broadcast_to(first, half)
-        low = jax.lax.iota(jnp.uint32, half) + (i.astype(jnp.uint32) * half + second)
-        for j in range(5):
-            high, low = _mixed(high, low, j % 2)
-            high = high + keys[(j + 1) % 3]
-            low = low + keys[(j + 2) % 3] + np.uint32(j + 1)
-        return halves[1], high ^ low
+        return halves[1], numbers(i.astype(jnp.uint32) * half, half)
 
-    # XLA computes the bits again for each of their uses, unless they come from a loop; and it does
-    # not divide the work among threads if a loop's steps write to one array.
     room = jnp.broadcast_to(first, half)
     return jnp.concatenate(jax.lax.fori_loop(0, 2, next_half, (room, room)))[:size]
 
