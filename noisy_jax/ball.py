@@ -18,8 +18,6 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.varying import of_this_device, zeros_like
-
 RANK_ROUNDINGS = 8
 """Singular values below so many roundings, scaled by the size, count as zero."""
 _NORM_ROUNDINGS = 4
@@ -51,25 +49,26 @@ def in_ball(
         least: 0, or a larger lower bound of μ.
     """
 
-    def newton(carry):
-        """The weights at the next μ, the μ after it, and whether the loop goes on.
+    def judged(solution, mu, last, steps):
+        """The carry, with whether the loop goes on.
 
         `vmap` computes a loop's condition twice, to stop the loop and to choose the lanes that it
         changes. If these computed ‖w‖ with two roundings, the loop might never end.
         """
-        _, last, mu, steps, _ = carry
-        w, half = at(mu, *parameters)
-        size, slack = norm(w), _NORM_ROUNDINGS * precision(w)
+        size, slack = norm(solution[0]), _NORM_ROUNDINGS * precision(solution[0])
         # A step that leaves less than half of μ may have lost its digits.
         beyond = (size < radius * (1 - slack)) & (mu > least) & (mu < last / 2)
         outside = (size > radius * (1 + slack)) & (steps < _NEWTON_STEPS)
-        unit, square = w / largest_size(w), half @ half  # the squares of w may underflow
-        step = (size / radius - 1) * (unit @ unit / jnp.where(square > 0, square, 1))
-        return w, mu, jnp.maximum(mu + step, least), steps + 1, outside | beyond
+        return solution, mu, steps, outside | beyond
 
-    none = zeros_like(jax.eval_shape(at, start, *parameters)[0])
-    first = none, of_this_device(jnp.full_like(start, jnp.inf)), start, 0, True
-    w, mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
+    def newton(carry):
+        (w, half), mu, steps, _ = carry
+        unit = w / largest_size(w)  # the squares of w may underflow
+        new = jnp.maximum(mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half)), least)
+        return judged(at(new, *parameters), new, mu, steps + 1)
+
+    first = judged(at(start, *parameters), start, jnp.inf, 0)
+    (w, _), mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
     return w, mu
 
 

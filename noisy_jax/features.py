@@ -82,7 +82,7 @@ def _by_library(turns, xp=np):
 
 
 def sine(r):
-    """sin(2πr) for |r| ≤ ¼, within two units in the last place of float32."""
+    """sin(2πr) for |r| ≤ ¼, in float32 with an error below 2.5e-7."""
     square, total = r**2, _SINE[-1]
     for coefficient in _SINE[-2::-1]:
         total = total * square + coefficient

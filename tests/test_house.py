@@ -7,10 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
-    ("varying",),
     (
         *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
-        *("jaxlib_errors", "ball"),
+        *("jaxlib_errors", "varying", "ball"),
     ),
     ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),

@@ -12,9 +12,8 @@ from noisy_jax.draws import in_vectors
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _MANY = 256
-"""XLA computes fewer numbers again for each of their uses: a loop, of which it keeps the results,
-takes longer to compile. It does not divide the work among threads if the steps of a loop write to
-one array."""
+"""From so many numbers on, they are computed in a loop, because XLA keeps the results of a loop. It
+computes others again for each of their uses. A loop takes longer to compile."""
 
 
 def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
@@ -53,9 +52,10 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
     half = -(-count // 2)
 
     def next_half(i, halves):
+        # A new array: XLA does not divide a loop that writes to one array among threads.
         return halves[1], numbers(i.astype(jnp.uint32) * half, half)
 
-    room = jnp.broadcast_to(first, half)
+    room = jnp.broadcast_to(first, half)  # replaced; in shard_map it varies as the key does
     return jnp.concatenate(jax.lax.fori_loop(0, 2, next_half, (room, room)))[:size]
 
 

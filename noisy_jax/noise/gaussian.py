@@ -44,8 +44,8 @@ def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
     angle = jax.lax.bitcast_convert_type(second << 2, jnp.int32).astype(dtype) * 2**-34
     r, swap = jnp.where(second >> 31 == 1, -r, r), (second >> 30) & 1 == 1
     other = 0.25 - jnp.abs(angle)  # cos 2πa = sin 2π(¼ − |a|)
-    halves = jnp.where(swap, angle, other), jnp.where(swap, other, angle)
-    return jnp.concatenate([r * sine(half) for half in halves])[:size]
+    turns = jnp.where(swap, angle, other), jnp.where(swap, other, angle)
+    return jnp.concatenate([r * sine(turn) for turn in turns])[:size]
 
 
 class _Normal(Noise):
