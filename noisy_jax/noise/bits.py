@@ -20,8 +20,8 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
     """`[size]` numbers of 32 random bits, those of `jax.random.bits(key, (size,))`.
 
     On CPUs JAX computes the 20 rounds of its default generator in a loop, which writes all numbers
-    to memory in each pass. Here many numbers are two operations, and few are a part of what they
-    are used for. Keys of other kinds are left to JAX.
+    to memory in each pass. Here each half of many numbers is one operation, and few numbers are
+    computed where they are used. Keys of other kinds are left to JAX.
 
     Source: Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3 (2011), for
     Threefry-2x32-20.
