@@ -10,9 +10,6 @@ from types import ModuleType
 
 import noisy_jax
 
-OTHER_NAMES = {"noisy_jax.evaluate"}
-"""Rooms that are other names of rooms."""
-
 
 @cache
 def rooms() -> dict[str, ModuleType]:
@@ -23,8 +20,7 @@ def rooms() -> dict[str, ModuleType]:
         parent = waiting.pop(0)
         for name in _public(found[parent]):
             value, path = getattr(found[parent], name), f"{parent}.{name}"
-            new = isinstance(value, ModuleType) and value not in found.values()
-            if new and path not in OTHER_NAMES:
+            if isinstance(value, ModuleType) and value not in found.values():
                 found[path] = value
                 waiting.append(path)
     found["noisy_jax.sklearn"] = importlib.import_module("noisy_jax.sklearn")  # an extra

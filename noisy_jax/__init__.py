@@ -6,6 +6,7 @@ A room is imported when one of its names is first used (PEP 562), so `import noi
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from noisy_jax.gone import refuse
 from noisy_jax.jaxlib_errors import avoid_wrong_sums
 from noisy_jax.version import __version__ as __version__
 
@@ -62,8 +63,6 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         tuned_kernel_learner,
     )
 
-    evaluate = simulated  # the name of this room in version 0.2
-
 __all__ = [
     "Estimate",
     "Learned",
@@ -79,7 +78,6 @@ __all__ = [
     "comparators",
     "csv",
     "engine",
-    "evaluate",
     "fit",
     "fits",
     "fourier",
@@ -125,7 +123,7 @@ _HOLDS = {
 
 _ROOM = {name: room for room, names in _HOLDS.items() for name in names.split()}
 
-_RENAMED = {"evaluate": "simulated", "wrappers": "learners.wrappers"}
+_RENAMED = {"wrappers": "learners.wrappers"}
 """Modules whose public name is not their own."""
 
 if not TYPE_CHECKING:  # with it, a type checker would take any name for right
@@ -133,7 +131,7 @@ if not TYPE_CHECKING:  # with it, a type checker would take any name for right
     def __getattr__(name: str) -> Any:
         """A public name at its first use; Python then finds it without this function."""
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            refuse(__name__, name)
         room = _RENAMED.get(name) or _ROOM.get(name, name)
         module = importlib.import_module(f"noisy_jax.{room}")
         globals()[name] = value = getattr(module, name) if name in _ROOM else module

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
         *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
-        *("jaxlib_errors", "varying", "ball"),
+        *("gone", "jaxlib_errors", "varying", "ball"),
     ),
     ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
