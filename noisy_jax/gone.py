@@ -1,8 +1,21 @@
 """Names that version 0.4.0 no longer has, and what to write in their place."""
 
+_SENSITIVITY = (
+    "make the table with multiples of the variance in a loop, and fit each: "
+    "for m in (0.5, 1, 1.5): print(nj.fit(nj.table(…, noise={'x1': m * variance})))"
+)
+
 GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
+    },
+    "noisy_jax.observed.fits": {
+        "Sensitivity": _SENSITIVITY,
+        "sensitivity": _SENSITIVITY,
+    },
+    "noisy_jax.plots": {
+        "extrapolation": "fit.levels, fit.estimates and fit.curve have what it drew",
+        "sensitivity": _SENSITIVITY,
     },
 }
 """By module, then by name: what an error says about it. CHANGELOG.md has code for each."""

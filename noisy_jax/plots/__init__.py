@@ -8,23 +8,33 @@ by marker or line, so that pictures can be read in grey. To save a picture::
     nj.plots.regret(study).figure.savefig("regret.png")
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.plots.coefficients import coefficients
-from noisy_jax.plots.extrapolation import extrapolation
 from noisy_jax.plots.function import function
 from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
 from noisy_jax.plots.risks import risks
-from noisy_jax.plots.sensitivity import sensitivity
 from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "coefficients",
-    "extrapolation",
     "function",
     "price",
     "profile",
     "regret",
     "risks",
-    "sensitivity",
     "worlds",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError that says what to write in place of a name that is gone."""
+        refuse(__name__, name)
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

@@ -52,13 +52,6 @@ def single(axes, *, width: float, height: float):
     return panels(None, 1, width=width, height=height)[0] if axes is None else axes
 
 
-def panels_of_columns(axes, count: int):
-    """Axes for one small picture of each column of a table, at most four side by side."""
-    columns = min(count, 4)
-    size = {"width": 1 + 3.2 * columns, "height": 0.8 + 3 * -(-count // columns)}
-    return panels(axes, count, columns=columns, sharex=True, **size)
-
-
 def plain(name: object) -> str:
     """A name as matplotlib shows it letter by letter: `$` begins no formula.
 

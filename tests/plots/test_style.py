@@ -42,12 +42,10 @@ CANDIDATES = {ODD: nj.fit, "curve": curve}
 PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;
     # and what it is called with
     "coefficients": (0, 2, lambda: (nj.fit(TABLE),)),
-    "extrapolation": (2, 1, lambda: (nj.fit(TABLE, nj.methods.SIMEX()),)),
     "function": (0, 3, lambda: (nj.fit(EXACT, CURVED), EXACT)),
     "price": (1, 2, lambda: ({ODD: STUDY}, COPIES)),
     "regret": (0, 1, lambda: (STUDY,)),
     "risks": (0, 1, lambda: (nj.select(CANDIDATES, TABLE, jax.random.key(0)),)),
-    "sensitivity": (2, 1, lambda: (nj.fits.sensitivity(TABLE),)),
     "worlds": (1, 0, kernels),  # the titles of worlds may contain formulas
 }
 

@@ -1,5 +1,8 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.observed.fits import methods
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.calibration import CalibratedFit
@@ -11,7 +14,6 @@ from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.parts import TableMoments, moments
-from noisy_jax.observed.fits.sensitivity import Sensitivity, sensitivity
 from noisy_jax.observed.fits.units import UndeterminedError
 
 fourier = methods.Fourier
@@ -25,7 +27,6 @@ __all__ = [
     "GeneralizedFit",
     "LinearFit",
     "ModelFit",
-    "Sensitivity",
     "SimexFit",
     "TableMoments",
     "UndeterminedError",
@@ -34,5 +35,15 @@ __all__ = [
     "load_fit",
     "methods",
     "moments",
-    "sensitivity",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError that says what to write in place of a name that is gone."""
+        refuse(__name__, name)
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

@@ -203,7 +203,6 @@ def test_what_is_wrong_raises(rng):
     rows, message = nj.table(frame, **known), "takes no misclassified column"
     raises(f"{message}, such as 'exposed'", nj.fit, rows, nj.fourier(length_scale=1.0))
     raises(message, nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
-    raises("cannot multiply misclassification", nj.fits.sensitivity, rows)
 
 
 @pytest.mark.slow

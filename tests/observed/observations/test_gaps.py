@@ -152,7 +152,6 @@ def test_fits_that_need_each_row_and_copies_say_so(rng, tmp_path):
     linear, fourier = nj.methods.SIMEX("linear"), nj.methods.Fourier(length_scale=1.0)
     for method in (fourier, nj.methods.Poisson(), linear):
         raises("takes no gaps beside errors", nj.fit, made, method)
-    raises("errors of a table with gaps", nj.fits.sensitivity, made)
     x = np.stack(2 * [np.column_stack([frame[name] for name in "abc"])], axis=1)
     raises("takes one copy of a row", from_arrays, x, frame["y"], noise=0.1, gaps="random")
     path = tmp_path / "rows.csv"
