@@ -53,29 +53,17 @@ class Coefficients(Estimates):
         """The standard error of the intercept."""
         return float(self._errors()[0])
 
-    def interval(
-        self, level: float = LEVEL, *, method: str = "wald"
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of the coefficients, `[d]` each.
 
-        Args:
-            level: between 0 and 1.
-            method: "wald" for estimate ± t · standard error; or, of a `LinearFit`, "anderson-rubin"
-                for sets that hold however weak the identification is. They are wider, and may be
-                unbounded, from −∞ to ∞, or consist of several intervals, of which the outer ends
-                are returned; both ends are NaN for an empty set, which says that the model does not
-                fit the table.
-
-        Source: Anderson and Rubin (1949), projected on each coefficient (Dufour, 1997).
+        They are estimate ± t · standard error, with Student's t for a `level` between 0 and 1.
         """
-        low, high = self._ends(level, method)
+        low, high = self._ends(level)
         return low[1:], high[1:]
 
-    def intercept_interval(
-        self, level: float = LEVEL, *, method: str = "wald"
-    ) -> tuple[float, float]:
+    def intercept_interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Lower and upper end of the interval of the intercept, as in `interval`."""
-        low, high = self._ends(level, method)
+        low, high = self._ends(level)
         return float(low[0]), float(high[0])
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 
 from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.tables import Summarized, Table
-from noisy_jax.validation import between, choice
+from noisy_jax.validation import between
 
 COLUMNS = (
     ("", "{name}"),
@@ -110,7 +110,7 @@ class Estimates(Summarized):
 
     def _rows(self, level: float) -> list[dict[str, Any]]:
         """The numbers of all estimates."""
-        low, high = self._ends(level, "wald")
+        low, high = self._ends(level)
         errors = self._errors()
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = self._values / errors
@@ -128,9 +128,8 @@ class Estimates(Summarized):
     def _errors(self) -> np.ndarray:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
-    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Both ends of all intervals, as many as estimates."""
-        choice("method", method, ("wald",))
         level = float(between("level", level, 0, 1))
         width = half_width(self._errors(), self.degrees_of_freedom, level=level)
         return self._values - width, self._values + width

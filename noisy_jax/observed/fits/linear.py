@@ -7,12 +7,10 @@ import numpy as np
 
 from noisy_jax import intervals
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.anderson_rubin import Equations
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.identification import WEAK
 from noisy_jax.tables import Table
-from noisy_jax.validation import between, choice
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,14 +27,13 @@ class LinearFit(Corrected):
         strength: of the identification: for that combination of columns in which the noise is
             largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
             that λ would have if there were nothing but noise; 0 if the clean variance is estimated
-            below 0, infinite without noise. Below 6 the identification is weak.
+            below 0, infinite without noise. It says how clearly that combination stands out from
+            its own error, in squared standard errors: below 6 do not trust intervals.
         scatter: `[3]`, s², its standard error and degrees of freedom: the variance of y at given
             clean features without the known errors of measurement in y; `None` unless these, or
             errors by row, are known.
         effective_rows: (Σ w)²/Σ w², if the rows are weighted by their errors of measurement. In
             `uncorrected` they have equal weights.
-        equations: what the groups of rows add to the equations, for Anderson-Rubin sets; `None`
-            with too few groups.
     """
 
     kind: ClassVar[str] = "linear"
@@ -46,22 +43,8 @@ class LinearFit(Corrected):
     cross: np.ndarray
     noise: np.ndarray
     strength: float
-    equations: Equations | None
     scatter: np.ndarray | None = None
     effective_rows: float | None = None
-
-    def _ends(self, level: float, method: str) -> tuple[np.ndarray, np.ndarray]:
-        if choice("method", method, ("wald", "anderson-rubin")) == "wald":
-            return super()._ends(level, method)
-        level = float(between("level", level, 0, 1))
-        if self.equations is None:
-            raise ValueError(
-                "Anderson-Rubin sets need more groups of rows than d + 1 = "
-                f"{1 + len(self.names)}, of at most 32, and known probabilities of wrong "
-                "categories: give fewer columns, more rows, or the matrix"
-            )
-        low, high = self.equations.sets(level)
-        return self._values + low, self._values + high
 
     @property
     def scale(self) -> np.ndarray:
@@ -110,10 +93,13 @@ class LinearFit(Corrected):
             return []
         if self.strength >= WEAK:
             return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
-        sets = ['fit.interval(method="anderson-rubin") holds at any strength.']
-        return [
-            f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): by Fuller's "
-            f"modification {self.share:.2f} of the noise is taken away;",
-            "intervals and p values by Student's t are doubtful.",
-            *(sets if self.equations is not None else []),
+        lines = [
+            f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): do not trust "
+            "intervals and p values."
         ]
+        if self.share < 1:
+            lines.append(
+                f"Only a share {self.share:.2g} of the stated error is taken away (Fuller), to "
+                "keep estimates stable: they are still biased."
+            )
+        return lines

@@ -56,8 +56,8 @@ class Linear:
 
     The fit prints the strength of its identification: the estimated clean variance in the noisiest
     combination of columns against its standard error (`LinearFit.strength`). Where it is below 6,
-    Fuller's modification takes away less than the whole noise, such that the equations always have
-    a solution; `fit.interval(method="anderson-rubin")` gives sets that hold at any strength.
+    do not trust intervals; Fuller's modification then takes away less than the whole noise
+    (`LinearFit.share`), such that the equations always have a solution.
 
     Args:
         weights: `[n]` weights of the rows of one table. Rows of weight 0 are left out of

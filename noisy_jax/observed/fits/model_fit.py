@@ -62,7 +62,7 @@ class ModelEstimates(Estimates):
 
     def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals of the parameters, `[p]` each."""
-        return self._ends(level, "wald")
+        return self._ends(level)
 
     def predict(self, x: Any) -> Any:
         """f(x; θ) `[...]` at clean features `[..., d]`, in JAX's default precision.

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from noisy_jax.intervals import p_value
-from noisy_jax.observed.fits.anderson_rubin import equations
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt
 from noisy_jax.observed.fits.groups import (
@@ -189,21 +188,16 @@ class NormalEquations:
         degrees of freedom in original units, `[]` or `[1 + d]`.
         """
         whole, units, names = self.whole, self.units, self.observations.names
-        found, slopes, freedoms = [], [], []
+        found, slopes = [], []
         for corrected in (True, False):
             share = self.share(whole, corrected)
             cov, freedom = spread(corrected)
-            freedoms.append(float(np.min(freedom)))
             cov, freedom = self.noise.widened(whole, share, cov, freedom, self.jacobian)
             intercept, beta = self.solution(whole, corrected)
             slopes.append(beta)
             y = intercept + float(beta @ self.at)
             found.append(units.restored(y, beta, cov, self.at, freedom, names))
         clean, noisy = covariances(whole)
-        made = None
-        if len(self.parts) > len(names) + 1:
-            own = freedoms[0], self.noise.freedom(whole, slopes[0])
-            made = equations(self.parts, whole, slopes[0], self.noise, own, self.jacobian)
         return LinearFit(
             **vars(found[0]),
             uncorrected=found[1],
@@ -217,7 +211,6 @@ class NormalEquations:
             noise=(noisy - clean) * units.products,
             strength=self.known.strength,
             share=self.share(whole, True),
-            equations=made,
         )
 
     def _risk(self, slopes: list[np.ndarray]) -> Comparison:
@@ -263,7 +256,7 @@ def check_known_matrix(part: Observations) -> None:
 def fit_by_records(
     observations: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> LinearFit:
-    """The linear fit where `has_estimated_matrix`, without Anderson-Rubin sets.
+    """The linear fit where `has_estimated_matrix`.
 
     The recodings of all rows move with the estimated matrix. So the standard errors of coefficients
     and of estimated errors are from the jackknife over groups of rows, with another matrix without
@@ -290,5 +283,4 @@ def fit_by_records(
         covariance=cov[:size, :size],
         degrees_of_freedom=freedom,
         risk=dataclasses.replace(made.risk, **risk, degrees_of_freedom=freedom),
-        equations=None,
     )
