@@ -6,6 +6,7 @@ traced value (under `jit`, `vmap` or `grad`) cannot raise: where it is wrong it 
 the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 """
 
+import functools
 import itertools
 import tempfile
 from collections.abc import Collection, Sequence
@@ -149,14 +150,34 @@ def _message(name, what, value, hint, places=()) -> str:
     return f"{name} must be {what}, {found}{hint and f': {hint}'}"
 
 
-def check_key(key) -> None:
-    """Raises ValueError if `key` is not a JAX key (`jax.random.key` or `jax.random.PRNGKey`)."""
+def parsed_key(key) -> jax.Array:
+    """Returns one key, as a threefry key; raises ValueError if `key` is not a JAX key.
+
+    A key of JAX's default kind, threefry, is returned as it is, typed (`jax.random.key`) or raw
+    (`jax.random.PRNGKey`). Of other kinds, such as "rbg" and "unsafe_rbg", JAX draws the numbers of
+    a whole batch under `vmap` from the first key, so that draws are no function of their own key.
+    In their place stands a threefry key that follows from all their words.
+    """
     if not is_key(key):
         raise ValueError(f"key must be a key such as jax.random.key(0), got {given(key)}")
+    if key.dtype == np.uint32 and np.shape(key)[-1] not in (2, 4):
+        raise ValueError(f"a raw key has 2 or 4 numbers, got {given(key)}: write jax.random.key(0)")
     if count := np.shape(key)[: np.ndim(key) - (key.dtype == np.uint32)]:
         raise ValueError(
             f"key must be one key, got keys {list(count)}: use one of them, or jax.vmap"
         )
+    config: Any = jax.config
+    typed = key.dtype != np.uint32
+    kind = str(jax.random.key_impl(key)) if typed else config.jax_default_prng_impl
+    if kind == _THREEFRY and (typed or np.shape(key) == (2,)):
+        return key
+    words = jax.random.key_data(key) if typed else jnp.asarray(key)
+    return functools.reduce(
+        jax.random.fold_in, words.reshape(-1), jax.random.key(0, impl=_THREEFRY)
+    )
+
+
+_THREEFRY = "threefry2x32"
 
 
 def is_key(value) -> bool:

@@ -8,6 +8,9 @@ import pytest
 import noisy_jax as nj
 import noisy_jax.sklearn
 from noisy_jax import validation
+from noisy_jax.moments.fourier import gaussian_frequencies
+from noisy_jax.noise import observe
+from noisy_jax.unbiased.truncation.orders import geometric
 from tests.errors import raises
 
 
@@ -65,7 +68,7 @@ def test_keys_are_told_from_numbers():
     assert validation.is_key(jax.random.key(0))
     assert validation.is_key(jax.random.PRNGKey(0))
     assert not validation.is_key(3)
-    raises("key must be a key such as", validation.check_key, 0)
+    raises("key must be a key such as", validation.parsed_key, 0)
 
 
 TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
@@ -88,3 +91,69 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
 )
 def test_wrong_inputs_are_named(call, message):
     raises(message, call, nj.table(TABLE, target="y", noise={"a": 1e-6}))
+
+
+KINDS = {
+    "typed": lambda seed: jax.random.key(seed, impl="threefry2x32"),
+    "raw": jax.random.PRNGKey,
+    "rbg": lambda seed: jax.random.key(seed, impl="rbg"),
+    "raw rbg": lambda seed: jax.random.PRNGKey(seed, impl="rbg"),
+    "unsafe_rbg": lambda seed: jax.random.key(seed, impl="unsafe_rbg"),
+}
+ROWS, SIGNS = jnp.arange(12.0).reshape(6, 2), jnp.resize(jnp.array([1.0, -1.0]), 6)
+STREAM = nj.Stream(ROWS, SIGNS)
+KERNEL = nj.kernels.gaussian(length_scale=1.0)
+WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
+DRAWS = {
+    "Gaussian.sample": lambda key: nj.noise.Gaussian(0.1).sample(key, ROWS),
+    "Laplace.centred": lambda key: nj.noise.Laplace(0.1).centred(key, ROWS),
+    "Missing.centred": lambda key: nj.noise.Missing(0.5).centred(key, ROWS),
+    "Flip.centred": lambda key: nj.noise.Flip(0.3).centred(key, SIGNS[0]),
+    "observe": lambda key: observe(key, ROWS[0], 1.0, nj.noise.Uniform(0.1), copies=2).x,
+    "copies_needed": lambda key: nj.unbiased.copies_needed(key),
+    "multilevel": lambda key: nj.unbiased.multilevel(jnp.cos)(jnp.arange(32.0), key=key),
+    "gaussian": lambda key: nj.unbiased.gaussian(jnp.cos, 0.3)(jnp.ones(1), key=key),
+    "geometric": lambda key: geometric(jnp.ones(9), p=1.2).draw(key),
+    "fourier_features": lambda key: nj.kernels.fourier_features(KERNEL, key, 4)(ROWS),
+    "worlds.fourier": lambda key: nj.worlds.fourier(key, WORLD, 4).frequencies,
+    "gaussian_frequencies": lambda key: gaussian_frequencies(
+        key, 4, dim=2, length_scale=1.0, characteristic=nj.noise.Gaussian(0.1)
+    ).omega,
+    "streams.linear": lambda key: nj.streams.linear(key, 5, 2).x,
+    "streams.resampled": lambda key: nj.streams.resampled(key, STREAM, 9).x,
+    "contaminations": lambda key: nj.robust.contaminations.covariate(key, ROWS, SIGNS, 0.3).x,
+    "rollout": lambda key: nj.rollout(
+        nj.learners.two_copies(radius=1.0), STREAM, nj.noise.Gaussian(0.1), key,
+        y_noise=nj.noise.Laplace(0.1),
+    ).predictions,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_are_a_function_of_their_key_alone(name, kind):
+    """Of each kind of keys, and inside `vmap` as outside: JAX draws other keys of "rbg" there."""
+    draw, keys = DRAWS[name], [KINDS[kind](seed) for seed in range(12)]
+    alone = [jax.jit(draw)(key) for key in keys]
+    np.testing.assert_allclose(
+        jax.vmap(draw)(jnp.stack(keys)), jnp.stack(alone), rtol=1e-4, atol=1e-5
+    )
+    assert any(not np.allclose(alone[0], other) for other in alone[1:])
+
+
+def test_keys_of_other_kinds_give_way_to_keys_of_the_default_kind():
+    for kind in ("typed", "raw"):
+        key = KINDS[kind](3)
+        assert validation.parsed_key(key) is key
+    words = jnp.array([1, 2, 3, 4], jnp.uint32)
+    found = [words.at[i].add(1) for i in range(4)] + [words]
+    found = [jax.random.key_data(validation.parsed_key(each)).tolist() for each in found]
+    assert len({tuple(each) for each in found}) == 5  # each word counts
+    typed = jax.random.wrap_key_data(words, impl="rbg")
+    assert jax.random.key_data(validation.parsed_key(typed)).tolist() == found[-1]
+    with jax.default_prng_impl("rbg"):
+        key = validation.parsed_key(jax.random.PRNGKey(3))
+        assert jax.random.key_impl(key) == "threefry2x32"
+        assert jax.random.key_impl(validation.parsed_key(KINDS["typed"](3))) == "threefry2x32"
+    raises("a raw key has 2 or 4 numbers", validation.parsed_key, jnp.ones(3, jnp.uint32))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import check_key
+from noisy_jax.validation import parsed_key
 
 
 def fourier_features(
@@ -38,7 +38,7 @@ def fourier_features(
     """
     pairs = number_of_pairs(num_features)
     check_kernel(kernel)
-    check_key(key)
+    key = parsed_key(key)
     draw = kernel.spectrum
     if draw is None:
         raise ValueError("kernel must be a kernel of the distance, such as kernels.gaussian")

@@ -25,7 +25,7 @@ from noisy_jax.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic, compiled
-from noisy_jax.validation import non_negative, positive, whole
+from noisy_jax.validation import non_negative, parsed_key, positive, whole
 
 Array = jax.Array
 
@@ -140,7 +140,7 @@ def gaussian_frequencies(
     known = isinstance(characteristic, Noise) or not callable(characteristic)
     if known:
         check_characteristic(noise, dim)
-    omega = _orthogonal(key, pairs, dim) / length_scale
+    omega = _orthogonal(parsed_key(key), pairs, dim) / length_scale
     single, difference, total = (characteristics if known else _values)(noise, omega)
     amplitude = jnp.asarray(1 / np.sqrt(pairs))
     return Frequencies(omega, amplitude, single, difference, total, noise if known else None)

@@ -17,10 +17,10 @@ from noisy_jax.matrices import PSD_SLACK, eigvalsh
 from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
-    check_key,
     concrete,
     instance,
     number,
+    parsed_key,
     whole,
 )
 
@@ -144,7 +144,7 @@ class Noise:
             key: randomness of n.
             x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
         """
-        check_key(key)
+        key = parsed_key(key)
         copy = self.centred(key, x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
@@ -154,7 +154,7 @@ class Noise:
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
-        x = jnp.asarray(x)
+        key, x = parsed_key(key), jnp.asarray(x)
         x = x.astype(at_least_float32(x.dtype))
         self._check_dimension(x.shape)
         return self._copies(key, x)

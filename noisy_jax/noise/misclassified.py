@@ -21,7 +21,7 @@ import numpy as np
 from noisy_jax.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.validation import concrete, listed, within
+from noisy_jax.validation import concrete, listed, parsed_key, within
 
 _SMALLEST = 1e-3
 """Determinant of M below which recorded categories say almost nothing about the true ones."""
@@ -117,7 +117,7 @@ class Misclassified(Dependent):
 
     def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """The recoding of a recorded category (see `Noise.centred`)."""
-        x = jnp.asarray(x, float)
+        key, x = parsed_key(key), jnp.asarray(x, float)
         self._check_dimension(x.shape)
         true = self._indicators(x)
         ends = jnp.cumsum(_products(true, jnp.asarray(self.matrix, float)), axis=-1)[..., :-1]

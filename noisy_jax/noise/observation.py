@@ -12,7 +12,7 @@ from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.noise.targets import Correlated
-from noisy_jax.validation import check_axes, check_dimension, check_key, concrete, number, whole
+from noisy_jax.validation import check_axes, check_dimension, concrete, number, parsed_key, whole
 from noisy_jax.varying import of_this_device
 
 BLOCK = 128
@@ -50,7 +50,7 @@ def observe(
          [0.5 0.5]
          [0.5 0.5]] 0.25
     """
-    check_key(key)
+    key = parsed_key(key)
     check_axes("x", x, "[d]", "; batch rounds with jax.vmap")
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
     check_noise(noise, y_noise)

@@ -13,6 +13,7 @@ from noisy_jax.validation import (
     check_shape,
     given,
     instance,
+    parsed_key,
     positive,
     sound_labels,
     within,
@@ -114,4 +115,5 @@ class Flip(Noise):
         check_shape("x", x, (), "one label (noise.Flip is for y_noise)")
         y = jnp.asarray(sound_labels(x), float)
         rate = jnp.where(y > 0, *self.rate)
-        return jnp.where(jax.random.uniform(key) < rate, -y, y) + 0 * rate  # NaN if the rate is
+        flips = jax.random.uniform(parsed_key(key)) < rate
+        return jnp.where(flips, -y, y) + 0 * rate  # NaN if the rate is

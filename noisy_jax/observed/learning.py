@@ -19,7 +19,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
 from noisy_jax.running import Running
-from noisy_jax.validation import check_key
+from noisy_jax.validation import parsed_key
 
 _ROWS = 4096
 
@@ -77,7 +77,7 @@ def learn(
         [ 2. -1.]
     """
     check_learner(learner)
-    check_key(key)
+    key = parsed_key(key)
     in_chunks = isinstance(observations, Iterable)
     table = Pass(observations if in_chunks else [observations])
     made = Learning(compiled_learner(learner), table.first, standardize, in_chunks=in_chunks)

@@ -23,7 +23,7 @@ from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.observed.fits.normal_equations import has_estimated_matrix
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
-from noisy_jax.validation import check_key, given, instance, whole
+from noisy_jax.validation import given, instance, parsed_key, whole
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -214,7 +214,7 @@ def select(
             "select would estimate the probabilities of wrong categories anew in each fold: give "
             "them, as nj.noise.Misclassified(nj.noise.estimate_misclassification(records))"
         )
-    check_key(key)
+    key = parsed_key(key)
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")

@@ -33,11 +33,11 @@ from noisy_jax.draws import normal
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.validation import (
     check_finite,
-    check_key,
     check_shape,
     check_stream,
     non_negative,
     number,
+    parsed_key,
 )
 
 __all__ = ["Contaminated", "adaptive", "covariate", "one_sided", "random_rows", "shift"]
@@ -70,7 +70,7 @@ def one_sided(
         >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
         30.0
     """
-    x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y)
     label = number("label", label)
     return _relabelled(x, y, label, random_rows(key, y, contamination))
 
@@ -98,7 +98,7 @@ def shift(
         >>> print(made.y.sum())
         1.5
     """
-    x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y)
     size = number("size", size)
     target = y if target is None else _target("target", target, y)
     return _relabelled(x, y, target + size, random_rows(key, y, contamination))
@@ -123,7 +123,7 @@ def adaptive(
         >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
         [ 2. -1.  0.  1.  4.]
     """
-    x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y)
     predictions = _target("predictions", predictions, y)
     residuals = y - predictions
     kept = rows_kept(y.size, contamination)
@@ -159,7 +159,7 @@ def covariate(
         >>> print(made.x.sum(axis=0), made.y.sum())
         [2.4 2.4] -6.0
     """
-    x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y)
     spread, label = non_negative("spread", spread), number("label", label)
     row_key, x_key = jax.random.split(key)
     rows = random_rows(row_key, y, contamination)
@@ -178,17 +178,17 @@ def random_rows(key: chex.PRNGKey, y: chex.Array, contamination: chex.Numeric) -
         >>> print(random_rows(jax.random.key(0), jnp.zeros(10), 0.3).sum())
         3
     """
-    check_key(key)
+    key = parsed_key(key)
     y = jnp.asarray(y, float)
     draws = jax.random.uniform(key, y.shape, y.dtype)
     return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
 
 
-def _parsed(key, x, y) -> tuple[jax.Array, jax.Array]:
-    """The table as arrays, with the key, shapes and values checked."""
-    check_key(key)
+def _parsed(key, x, y) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The key, and the table as arrays, with shapes and values checked."""
+    key = parsed_key(key)
     check_stream(x, y)
-    return jnp.asarray(x, float), jnp.asarray(y, float)
+    return key, jnp.asarray(x, float), jnp.asarray(y, float)
 
 
 def _target(name, target, y) -> jax.Array:

@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from noisy_jax.checkpoints import Checkpoint, fingerprint, folder_path
 from noisy_jax.intervals import half_width
 from noisy_jax.running import Running
-from noisy_jax.validation import between, check_key, given, instance, is_key, whole
+from noisy_jax.validation import between, given, instance, is_key, parsed_key, whole
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
@@ -78,8 +78,8 @@ def monte_carlo(
         num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`.
             Several hosts can run disjoint ranges with the same checkpoint folder; a call with all
             seeds then merges what they stored, and runs what is missing.
-        key: a key of `jax.random.key`. Under `vmap` JAX draws the numbers of a whole batch from the
-            first of its keys if they are of the kind "rbg": results then depend on the batches.
+        key: a key of `jax.random.key`. One of another kind than JAX's default, such as "rbg", gives
+            way to a threefry key that follows from it: runs get threefry keys.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
         mesh: devices over which each batch is divided; "all" for all devices, at most one for each
@@ -108,7 +108,7 @@ def monte_carlo(
         raise ValueError(f"run must be a function of a key, got {given(run)}")
     if is_key(num_seeds):  # the order of version 0.2
         num_seeds, key = cast(Any, (key, num_seeds))
-    check_key(key)
+    key = parsed_key(key)
     seeds = seed_range(num_seeds)
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
     simulation = Simulation(run, key, seeds, batch_size, mesh, checkpoint, quantiles)

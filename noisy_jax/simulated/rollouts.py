@@ -16,11 +16,11 @@ from noisy_jax.noise import Correlated, Flip, Noise, PerRound
 from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
 from noisy_jax.noise.rounds import by_round, check_noise, differs
 from noisy_jax.validation import (
-    check_key,
     check_labels,
     check_shape,
     concrete,
     number,
+    parsed_key,
     whole,
     within,
 )
@@ -69,9 +69,8 @@ def rollout(
             rounds that `state` counts.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
             A learner built for another distribution (`Learner.noise`) runs with a warning.
-        key: a key of `jax.random.key`. With one of the kind "rbg", which is faster, what is drawn
-            by round (noise of y, noise that changes, learners that draw) depends on where the run
-            was interrupted, as JAX draws for several keys at once from the first.
+        key: a key of `jax.random.key`. One of another kind than JAX's default, such as "rbg", gives
+            way to a threefry key that follows from it.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
         state: where to start; `learner.init(d)` by default.
@@ -86,7 +85,8 @@ def rollout(
         >>> print(run(jax.random.key(1)).diverged_at)
         -1
     """
-    _check(learner, stream, noise, y_noise, key)
+    key = parsed_key(key)
+    _check(learner, stream, noise, y_noise)
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
     state, blocks = _through_blocks(
@@ -120,7 +120,8 @@ def final_regret(
     are those of `rollout`. The regret, `[]` or `[L]` for `wrappers.paired`, is NaN or infinite if
     the learner diverged.
     """
-    _check(learner, stream, noise, y_noise, key)
+    key = parsed_key(key)
+    _check(learner, stream, noise, y_noise)
     check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
     count = len(stream.y) if rounds is None else rounds
@@ -159,7 +160,7 @@ def warn_of_other_noise(
         )
 
 
-def _check(learner, stream, noise, y_noise, key) -> None:
+def _check(learner, stream, noise, y_noise) -> None:
     check_learner(learner)
     check_is_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
@@ -177,7 +178,6 @@ def _check(learner, stream, noise, y_noise, key) -> None:
             "y_noise must be independent of the noise in x for this learner; two_copies, "
             "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
         )
-    check_key(key)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
     warn_of_other_noise(learner, noise, stacklevel=4)
 

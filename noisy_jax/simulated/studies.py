@@ -22,7 +22,7 @@ from noisy_jax.simulated.montecarlo import Simulation, divided, levels, seed_ran
 from noisy_jax.simulated.programs import Always, MakeLearner, first, made, runs, takes_room
 from noisy_jax.simulated.results import Row, Study, description, growth, text, versions
 from noisy_jax.simulated.rollouts import warn_of_other_noise
-from noisy_jax.validation import check_horizons, check_key, check_labels, given
+from noisy_jax.validation import check_horizons, check_labels, given, parsed_key
 
 
 def study(
@@ -88,7 +88,7 @@ def study(
     loss = squared() if loss is None else loss
     _check_learners(learners)
     check_is_stream(stream)
-    check_key(key)
+    key = parsed_key(key)
     check_loss(loss, flips=False)
     if loss.kind == "margin":
         check_labels("y", stream.y)

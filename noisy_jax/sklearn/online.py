@@ -14,6 +14,7 @@ from noisy_jax.observed.compiled import CompiledLearner, compiled_learner
 from noisy_jax.observed.learning import Learned, Learning
 from noisy_jax.observed.observations.passes import check_alike
 from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
+from noisy_jax.validation import parsed_key
 
 
 @functools.cache
@@ -74,7 +75,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
             self._learning = Learning(self._compiled(), table, self.standardize)
             self._seed = seed_of(self.random_state)
         check_alike(self._learning.alike, table)
-        key = jax.random.key(self._seed)
+        key = parsed_key(jax.random.key(self._seed))
         self._learning.take(table, self._learning.key_of_next(key))
         self._read()
         return self

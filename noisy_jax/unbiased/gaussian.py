@@ -10,7 +10,7 @@ from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.transformed import Transformed, mean, weighted
-from noisy_jax.validation import at_least_float32, check_dimension, check_key, whole
+from noisy_jax.validation import at_least_float32, check_dimension, parsed_key, whole
 
 
 def gaussian(
@@ -67,7 +67,7 @@ def gaussian(
     def estimate(copies, at, key):
         if key is None:
             raise ValueError("gaussian draws imaginary parts: pass a key, g(..., key=key)")
-        check_key(key)
+        key = parsed_key(key)
         shape, count = copies.shape[1:], len(copies)
         check_dimension("noise", cov, shape)
         wide = at_least_float32(copies.dtype)

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.unbiased.transformed import Transformed, mean
-from noisy_jax.validation import at_least_float32, between, check_concrete, check_key, whole, within
+from noisy_jax.validation import (
+    at_least_float32,
+    between,
+    check_concrete,
+    parsed_key,
+    whole,
+    within,
+)
 
 RATIO = 2**-1.5
 
@@ -110,7 +117,7 @@ def multilevel(
     def points_of(copies, key):
         if key is None:
             raise ValueError("multilevel draws the number of copies: pass a key, g(..., key=key)")
-        check_key(key)
+        key = parsed_key(key)
         return drawn(copies, key)
 
     @functools.partial(jax.jit, inline=True)  # one program also outside jit
@@ -179,6 +186,6 @@ def _mean(copies: jax.Array, start, stop) -> jax.Array:
 
 
 def _level(key, probabilities: np.ndarray) -> jax.Array:
-    check_key(key)
+    key = parsed_key(key)
     ends = jnp.asarray(np.cumsum(probabilities)[:-1], float)
     return jnp.sum(jax.random.uniform(key, dtype=ends.dtype) >= ends)

@@ -18,7 +18,7 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic
-from noisy_jax.validation import check_dimension, check_key, whole
+from noisy_jax.validation import check_dimension, parsed_key, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -102,7 +102,7 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
         key, world = cast(Any, (world, key))
     pairs = number_of_pairs(num_features)
     check_world(world)
-    check_key(key)
+    key = parsed_key(key)
     if world.noise is None or isinstance(world.noise, type):
         raise ValueError("world must have one noise distribution: its changes from round to round")
     if world.spectrum is None:
@@ -139,7 +139,7 @@ def fourier_gaussian(
         ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=distribution)
     """
     pairs = number_of_pairs(num_features)
-    check_key(key)
+    key = parsed_key(key)
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
     check_characteristic(noise, dim)

@@ -123,6 +123,28 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(case, make, stream):
         assert np.all((large >= 1) == case.squares)  # linear learners need no square of it
 
 
+DRAW = ["cloned", "random_truncation", "multilevel", "model"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("name", DRAW)
+def test_learners_that_draw_take_keys_of_any_kind(name, kind):
+    """`unroll`, which draws for many rounds at once, equals steps; so does a batch of runs."""
+    learner = LEARNERS[name].make(**OPTIONS)
+    shown, _ = observations(nj.streams.linear(jax.random.key(3), 6, DIM), NOISE,
+                            jax.random.key(0), copies=learner.needs.copies)  # fmt: skip
+    own = jax.random.split(jax.random.key(1, impl=kind), (2, 6))
+    x, start, step = shown.x[:, 0], learner.init(DIM), jax.jit(learner.step)
+    together = jax.jit(jax.vmap(lambda keys: unrolled(learner)(start, shown, x, keys)[0]))(own)
+    for run in range(2):
+        state = start
+        for t in range(6):
+            state = step(state, jax.tree.map(operator.itemgetter(t), shown), own[run, t])
+        one = jax.tree.map(operator.itemgetter(run), together)
+        chex.assert_trees_all_close(one, state, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_resumes_from_state_round_and_key(make, stream):
     learner, runs = played(make)

@@ -70,6 +70,13 @@ def test_moments_and_quantiles_are_exact_for_any_batch_on_any_mesh(batch_size, d
     assert type(estimate.num_seeds) is int
 
 
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_results_do_not_depend_on_the_batch_for_keys_of_any_kind(kind):
+    own = jax.random.key(7, impl=kind)
+    one, other = (monte_carlo(run, 6, own, batch_size=size) for size in (2, 6))
+    chex.assert_trees_all_close(one, other, rtol=1e-5)
+
+
 @pytest.mark.statistical
 def test_seeds_that_diverge_count_as_the_largest():
     def broken(key):

@@ -229,3 +229,22 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     counter = nj.Learner(*rules, nj.Needs(1, horizon=5))
     counted = nj.rollout(counter, STREAM, NOISE, KEY, state=counter.init(2), first_round=100)
     np.testing.assert_array_equal(counted.predictions, np.arange(5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_the_noise_of_a_round_depends_on_the_key_and_on_t_for_keys_of_any_kind(kind):
+    """A batch equals its runs, and a resumed run one that was not interrupted."""
+    stream, keys = nj.streams.linear(KEY, 9, 2), jax.random.split(jax.random.key(1, impl=kind), 3)
+
+    @functools.partial(jax.jit, static_argnames="first_round")
+    def run(key, stream=stream, **options):
+        return nj.rollout(WATCHER, stream, NOISE, key, y_noise=NOISE, **options)
+
+    batch = jax.vmap(run)(keys).predictions
+    for key, found in zip(keys, batch, strict=True):
+        first = run(key, nj.Stream(stream.x[:4], stream.y[:4]))
+        rest = nj.Stream(stream.x[4:], stream.y[4:])
+        rest = run(key, rest, state=first.state, first_round=4)
+        joined = np.concatenate([first.predictions, rest.predictions])
+        np.testing.assert_allclose(found, joined, rtol=1e-5)

@@ -55,6 +55,19 @@ def test_multilevel_of_a_quadratic_is_exact_at_every_cap(levels):
     np.testing.assert_allclose(found, 3 * 0.7**2 - 0.7, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+def test_copies_that_are_not_needed_are_not_read_for_keys_of_any_kind(kind):
+    """JAX draws other numbers from keys of these kinds inside `vmap` than outside."""
+    g = nj.unbiased.multilevel(wave, levels=3)
+    keys = jax.random.split(jax.random.key(0, impl=kind), 64)
+    needed = np.array(list(map(jax.jit(g.copies_needed), keys)))  # as it is asked before measuring
+    copies = np.where(np.arange(g.copies) < needed[:, None], 1.0 + np.arange(8), np.nan)
+    estimate = jax.jit(lambda copies, key: g(copies, key=key))
+    alone = [estimate(each, key) for each, key in zip(copies, keys, strict=True)]
+    np.testing.assert_allclose(jax.vmap(estimate)(copies, keys), alone, rtol=1e-9)
+    assert len(set(needed.tolist())) == 4
+
+
 def test_the_frequency_of_levels_is_that_of_the_weights():
     """The draw of the level and the weight 1/p_N must agree: 100,000 keys."""
     g = nj.unbiased.multilevel(wave, levels=3, continue_with=0.6, ratio=0.4)

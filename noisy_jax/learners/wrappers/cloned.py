@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
 from noisy_jax.noise import Gaussian, PerRound
 from noisy_jax.noise.rounds import by_round, differs
-from noisy_jax.validation import check_dimension
+from noisy_jax.validation import check_dimension, parsed_key
 
 
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
@@ -70,7 +70,7 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         )
 
     def clone(sample: Sample, key) -> tuple[Sample, jax.Array]:
-        clone_key, learner_key = jax.random.split(key)
+        clone_key, learner_key = jax.random.split(parsed_key(key))
         single = jnp.asarray(sample.x[0])
         cov = sample.cov if per_round else gaussian.cov
         if cov is None:

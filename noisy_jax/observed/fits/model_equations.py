@@ -28,7 +28,7 @@ from jax.flatten_util import ravel_pytree
 from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
-from noisy_jax.validation import given, listed
+from noisy_jax.validation import given, listed, parsed_key
 
 _NOT_JAX = (
     jax.errors.ConcretizationTypeError,
@@ -162,7 +162,7 @@ def _short(cov: np.ndarray) -> np.ndarray:
 
 def _estimates(functions: Functions, counts, of_row, share, start, seed):
     """`(theta[p], copies[V, d], y, number, cov) -> ` the estimate of `of_row(params, x, y)`."""
-    params, key = ravel_pytree(start)[1], jax.random.key(seed)
+    params, key = ravel_pytree(start)[1], parsed_key(jax.random.key(seed))
 
     def one(theta, copies, y, number, cov):
         seen = ~jnp.isnan(copies)

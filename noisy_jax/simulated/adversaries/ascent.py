@@ -15,7 +15,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball
 from noisy_jax.simulated.rollouts import final_regret
 from noisy_jax.simulated.streams import one_copy_adversaries
-from noisy_jax.validation import check_axes, check_key, check_shape, given, positive, whole
+from noisy_jax.validation import check_axes, check_shape, given, parsed_key, positive, whole
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
 """`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""
@@ -186,7 +186,7 @@ def structured_starts(
         >>> print(starts["alternating"].y, starts["sawtooth"].y)
         [ 1. -1.  1. -1.  1. -1.] [ 1.  1. -1. -1.  1.  1.]
     """
-    check_key(key)
+    key = parsed_key(key)
     horizon, dim = whole("horizon", horizon), whole("dim", dim)
     x_norm, y_size = positive("x_norm", x_norm), positive("y_size", y_size)
     x_key, y_key, copy_key = jax.random.split(key, 3)

@@ -15,7 +15,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.adversaries.ascent import Kernel, ascend, clean_regret, structured_starts
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import check_key, check_shape, instance, positive, whole
+from noisy_jax.validation import check_shape, instance, parsed_key, positive, whole
 
 
 class Worst(NamedTuple):
@@ -119,7 +119,7 @@ def worst(
     """
     check_learner(learner)
     check_noise(noise, y_noise)
-    check_key(key)
+    key = parsed_key(key)
     horizon, dim = whole("horizon", horizon), whole("dim", dim)
     steps, draws = whole("steps", steps), whole("draws", draws)
     held_out = whole("held_out", held_out, 2, "one draw has no interval")

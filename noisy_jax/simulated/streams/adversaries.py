@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.noise import Gaussian, Noise, Rademacher
-from noisy_jax.validation import check_key, whole
+from noisy_jax.validation import parsed_key, whole
 
 
 class Adversary(NamedTuple):
@@ -56,7 +56,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
         >>> print(noiseless.noise.cov, noisy.noise.cov, noisy.stream.x[0], noisy.stream.y[0])
         0.0 4.0 [1.] 1.0
     """
-    check_key(key)
+    key = parsed_key(key)
     horizon = whole("horizon", horizon)
     mean = jnp.ones((horizon, 1))
     signs = jax.random.rademacher(key, mean.shape, mean.dtype)

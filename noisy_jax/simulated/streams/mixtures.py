@@ -27,11 +27,11 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.validation import (
-    check_key,
     check_shape,
     concrete,
     instance,
     non_negative,
+    parsed_key,
     positive,
     whole,
 )
@@ -198,7 +198,7 @@ def examples(
 def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     horizon, period = whole("horizon", horizon), whole("period", period)
     periods = -(-horizon // period)
-    check_key(key)
+    key = parsed_key(key)
     difficulty = _checked(difficulty)
     mixtures_key, examples_key = jax.random.split(key)
     mixtures = make_mixtures(mixtures_key, periods, difficulty)

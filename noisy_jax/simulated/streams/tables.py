@@ -16,7 +16,7 @@ import numpy as np
 from noisy_jax.base import Stream
 from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
 from noisy_jax.csv_files import csv_parts
-from noisy_jax.validation import array_module, check_key, check_table, choice, instance, whole
+from noisy_jax.validation import array_module, check_table, choice, instance, parsed_key, whole
 
 _FORMATS = {
     "diabetes": {},
@@ -162,7 +162,7 @@ def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
         >>> print(abs(stream.y.mean() - 0.5) < 0.1)
         True
     """
-    check_key(key)
+    key = parsed_key(key)
     x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_table(x, y)
     rows = jax.random.randint(key, (whole("horizon", horizon),), 0, np.shape(y)[0])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream
 from noisy_jax.draws import normal
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import check_finite, check_key, non_negative, positive, whole
+from noisy_jax.validation import check_finite, non_negative, parsed_key, positive, whole
 
 
 def linear(
@@ -38,7 +38,7 @@ def linear(
         >>> print(jax.numpy.linalg.norm(stream.x, axis=1).max() <= 1)
         True
     """
-    check_key(key)
+    key = parsed_key(key)
     horizon, dim = whole("horizon", horizon), whole("dim", dim)
     radius, label_noise = positive("radius", radius), non_negative("label_noise", label_noise)
     return _linear(key, radius, label_noise, horizon, dim)
@@ -105,7 +105,7 @@ def teacher(
         >>> teacher(jax.random.key(0), horizon=5, dim=3, kernel=kernel).y.shape
         (5,)
     """
-    check_key(key)
+    key = parsed_key(key)
     check_kernel(kernel)
     horizon, dim, centers = whole("horizon", horizon), whole("dim", dim), whole("centers", centers)
     radius, spread = positive("radius", radius), positive("spread", spread)

@@ -37,11 +37,11 @@ from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import (
     array_module,
     between,
-    check_key,
     choice,
     concrete,
     non_negative,
     number,
+    parsed_key,
     positive,
 )
 from noisy_jax.worlds import World
@@ -92,7 +92,7 @@ class GradientEstimator(NamedTuple):
 
     def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
         """The random orders of one round."""
-        check_key(key)
+        key = parsed_key(key)
         derivative_key, maps_key = jax.random.split(key)
         map_keys = jax.random.split(maps_key, 1 + self.derivative.copies)
         return GradientOrders(

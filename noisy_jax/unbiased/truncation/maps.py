@@ -30,7 +30,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
-from noisy_jax.validation import array_module, check_key
+from noisy_jax.validation import array_module, parsed_key
 
 
 class MapOrders(NamedTuple):
@@ -95,7 +95,7 @@ class MapEstimator(NamedTuple):
 
     def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
         """The random orders of one estimate."""
-        check_key(key)
+        key = parsed_key(key)
         tensor_key, envelope_key = jax.random.split(key)
         if self.envelope is None:
             return MapOrders(self.orders.draw(tensor_key), jnp.int32(0))

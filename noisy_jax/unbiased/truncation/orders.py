@@ -12,7 +12,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.validation import array_module, between, check_key, number, positive
+from noisy_jax.validation import array_module, between, number, parsed_key, positive
 
 
 class OrderDistribution(NamedTuple):
@@ -36,7 +36,7 @@ class OrderDistribution(NamedTuple):
 
     def draw(self, key: chex.PRNGKey) -> jax.Array:
         """One order, `[]`, a whole number."""
-        check_key(key)
+        key = parsed_key(key)
         return jax.random.categorical(key, self.log_probabilities)
 
 
