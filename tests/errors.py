@@ -13,7 +13,7 @@ def disk_full(*arguments, **options):
 def one_line_error(message):
     """What stands below raises a ValueError of one line, in which the pattern is found."""
     with pytest.raises(ValueError, match=message) as caught:
-        yield
+        yield caught
     assert "\n" not in str(caught.value)
 
 
@@ -21,3 +21,12 @@ def raises(message, call, *arguments, **options):
     """The call raises such an error."""
     with one_line_error(message):
         call(*arguments, **options)
+
+
+@contextlib.contextmanager
+def told(*texts):
+    """What stands below raises a ValueError of one line with all of these texts."""
+    with one_line_error(".") as caught:
+        yield
+    for text in texts:
+        assert text in str(caught.value)

@@ -19,7 +19,6 @@ from noisy_jax.observed.fits.errors import (
     linear_errors,
 )
 from noisy_jax.observed.fits.functions import FourierPredictor
-from noisy_jax.observed.fits.groups import checked_clusters
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
@@ -42,9 +41,11 @@ class Judged(NamedTuple):
     last: np.ndarray | None = None  # [n], how far the last order moves `extended` errors
 
 
-def blocks_of(rows: int, clusters, folds: int) -> np.ndarray:
-    """Number of the block of each row: about as many rows in each, and as many blocks a fold."""
-    labels = checked_clusters(clusters, rows)
+def blocks_of(rows: int, labels: np.ndarray | None, folds: int) -> np.ndarray:
+    """Number of the block of each row: about as many rows in each, and as many blocks a fold.
+
+    `labels` `[n]` are numbers from 0 of clusters, which are then the blocks.
+    """
     count, kind = (rows, "rows") if labels is None else (int(labels.max()) + 1, "clusters")
     if folds > count:
         raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")

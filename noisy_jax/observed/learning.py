@@ -16,6 +16,7 @@ from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import check_room, check_suits
 from noisy_jax.running import Running
@@ -121,6 +122,7 @@ class Learning:
         self.compiled = compiled
         check_room(compiled.learner, len(first.y), more=in_chunks)
         warned(first, stacklevel=3)
+        with_roles(first, {}, "nj.learn")
         try:
             self.units, self.unjudged = _first_units(first, standardize)
             check_suits(compiled.learner, first, self.units)
@@ -147,7 +149,7 @@ class Learning:
         seen, errors, chunks, state = self.progress
         errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
         check_room(self.compiled.learner, seen.count + len(chunk.y), more=True)
-        chunk.check_each_row("a learner")
+        with_roles(chunk, {}, "nj.learn").check_each_row("a learner")
         noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")

@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from noisy_jax.base import Learner
-from noisy_jax.columns import check_same_rows
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.cross_fitting import (
     blocks_of,
@@ -22,6 +21,7 @@ from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.observed.fits.normal_equations import has_estimated_matrix
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import given, instance, parsed_key, whole
 
@@ -187,7 +187,8 @@ def select(
         folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
             below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are from sums
             over blocks, because neighbouring rows may depend on each other.
-        clusters: `[n]` labels of rows that stay together, in place of the blocks.
+        clusters: `[n]` labels of rows that stay together, in place of the blocks, or the name of
+            their column, which is then no feature; by default those of the table.
         standardize: as in `learn`; each fold has its own standard deviations.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie
@@ -219,22 +220,26 @@ def select(
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
     folds = whole("folds", folds, 2)
-    check_same_rows("clusters", clusters, "observations", observations.index)
-    blocks = blocks_of(len(observations.y), clusters, folds)
+    of_table = observations.beside
+    observations = with_roles(observations, {"clusters": clusters}, "select")
+    own = observations.beside.get("clusters")
+    observations = dataclasses.replace(observations, beside=of_table)
+    blocks = blocks_of(len(observations.y), own and own.values, folds)
     held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
     trained = [np.flatnonzero(blocks % folds != fold) for fold in range(folds)]
-    if clusters is None:  # as many rows in each: learners are compiled once for all folds
+    if own is None:  # as many rows in each: learners are compiled once for all folds
         trained = [rows[: min(map(len, trained))] for rows in trained]
     risks, refits = np.empty((len(candidates), len(blocks))), {}
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
     last, approximate = np.zeros_like(risks), []
-    warned(observations, None if clusters is None else blocks, stacklevel=2)
+    warned(observations, own and blocks, stacklevel=2)
+    without = dataclasses.replace(observations, beside={})
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
             if isinstance(candidate, Learner):
-                made = learner_judge(candidate, observations, key, standardize)
+                made = learner_judge(candidate, without, key, standardize)
             else:
                 made = function_judge(candidate, observations)
             judge, refits[name] = made

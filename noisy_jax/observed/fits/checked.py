@@ -6,15 +6,17 @@ from typing import Any
 
 from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.beside import ROLES, with_roles
 from noisy_jax.validation import given, instance
 
 
 def one_table(method: Any, observations: Any) -> Observations:
-    """The table of a method that takes no chunks."""
+    """The table of a method that takes no chunks, with its weights, clusters and exposure."""
+    name = f"nj.methods.{type(method).__name__}"
     if isinstance(checked_table(observations), Iterable):
-        name = type(method).__name__
-        raise ValueError(f"chunks are for nj.methods.Linear; nj.methods.{name} takes one table")
-    return observations
+        raise ValueError(f"chunks are for nj.methods.Linear; {name} takes one table")
+    options = {role: getattr(method, role) for role in ROLES if hasattr(method, role)}
+    return with_roles(observations, options, name)
 
 
 def checked_table(observations: Any) -> Any:

@@ -8,13 +8,10 @@ Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
 
 import itertools
-from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import check_same_rows
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import check_shape, non_negative, unmasked
 
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
@@ -50,17 +47,17 @@ def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
     return apart.T @ apart * freedom / len(found), freedom
 
 
-def with_weight(observations: Observations, weights, clusters):
-    """The rows of positive weight, their weights and their clusters, if there are any."""
-    for name, given in (("weights", weights), ("clusters", clusters)):
-        check_same_rows(name, given, "observations", observations.index)
-    n = len(observations.y)
-    if weights is not None:
-        check_shape("weights", weights, (n,), "one number a row")
-        weights = np.asarray(unmasked(non_negative("weights", weights, shape=None)), np.float64)
-        if not weights.any():
-            raise ValueError("weights must not all be zero")
-    clusters = checked_clusters(clusters, n)
+def with_weight(
+    observations: Observations,
+) -> tuple[Observations, np.ndarray | None, np.ndarray | None]:
+    """The rows of positive weight, their weights and their clusters, if there are any.
+
+    These are in `observations.beside`, where `one_table` put them.
+    """
+    own = {role: one.values for role, one in observations.beside.items()}
+    weights, clusters = own.get("weights"), own.get("clusters")
+    if clusters is not None:  # some may have no rows in a part of a table
+        clusters = np.unique(clusters, return_inverse=True)[1]
     if weights is None or weights.all():
         return observations, weights, clusters
     return some_rows(weights > 0, observations, weights, clusters)
@@ -76,15 +73,3 @@ def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
     """Some rows, their weights and their clusters, numbered anew."""
     clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
     return observations.rows(kept), None if weights is None else weights[kept], clusters
-
-
-def checked_clusters(clusters: Any, n: int) -> np.ndarray | None:
-    """Clusters as whole numbers from 0, `[n]`, or `None`."""
-    if clusters is None:
-        return None
-    clusters = np.asarray(unmasked(clusters))
-    if clusters.shape != (n,):
-        raise ValueError(f"clusters must be {n} labels, one a row, got {list(clusters.shape)}")
-    for row in np.flatnonzero(clusters != clusters):  # NaN alone is not itself
-        raise ValueError(f"clusters must be labels, got NaN in row {row}: label it, or drop it")
-    return np.unique(clusters, return_inverse=True)[1]

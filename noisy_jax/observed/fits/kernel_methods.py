@@ -51,9 +51,10 @@ class Fourier:
         num_features: D, even.
         seed: seed of the random frequencies.
         weights: `[n]` weights of the rows, by which their squared errors are multiplied, also in
-            the estimated error; 1 by default. Rows of weight 0 are left out.
-        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8. Rows of
-            a cluster are judged, and left out for the band, together.
+            the estimated error, or the name of their column, as in `nj.methods.Linear`; 1 by
+            default. Rows of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column. Rows of a cluster are judged, and left out for the band, together.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -121,7 +122,7 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
     table = one_table(method, observations)
     if isinstance(jnp.zeros(()), Tracer):
         raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
-    rows, weights, clusters = with_weight(table, method.weights, method.clusters)
+    rows, weights, clusters = with_weight(table)
     found, rows = warned(rows, clusters, stacklevel=4), with_copies(rows)
     kept, few = enough_copies(rows, min(2, rows.x.shape[1]), stacklevel=4)
     if few:

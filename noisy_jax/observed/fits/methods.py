@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import check_same_rows
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, told, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
@@ -32,7 +31,7 @@ from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.validation import check_shape, choice, positive
+from noisy_jax.validation import choice
 
 __all__ = [
     "SIMEX",
@@ -60,14 +59,17 @@ class Linear:
     (`LinearFit.share`), such that the equations always have a solution.
 
     Args:
-        weights: `[n]` weights of the rows of one table. Rows of weight 0 are left out of
-            everything, also of the number of rows. By default they are 1, but for the sandwich of
-            rows whose errors of measurement are known, differ, and do not depend on the measured
-            values, those that give the smallest variance, from the errors and a first fit. Where
-            these change the coefficients by more than chance, they are 1, with a warning; so they
-            are beside estimated errors (replicates, a reliability, misclassified columns).
-        clusters: `[n]` labels of groups of rows of one table that may depend on each other. A
-            warning names coefficients that are determined by one of them alone.
+        weights: `[n]` weights of the rows of one table, or the name of their column, which is then
+            no feature; by default those of the table (`nj.table(…, weights="w")`). Rows of weight 0
+            are left out of everything, also of the number of rows. Without weights they are 1, but
+            for the sandwich of rows whose errors of measurement are known, differ, and do not
+            depend on the measured values, those that give the smallest variance, from the errors
+            and a first fit. Where these change the coefficients by more than chance, they are 1,
+            with a warning; so they are beside estimated errors (replicates, a reliability,
+            misclassified columns).
+        clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
+            name of their column, as for `weights`. A warning names coefficients that are
+            determined by one of them alone.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
@@ -91,10 +93,9 @@ class Linear:
 
     def fitted(self, observations: Observations | Iterable[Any]) -> LinearFit:
         """The fit to one table, or to its chunks, which are read once, or to moments of parts."""
-        whole_rows = self.weights is None and self.clusters is None
         observations = checked_table(observations)
         if isinstance(observations, Iterable):
-            if not whole_rows:
+            if self.weights is not None or self.clusters is not None:
                 raise ValueError("chunks are for fits without weights and clusters; pass one table")
             if self.errors == "sandwich":
                 raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
@@ -107,7 +108,9 @@ class Linear:
             return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
         if self.checkpoint is not None:
             raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
-        rows, weights, clusters = with_weight(observations, self.weights, self.clusters)
+        table = one_table(self, observations)
+        whole_rows = not table.beside
+        rows, weights, clusters = with_weight(table)
         found = warned(rows, clusters, stacklevel=3)
         more: list[Doubt] = []
         if has_estimated_matrix(rows):
@@ -149,10 +152,10 @@ class Logistic:
         flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
             the sensitivity and the specificity; or one number for both. They may depend on the true
             label, and on nothing else.
-        weights: `[n]` weights of the rows, by which their scores are multiplied; 1 by default. Rows
-            of weight 0 are left out.
-        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, which
-            the jackknife or the sandwich then leaves together.
+        weights: `[n]` weights of the rows, by which their scores are multiplied, or the name of
+            their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column, which the jackknife or the sandwich then leaves together.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.
@@ -189,7 +192,8 @@ class Poisson:
         weights: as in `Logistic`.
         clusters: as in `Logistic`.
         exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
-            E_i exp(a + ⟨w, x⟩); 1 by default. Predictions are then of counts in a unit of it.
+            E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
+            Predictions are then of counts in a unit of it.
 
     Source: the corrected score of Nakamura (1990).
     """
@@ -200,7 +204,7 @@ class Poisson:
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""
-        return _generalized_fit(self, observations, "poisson", exposure=self.exposure)
+        return _generalized_fit(self, observations, "poisson")
 
 
 def _generalized_fit(
@@ -208,16 +212,10 @@ def _generalized_fit(
     observations: Observations,
     model: str,
     labels: np.ndarray | None = None,
-    exposure: Any = None,
 ) -> GeneralizedFit:
     table = one_table(method, observations)
-    rows, weights, clusters = with_weight(table, method.weights, method.clusters)
-    if exposure is not None:
-        check_same_rows("exposure", exposure, "observations", table.index)
-        exposure = np.asarray(positive("exposure", exposure, shape=None), np.float64)
-        check_shape("exposure", exposure, table.y.shape, "one number a row")
-        if len(rows.y) < len(table.y):
-            exposure = exposure[np.asarray(method.weights) > 0]
+    rows, weights, clusters = with_weight(table)
+    exposure = rows.beside["exposure"].values if "exposure" in rows.beside else None
     found = warned(rows, clusters, stacklevel=4)
     made = generalized_fit(rows, model, labels, weights, clusters, exposure)
     return remarked(made, [*found, *told(of_one_cluster(rows, weights, clusters), stacklevel=4)])

@@ -86,10 +86,10 @@ class Model:
             blocks of up to 64 consecutive rows at a time; or "sandwich", which takes rows as
             independent. In small tables its intervals are too narrow.
         seed: of the draws.
-        weights: `[n]` weights of the rows, by which their losses are multiplied; 1 by default. Rows
-            of weight 0 are left out.
-        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, which
-            the jackknife or the sandwich then leaves together.
+        weights: `[n]` weights of the rows, by which their losses are multiplied, or the name of
+            their column, as in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column, which the jackknife or the sandwich then leaves together.
 
     Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
     extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
@@ -147,7 +147,7 @@ class Model:
     def fitted(self, observations: Observations) -> ModelFit:
         """The fit to one table."""
         table = one_table(self, observations)
-        rows, weights, clusters = with_weight(table, self.weights, self.clusters)
+        rows, weights, clusters = with_weight(table)
         start, names = _parameters(self.start)
         found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows, known=True)
         functions, least = _functions(self, rows)

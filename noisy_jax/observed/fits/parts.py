@@ -32,7 +32,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.files import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import Pass, check_alike
-from noisy_jax.validation import instance
+from noisy_jax.validation import instance, listed
 
 
 class GroupSums(NamedTuple):
@@ -109,6 +109,11 @@ def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
 
 def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -> GroupSums:
     """The sums with the rows of one more chunk."""
+    if chunk.beside and weights is None and labels is None:
+        raise ValueError(
+            f"chunks and parts of a table take no {listed([*chunk.beside])}: these are for one "
+            "table, read whole"
+        )
     table = Rows.of(chunk, weights)
     rows = int(sums.rows) + len(chunk.y)
     low, high = (

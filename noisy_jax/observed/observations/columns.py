@@ -14,6 +14,7 @@ from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.arrays import Known
+from noisy_jax.observed.observations.beside import ROLES, Beside, beside_of
 from noisy_jax.observed.observations.categories import (
     Categories,
     categories_of,
@@ -65,6 +66,9 @@ class Columns:
     missing: Sequence[str] | None = None
     products: Sequence[tuple[str, str]] = ()
     gaps: str | None = None
+    weights: str | None = None
+    clusters: str | None = None
+    exposure: str | None = None
 
     @property
     def layout(self) -> Layout:
@@ -95,6 +99,17 @@ class Columns:
         known = self._known()
         return dict(known) if isinstance(known, Mapping) else {}
 
+    def beside(self) -> dict[str, str]:
+        """The columns beside the features, by their roles."""
+        found = {role: getattr(self, role) for role in ROLES}
+        for role, name in found.items():
+            if name is not None and not isinstance(name, str):
+                raise ValueError(
+                    f"{role} must be the name of a column, got {given(name)}: an array is an "
+                    f"option of the fit, as nj.methods.Linear({role}=…)"
+                )
+        return {role: name for role, name in found.items() if name is not None}
+
     def labelled(self) -> dict[str, list[str]]:
         """Misclassified features, with the columns of their recorded categories."""
         copies = self.replicates if isinstance(self.replicates, Mapping) else {}
@@ -106,7 +121,7 @@ class Columns:
 
     def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
         """What the columns of this header are."""
-        more = self.target, self._known(), self.replicates, self.subject
+        more = self.target, self._known(), self.replicates, self.subject, self.beside()
         return roles_of(header, where, form, *more)
 
     def table(
@@ -136,7 +151,7 @@ class Columns:
                 "rows of a subject: name the columns by replicates={…}, or give the matrix"
             )
         categories = self._categories(values, known)
-        copies, subjects = self._copies(roles, values, column)
+        copies, subjects, rows = self._copies(roles, values, column)
         whose = "frame"
         if subjects is not None and index is not None:
             whose, pandas = "subjects", importlib.import_module("pandas")
@@ -172,7 +187,8 @@ class Columns:
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
         references = (*references, *found.references)
-        more = {"target_cov": y_cov, "index": index, "references": references}
+        more: dict[str, Any] = {"target_cov": y_cov, "index": index, "references": references}
+        more["beside"] = self._beside(column, rows)
         labels = labels if subjects is None else np.array(subjects)
         found = dataclasses.replace(found, labels=labels, **more)
         return with_products(found, self.products, self._known())
@@ -189,20 +205,33 @@ class Columns:
 
     def _copies(
         self, roles: Roles, values: dict[str, np.ndarray], column: Callable[[str], Any]
-    ) -> tuple[dict[str, np.ndarray], list[Any] | None]:
-        """The copies `[n, V]` of features with replicates, and the subjects of the rows, if any.
+    ) -> tuple[dict[str, np.ndarray], list[Any] | None, Any]:
+        """The copies `[n, V]` of features with replicates, the subjects of the rows, and the rows.
 
         With subjects, `values` of other columns become one for each subject.
         """
         if self.subject is None:
             every = roles.copies.items()
-            return {name: np.column_stack([values[k] for k in own]) for name, own in every}, None
+            blocks = {name: np.column_stack([values[k] for k in own]) for name, own in every}
+            return blocks, None, None
         labels = column(self.subject)
         rows = rows_of_subjects(labels, self.subject)
         blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
         for name in [one for one in values if one not in blocks]:
             values[name] = of_first_rows(values[name], name, labels, rows)
-        return blocks, np.asarray(labels)[rows[0]].tolist()
+        return blocks, np.asarray(labels)[rows[0]].tolist(), rows
+
+    def _beside(self, column: Callable[[str], Any], rows: Any) -> dict[str, Beside]:
+        """Weights, clusters and exposures; `rows` are of subjects, or `None`."""
+        found = {}
+        for role, name in self.beside().items():
+            values = column(name)
+            one = beside_of(role, name, values, len(values))
+            if rows is not None:
+                labels = column(str(self.subject))
+                one = one._replace(values=of_first_rows(one.values, name, labels, rows))
+            found[role] = one
+        return found
 
     def _values(self, roles: Roles, column: Callable[[str], Any], where: str) -> dict[str, Any]:
         """The numbers in the columns; NaN may be among replicates, or among missing values.

@@ -192,6 +192,10 @@ def check_parts(known: Columns) -> None:
             "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
             "(reliability): read the table by nj.csv, or give the variance of the error"
         )
+    if known.beside():
+        raise ValueError(
+            f"chunks take no {listed([*known.beside()])}: these are for one table, read whole"
+        )
     by_row = isinstance(known.noise, StandardDeviation) and np.ndim(known.noise.value) > 1
     if by_row or isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
         raise ValueError(

@@ -24,6 +24,9 @@ def table(
     cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
     gaps: str | None = None,
+    weights: str | None = None,
+    clusters: str | None = None,
+    exposure: str | None = None,
 ) -> Observations:
     """Observations from a data frame, with what is known of the error in each column.
 
@@ -83,6 +86,12 @@ def table(
             gaps: it takes all rows, with the mean of a column in its gaps, and its other cells at
             1/p of their distance from the mean, for a share p of cells that are there. By default
             NaN is an error, except in replicates.
+        weights: name of the column with the weights of the rows, as `nj.methods.Linear` has them.
+            It is no feature, unless `features` names it too; so are the next two.
+        clusters: name of the column that says which rows may depend on each other: schools, or
+            persons with several rows. Its cells may be numbers or texts.
+        exposure: name of the column with times of observation or the like, for
+            `nj.methods.Poisson`.
 
     Returns:
         `Observations`. Where all features with noise have V replicates in every row, and the
@@ -119,6 +128,9 @@ def table(
         drop=drop,
         products=products,
         gaps=gaps,
+        weights=weights,
+        clusters=clusters,
+        exposure=exposure,
     )
     header, column, index = columns_of(frame)
     if noise is None and not replicates and gaps is None:

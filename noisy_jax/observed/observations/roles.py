@@ -66,6 +66,7 @@ def roles_of(
     known: Any,
     replicates: Any,
     subject: str | None,
+    beside: Mapping[str, str],
 ) -> Roles:
     """The roles of the columns of this header; ValueError if they contradict each other.
 
@@ -85,6 +86,10 @@ def roles_of(
         taken[name] = role
 
     copies = _copies_of(header, replicates, subject)
+    own = () if form.features is None else form.features
+    for role, name in beside.items():  # the option features may name it as well
+        if name not in own or name not in header:
+            take(name, f"the column of {role}")
     named = [*known] if isinstance(known, Mapping) else []
     take(target, "the target")
     if subject is not None:
@@ -121,7 +126,8 @@ def roles_of(
         raise ValueError(f"{where} has no feature {given(name)}; it has {listed(names)}")
     if not names:
         raise ValueError(f"{where} has no feature beside the target {given(target)}")
-    used = [name for name in header if name in taken and name != subject]
+    apart = {subject, *beside.values()}.difference(names)
+    used = [name for name in header if name in taken and name not in apart]
     plain = [name for name in names if name not in copies and name not in named]
     return Roles(names, copies, deviations, used, plain)
 

@@ -1,7 +1,7 @@
 """Tables of measured features and targets, with what is known of the measurement error."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,6 +10,7 @@ import numpy as np
 from noisy_jax.columns import ROUNDING
 from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories, reestimated
 from noisy_jax.observed.observations.gaps import of_shares
 from noisy_jax.observed.observations.products import Products
@@ -53,6 +54,8 @@ class Observations:
             not be positive semidefinite.
         products: of columns, which linear fits take behind the columns; or `None`.
         labels: `[n]`, of a CSV file the numbers of the rows, from 1; or the subjects; or `None`.
+        beside: columns that are no features: "weights", "clusters" and "exposure" of the rows, with
+            the names of their columns.
     """
 
     x: np.ndarray
@@ -76,6 +79,7 @@ class Observations:
     categories: tuple[Categories, ...] = ()
     products: Products | None = None
     labels: np.ndarray | None = None
+    beside: Mapping[str, Beside] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
@@ -166,6 +170,8 @@ class Observations:
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
         changed |= {"labels": some(self.labels, 0)}
+        beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
+        changed |= {"beside": beside}
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
         made = reestimated(made, which)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())

@@ -1,0 +1,162 @@
+"""Weights, clusters and exposures of rows: columns of a table beside its features."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+
+from noisy_jax.columns import check_same_rows, is_missing, numeric
+from noisy_jax.noise import Gaussian, PerRound, Product
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.validation import check_shape, given, listed, non_negative, positive, unmasked
+
+_Table = TypeVar("_Table")
+
+ROLES = ("weights", "clusters", "exposure")
+
+
+class Beside(NamedTuple):
+    """A column beside the features."""
+
+    name: str  # of the column, or "" if an array was given
+    values: np.ndarray  # [n]; of clusters whole numbers from 0
+
+
+def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
+    """The checked values `[n]` of a role; `name` is that of their column, or ""."""
+    called = f"{role}, column {given(name)}," if name else role
+    if role == "clusters":
+        return Beside(name, _numbered(called, values, rows))
+    if isinstance(values, jax.Array | list | tuple | np.ndarray):
+        values = unmasked(values)
+    found = np.asarray(numeric(called, values, np.float64), np.float64)
+    check_shape(called, found, (rows,), "one number a row")
+    if role == "exposure":
+        positive(called, found, shape=None)
+    elif not np.any(non_negative(called, found, shape=None)):
+        raise ValueError(f"{called} must not all be zero")
+    return Beside(name, found)
+
+
+def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
+    """Labels of any kind as whole numbers from 0, `[n]`."""
+    labels = np.asarray(unmasked(labels))
+    if labels.shape != (rows,):
+        raise ValueError(f"{called} must be {rows} labels, one a row, got {list(labels.shape)}")
+    labels = labels.tolist()
+    for row in [row for row, label in enumerate(labels) if is_missing(label)][:1]:
+        missing = f"got {given(labels[row])} in row {row}"
+        raise ValueError(f"{called} must be labels, {missing}: label it, or drop it")
+    try:
+        found = sorted({*labels})
+    except TypeError:  # of several types
+        found = dict.fromkeys(labels)
+    places = {label: k for k, label in enumerate(found)}
+    return np.array([places[label] for label in labels])
+
+
+def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
+    """The table with what a fit was told of its rows, in `table.beside`.
+
+    Args:
+        table: `Observations`, which may have columns beside the features already.
+        roles: by role what the fit takes: the name of a column, an array `[n]`, or `None`.
+        owner: the name of the fit, for messages.
+    """
+    made: Any = table
+    for role in [role for role in made.beside if role not in roles]:
+        call = f"{role}={made.beside[role].name!r}"
+        raise ValueError(f"{owner} takes no {role}: make the table without {call}")
+    for role, value in roles.items():
+        if value is None:
+            continue
+        own = made.beside.get(role)
+        if own is not None and isinstance(value, str) and own.name == value:
+            continue
+        if own is not None:
+            raise ValueError(
+                f"the table has {role} already, the column {own.name!r}: leave them out of the fit"
+            )
+        if isinstance(value, str):
+            made, values = _without(made, role, value)
+            found = beside_of(role, value, values, len(made.y))
+        else:
+            check_same_rows(role, value, "observations", made.index)
+            found = beside_of(role, "", value, len(made.y))
+            _check_no_feature(made, role, value)
+        made = dataclasses.replace(made, beside={**made.beside, role: found})
+    return made
+
+
+def _check_no_feature(table: Any, role: str, value: Any) -> None:
+    """Raises ValueError if an array is a feature of the table as well."""
+    values = np.asarray(unmasked(value))
+    if values.dtype.kind not in "biuf":
+        return
+    for j, name in enumerate(table.names):
+        if np.array_equal(values, table.x[:, 0, j]):
+            raise ValueError(
+                f"{role} are the values of the feature {name!r}: name the column, as "
+                f"nj.table(…, {role}={name!r}), and it is no feature, unless the option features "
+                "names it too"
+            )
+
+
+def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
+    """A table without an exact feature, or the indicators of its categories, and its values."""
+    call = f"nj.table(…, {role}={name!r})"
+    levels = [one for one in table.references if one.startswith(f"{name}[")]
+    own = [k for k, one in enumerate(table.names) if one == name]
+    if levels:
+        own = [k for k, one in enumerate(table.names) if one.startswith(f"{name}[")]
+    if not own:
+        raise ValueError(
+            f"the table has no column {given(name)}, only {listed(table.names)}: name it where the "
+            f"table is made, as {call}"
+        )
+    law = by_round(table.noise)[0]
+    if table.cov is None:
+        noisy = np.ptp(table.x[:, :, own], axis=1).any()
+    else:
+        noisy = table.cov[..., own].any() or not isinstance(law, Gaussian | Product | None)
+    numbers = not levels or role == "clusters"
+    if noisy or not numbers or table.products is not None or table.seen is not None:
+        raise ValueError(
+            f"{name!r} is a feature of this table: name it where the table is made, as {call}"
+        )
+    values = table.x[:, 0, own[0]]
+    if levels:
+        values = table.x[:, 0, own] @ (1.0 + np.arange(len(own)))
+    kept = np.delete(np.arange(len(table.names)), own)
+    if not len(kept):
+        raise ValueError(f"{name!r} is the only feature of the table")
+    rows, columns = kept[:, None], kept
+    changes = {"x": table.x[..., kept], "cov_std_error": table.cov_std_error[rows, columns]}
+    changes["noise"] = _of_columns(table.noise, kept)
+    changes["names"] = tuple(table.names[k] for k in kept)
+    changes["references"] = tuple(one for one in table.references if one not in levels)
+    changes["categories"] = tuple(
+        one._replace(places=tuple(np.searchsorted(kept, one.places).tolist()))
+        for one in table.categories
+    )
+    for one in ("cov", "cov_deviations"):
+        if (array := getattr(table, one)) is not None:
+            changes[one] = array[..., rows, columns]
+    for one in ("cross_cov", "copies", "pooled", "unreliability"):
+        if (array := getattr(table, one)) is not None:
+            changes[one] = array[..., kept]
+    return dataclasses.replace(table, **changes), values
+
+
+def _of_columns(noise: Any, kept: np.ndarray) -> Any:
+    """The distribution of the errors of some columns."""
+    if noise is None:
+        return None
+    if isinstance(noise, PerRound):
+        return PerRound(jax.vmap(lambda one: _of_columns(one, kept))(noise.distribution))
+    if isinstance(noise, Product):
+        return Product(tuple(noise.columns[k] for k in kept))
+    cov, mean = (v if np.ndim(v) == 0 else v[kept] for v in (noise.cov, noise.mean))
+    return Gaussian(cov[:, kept] if np.ndim(cov) == 2 else cov, mean)
