@@ -4,7 +4,6 @@ The file is a NumPy archive (`np.load` reads it) whose ZIP comment is the SHA-25
 bytes before it, so that damage of any kind is found before anything is parsed.
 """
 
-import contextlib
 import hashlib
 import io
 import os
@@ -12,7 +11,7 @@ import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,22 +151,6 @@ class Checkpoint:
             f"{self.path} is not a readable checkpoint (damaged, or of another program): delete "
             "it, or name another folder"
         )
-
-
-@contextlib.contextmanager
-def resumed(
-    folder: str | os.PathLike[str] | None, fingerprint: str, empty: Any, parts: str
-) -> Iterator[tuple[Any, Callable[[Any], None]]]:
-    """What a checkpoint holds (see `Checkpoint`), and the function that stores more in it.
-
-    Without a folder these are `empty` and a function that does nothing.
-    """
-    if folder is None:
-        yield empty, lambda sums: None
-        return
-    store = Checkpoint(folder, fingerprint, parts=parts)
-    with contextlib.closing(store):
-        yield store.load(empty), store.save
 
 
 def _calls_inside() -> int:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample, State, estimated_errors, unrolled
-from noisy_jax.checkpoints import fingerprint
 from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.observed.observations import Observations
 
@@ -89,11 +88,6 @@ class CompiledLearner:
         """The state after the last row, in JAX arrays."""
         state = jax.device_put(state)
         return state if self.learner.finish is None else self.learner.finish(state)
-
-    def fingerprint(self, state: State, rows: Observations, key: chex.PRNGKey) -> str:
-        """A digest of the program and of its first arguments."""
-        shared, samples, keys = _inputs(rows, key, _diagonal)
-        return fingerprint(jax.tree_util.Partial(self._train, shared, state, samples), keys)
 
     def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
         """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""

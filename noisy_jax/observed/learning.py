@@ -1,7 +1,5 @@
 """`learn`: runs a learner over noisy data as they were observed."""
 
-import dataclasses
-import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -10,7 +8,6 @@ import jax
 import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
-from noisy_jax.checkpoints import resumed
 from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
@@ -31,7 +28,6 @@ def learn(
     key: chex.PRNGKey,
     *,
     standardize: bool = True,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
@@ -57,12 +53,10 @@ def learn(
             subtracted. A learner that is built for a distribution of the noise, as in a world or
             with `moments.fourier`, needs the noise in the units of the rows that it sees: with
             False, noise and length scale are in original units.
-        checkpoint: folder from which an interrupted run over chunks resumes, if the learner and the
-            key are the same; see `nj.observations.chunks`.
 
     Raises:
-        ValueError: a column is constant, its noise exceeds its variance, the learner is built for
-            other noise than the rows have, or the checkpoint is not of this run.
+        ValueError: a column is constant, its noise exceeds its variance, or the learner is built
+            for other noise than the rows have.
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj
@@ -82,19 +76,13 @@ def learn(
     in_chunks = isinstance(observations, Iterable)
     table = Pass(observations if in_chunks else [observations])
     made = Learning(compiled_learner(learner), table.first, standardize, in_chunks=in_chunks)
-    identity = ""
-    if checkpoint is not None:
-        identity = f"learn {standardize} {table.digest()} {made.fingerprint(table.first, key)}"
-    parts = "table or its noise, learner, key, standardize, version of JAX"
-    with resumed(checkpoint, identity, made.progress, parts) as (made.progress, save):
-        for chunk in table.after(int(made.progress.rows.count)):
-            made.take(chunk, made.key_of_next(key) if in_chunks else key)
-            save(made.progress)
+    for chunk in table:
+        made.take(chunk, made.key_of_next(key) if in_chunks else key)
     return made.learned()
 
 
 class _Progress(NamedTuple):
-    """What is kept of the rows seen so far, and stored in checkpoints."""
+    """What is kept of the rows seen so far."""
 
     rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
     errors: Running  # over judged rows, of the estimated error
@@ -134,20 +122,13 @@ class Learning:
         self.progress = _Progress(none[0], none[1], 0, compiled.start(dim))
         self.alike = first.rows(np.arange(1))  # what is the same in all chunks
 
-    def fingerprint(self, first: Observations, key: chex.PRNGKey) -> str:
-        """A digest of the program and of its first arguments."""
-        center, y_center = first.x.mean(axis=(0, 1)), first.y.mean()
-        units = dataclasses.replace(self.units, center=center, y_center=y_center)
-        return self.compiled.fingerprint(self.progress.state, units.table(first), key)
-
     def key_of_next(self, key: chex.PRNGKey) -> chex.PRNGKey:
         """The key of the next chunk."""
-        return jax.random.fold_in(key, int(self.progress.chunks))
+        return jax.random.fold_in(key, self.progress.chunks)
 
     def take(self, chunk: Observations, key: chex.PRNGKey) -> None:
         """Learns from one more chunk."""
         seen, errors, chunks, state = self.progress
-        errors, seen = (part._replace(count=int(part.count)) for part in (errors, seen))
         check_room(self.compiled.learner, seen.count + len(chunk.y), more=True)
         with_roles(chunk, {}, "nj.learn").check_each_row("a learner")
         noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
@@ -157,7 +138,7 @@ class Learning:
         x, y, seen = _centred(chunk, seen, self.units, first)
         state, found = self.compiled.resume(state, self.units.table(chunk, x, y), key)
         errors = errors.plus(Running.of(found[first:, None] * self.units.y_scale**2))
-        self.progress = _Progress(seen, errors, int(chunks) + 1, state)
+        self.progress = _Progress(seen, errors, chunks + 1, state)
 
     def learned(self) -> Learned:
         """What it has made of the chunks."""

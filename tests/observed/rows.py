@@ -17,13 +17,13 @@ NOISE = 25 * 0.25
 LEARNER = nj.learners.known_covariance(radius=3.0)
 
 
-def run(kind, table, folder=None, *, key=0, learner=LEARNER, **options):
+def run(kind, table, *, key=0, learner=LEARNER, **options):
     """All numbers of a fit, or of what was learned."""
     if kind == "fit":
-        fit = nj.fit(table, checkpoint=folder, **options)
+        fit = nj.fit(table, **options)
         parts = {**vars(fit), **vars(fit.risk), "without": fit.uncorrected.covariance}
         return {k: v for k, v in parts.items() if isinstance(v, (int, float, np.ndarray))}
-    learned = nj.learn(learner, table, jax.random.key(key), checkpoint=folder, **options)
+    learned = nj.learn(learner, table, jax.random.key(key), **options)
     return {k: v for k, v in vars(learned).items() if k not in ("learner", "names")}
 
 

@@ -1,6 +1,5 @@
 """`fit`: regression on noisy features, judged on clean ones; `load_fit` reads it from a file."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
@@ -42,7 +41,6 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> LinearFit: ...
 @overload
 def fit(
@@ -54,7 +52,6 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> LinearFit | FourierFit | GeneralizedFit: ...
 
 
@@ -67,7 +64,6 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Regression on clean features, computed from noisy ones.
 
@@ -100,11 +96,10 @@ def fit(
         features: another name for a method that is `Fourier`, or a list of such.
         model: "linear", "logistic" or "poisson", short for a method without options.
         weights: an option of `nj.methods.Linear`, `Logistic`, `Poisson` and `Fourier`, as
-            `clusters`; of `Linear` alone `errors` and `checkpoint`. `Fourier` owns them:
+            `clusters`; of `Linear` alone `errors`. `Fourier` owns them:
             `nj.fourier(length_scale=…, weights=…)`.
         clusters: see `weights`.
         errors: see `weights`.
-        checkpoint: see `weights`.
 
     Returns:
         A `LinearFit`, `GeneralizedFit`, `FourierFit`, `ModelFit`, `CalibratedFit` or `SimexFit`.
@@ -127,7 +122,7 @@ def fit(
         [ 2. -1.] [ 1.2 -0.9]
     """
     checked_table(observations)
-    named = {"weights": weights, "clusters": clusters, "errors": errors, "checkpoint": checkpoint}
+    named = {"weights": weights, "clusters": clusters, "errors": errors}
     named |= {"features": features, "model": None if model == "linear" else model}
     named = {name: value for name, value in named.items() if value is not None}
     return _method(method, named).fitted(observations)

@@ -1,7 +1,6 @@
 """Methods of `nj.fit`: each owns its options, and fits a table by `method.fitted(table)`."""
 
 import dataclasses
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -75,8 +74,6 @@ class Linear:
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
             rows. So neighbouring rows may depend on each other. Where probabilities of wrong
             categories are estimated (`noise.Misclassified()`), errors are from the jackknife.
-        checkpoint: folder from which an interrupted pass over chunks resumes; see
-            `nj.observations.chunks`.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.
@@ -85,7 +82,6 @@ class Linear:
     weights: Any = None
     clusters: Any = None
     errors: str | None = None
-    checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.errors is not None:
@@ -99,15 +95,13 @@ class Linear:
                 raise ValueError("chunks are for fits without weights and clusters; pass one table")
             if self.errors == "sandwich":
                 raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
-            if (total := merged(observations, self.checkpoint)) is not None:
+            if (total := merged(observations)) is not None:
                 found = warned(total.table, found=total.doubts, stacklevel=3)
                 return remarked(total.fit(), found)
             table = Pass(observations)
             check_known_matrix(table.first)
             found = warned(table.first, stacklevel=3)
-            return remarked(jackknife_fit(table, checkpoint=self.checkpoint), found)
-        if self.checkpoint is not None:
-            raise ValueError("checkpoint is for chunks, as nj.observations.chunks reads them")
+            return remarked(jackknife_fit(table), found)
         table = one_table(self, observations)
         whole_rows = not table.beside
         rows, weights, clusters = with_weight(table)

@@ -14,13 +14,11 @@ their rows.
 
 import dataclasses
 import functools
-import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.checkpoints import resumed
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
@@ -36,7 +34,7 @@ from noisy_jax.validation import instance, listed
 
 
 class GroupSums(NamedTuple):
-    """What is kept of the rows seen so far, and stored in checkpoints."""
+    """What is kept of the rows seen so far."""
 
     rows: int
     ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
@@ -54,8 +52,6 @@ def jackknife_fit(
     table: Pass,
     weights: np.ndarray | None = None,
     clusters: np.ndarray | None = None,
-    *,
-    checkpoint: str | os.PathLike[str] | None = None,
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the jackknife, from one pass over chunks.
 
@@ -64,12 +60,9 @@ def jackknife_fit(
     """
     first = table.first
     check_without_products(first)
-    units, empty = Units.of_some(first.averaged()[0], first.y), GroupSums.empty(first.x.shape[2])
-    identity = "" if checkpoint is None else f"fit {table.digest()}"
-    with resumed(checkpoint, identity, empty, "table or its noise") as (sums, save):
-        for chunk in table.after(int(sums.rows)):
-            sums = added(sums, units, chunk, weights, clusters)
-            save(sums)
+    units, sums = Units.of_some(first.averaged()[0], first.y), GroupSums.empty(first.x.shape[2])
+    for chunk in table:
+        sums = added(sums, units, chunk, weights, clusters)
     if clusters is not None and np.count_nonzero(sums.groups[0]) < LEAST_GROUPS:
         raise ValueError(
             f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
@@ -92,7 +85,7 @@ def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
         LinearMoments._make(leaf[group] for leaf in sums.groups)
         for group in np.flatnonzero(sums.groups[0])
     ]
-    rows, dim = int(sums.rows), len(units.scale)
+    rows, dim = sums.rows, len(units.scale)
     least = max(LEAST_GROUPS, dim + 2 + block_of(rows))  # d + 2 without one block
     if rows < least:
         raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
@@ -115,13 +108,13 @@ def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -
             "table, read whole"
         )
     table = Rows.of(chunk, weights)
-    rows = int(sums.rows) + len(chunk.y)
+    rows = sums.rows + len(chunk.y)
     low, high = (
         np.append(reduced(end, table.x), end.reduce(chunk.y)) for end in (np.minimum, np.maximum)
     )
     block = block_of(rows)
     labels = np.arange(sums.rows, rows) // block if labels is None else labels
-    groups = coarser(sums.groups, block // block_of(int(sums.rows)))
+    groups = coarser(sums.groups, block // block_of(sums.rows))
     order, slices = grouped(labels, GROUPS)
     for group in slices:
         part = units.moments(table.some(order[group]))
@@ -252,13 +245,11 @@ def moments(table: Observations) -> TableMoments:
     )
 
 
-def merged(parts: Iterable[Any], checkpoint: Any) -> TableMoments | None:
+def merged(parts: Iterable[Any]) -> TableMoments | None:
     """The moments of all parts, from partitions or a list of moments; `None` from chunks."""
     many = isinstance(parts, list | tuple) and parts and isinstance(parts[0], TableMoments)
     if not many and not isinstance(parts, Partitions):
         return None
-    if checkpoint is not None:
-        raise ValueError("checkpoint is for chunks: partitions and moments are merged at once")
     if isinstance(parts, Partitions):
         return parts.reduced(moments, TableMoments.plus)
     return functools.reduce(TableMoments.plus, parts)

@@ -265,9 +265,7 @@ class Columns:
                 warn_of_code(f"{called} of {where}", found, stacklevel=5)
         return values
 
-    def tables(
-        self, path: str | Path, rows: int | None = None, after: int = 0
-    ) -> Iterator[Observations]:
+    def tables(self, path: str | Path, rows: int | None = None) -> Iterator[Observations]:
         """The tables of parts of a file, as `csv_parts` reads them."""
         form, own = self.layout.checked(), []
         beside = [self.subject] if self.subject is not None else []
@@ -289,9 +287,10 @@ class Columns:
             "labels": labels,
         }
         form = form._replace(drop=())  # they were not read
-        for header, part in csv_parts(path, self.target, rows=rows, after=after, **options):
-            numbers = np.arange(after, after + len(part)) + 1
-            after += len(part)
+        before = 0
+        for header, part in csv_parts(path, self.target, rows=rows, **options):
+            numbers = np.arange(before, before + len(part)) + 1
+            before += len(part)
             part, numbers = self._complete(path, header, part, form, numbers)
             columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
             for name in labels.keys() & columns.keys():

@@ -96,12 +96,7 @@ def chunks(
 ) -> "Chunks":
     """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
 
-    With `checkpoint=folder`, `fit` and `learn` store what they keep of the rows after each chunk.
-    A call with the same arguments, the same first chunk and the same version of this library then
-    resumes behind the last row that was stored, bit for bit on the same machine, and these chunks
-    skip the rows before it unread.
-    (Chunks may also be any iterable of tables with the same columns and noise, which must give all
-    rows again.) Rows may have been added at the end.
+    Chunks may also be any iterable of tables with the same columns and noise.
 
     Args:
         path: a CSV file as in `csv`; a Parquet or Arrow file (`.parquet`, `.arrow`, `.feather`;
@@ -215,31 +210,25 @@ class Chunks:
 
     def __iter__(self) -> Iterator[Observations]:
         """All chunks."""
-        return self.after(0)
-
-    def after(self, count: int) -> Iterator[Observations]:
-        """The chunks behind the first `count` rows, which are not read, in CSV files not parsed."""
         if self.y is not None:
-            return self._of_arrays(count)
+            return self._of_arrays()
         if Path(self.path).suffix in FORMATS:
-            parts = arrow_parts(self.path, self.rows, count)
+            parts = arrow_parts(self.path, self.rows)
             known, where = self.columns, str(self.path)
             return (table_of_part(known, p.column_names, p.__getitem__, where) for p in parts)
-        return self.columns.tables(self.path, self.rows, count)
+        return self.columns.tables(self.path, self.rows)
 
-    def _of_arrays(self, count: int) -> Iterator[Observations]:
+    def _of_arrays(self) -> Iterator[Observations]:
         shape, targets = _mapped(self.path).shape, _mapped(self.y).shape
         if len(targets) != 1 or shape[:1] != targets:
             raise ValueError(
                 f"{self.path} has shape {list(shape)}, but {self.y} has {list(targets)}: there "
                 "must be one target a row"
             )
-        if targets[0] < count:
-            raise ValueError(f"{self.path} has {targets[0]} rows, but {count} were read before")
         known = self.columns
         options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
         options["gaps"] = known.gaps
-        for start in range(count, targets[0], self.rows):
+        for start in range(0, targets[0], self.rows):
             part = slice(start, start + self.rows)
             x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))
             try:
@@ -264,8 +253,8 @@ FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather"}
 """Ends of files' names, with what pyarrow calls what is in them."""
 
 
-def arrow_parts(path: str | Path, rows: int, after: int = 0) -> Iterator[Any]:
-    """pyarrow tables of `rows` rows each (the last one may have fewer) behind the first `after`."""
+def arrow_parts(path: str | Path, rows: int) -> Iterator[Any]:
+    """pyarrow tables of `rows` rows each; the last one may have fewer."""
     try:
         pyarrow, dataset = map(importlib.import_module, ("pyarrow", "pyarrow.dataset"))
     except ImportError:
@@ -274,12 +263,9 @@ def arrow_parts(path: str | Path, rows: int, after: int = 0) -> Iterator[Any]:
         ) from None
     try:
         data = dataset.dataset(path, format=FORMATS[Path(path).suffix])
-        waiting, count = data.schema.empty_table(), 0
+        waiting = data.schema.empty_table()
         for batch in data.to_batches(batch_size=rows, batch_readahead=1, use_threads=False):
-            before, count = count, count + len(batch)
             waiting = pyarrow.concat_tables([waiting, pyarrow.Table.from_batches([batch])])
-            if before < after:
-                waiting = waiting.slice(max(len(waiting) - max(count - after, 0), 0))
             while len(waiting) >= rows:
                 yield waiting.slice(0, rows)
                 waiting = waiting.slice(rows)
@@ -287,5 +273,3 @@ def arrow_parts(path: str | Path, rows: int, after: int = 0) -> Iterator[Any]:
         raise ValueError(f"{path} is not such a file: {' '.join(str(error).split())}") from error
     if len(waiting):
         yield waiting
-    if count < after:
-        raise ValueError(f"{path} has {count} rows, but {after} were read before")

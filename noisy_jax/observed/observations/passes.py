@@ -1,12 +1,10 @@
-"""One pass over chunks of a table, which may be interrupted."""
+"""One pass over chunks of a table."""
 
-import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from noisy_jax.observed.observations.files import Chunks
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import instance, listed
 
@@ -14,47 +12,24 @@ _MAKES = "nj.observations.from_arrays makes one"
 
 
 class Pass:
-    """Goes once through chunks of a table, and may begin behind rows that were seen before.
+    """Goes once through chunks of a table.
 
     Attributes:
         first: the first chunk.
     """
 
     def __init__(self, chunks: Iterable[Observations]):
-        self._chunks, self._iterator = chunks, iter(chunks)
+        self._iterator = iter(chunks)
         found = next(self._iterator, None)
         if found is None:
             raise ValueError("observations must be at least one chunk, got none")
         self.first: Observations = instance("observations", found, Observations, _MAKES)
 
-    def digest(self) -> str:
-        """A digest of the first chunk, which tells the table from others."""
-        one = self.first
-        digest = hashlib.sha256(repr((one.names, one.target, type(one.noise).__name__)).encode())
-        for array in (one.x, one.y, one.cov, one.cov_std_error, one.cov_deviations, one.cross_cov):
-            array = np.zeros(0) if array is None else np.ascontiguousarray(array)
-            digest.update(repr(array.shape).encode() + array.tobytes())
-        return digest.hexdigest()
-
-    def after(self, rows: int) -> Iterator[Observations]:
-        """The chunks behind the first `rows` rows, which only `Chunks` can skip unread.
-
-        Raises:
-            ValueError: the chunks are not alike, or not those whose rows were seen before.
-        """
-        chunks = itertools.chain([self.first], self._iterator)
-        if rows and isinstance(self._chunks, Chunks):
-            chunks, rows = self._chunks.after(rows), 0
-        for chunk in chunks:
+    def __iter__(self) -> Iterator[Observations]:
+        """All chunks; ValueError if they are not alike."""
+        for chunk in itertools.chain([self.first], self._iterator):
             check_alike(self.first, chunk)
-            if not rows:
-                yield chunk
-                continue
-            rows -= len(chunk.y)
-            if rows < 0:
-                raise ValueError("the checkpoint was made from chunks with other numbers of rows")
-        if rows:
-            raise ValueError(f"the checkpoint has seen {rows} rows more than there are")
+            yield chunk
 
 
 def check_alike(first: Observations, chunk: Observations) -> None:

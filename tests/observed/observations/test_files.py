@@ -1,6 +1,5 @@
 """Chunks of CSV and NumPy files: the rows of the whole table, also a million of them."""
 
-import time
 from pathlib import Path
 
 import jax
@@ -8,11 +7,10 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.observed.observations import chunks
 from tests.errors import raises
 from tests.observed.rows import written as saved
-from tests.running import outputs, stored
+from tests.running import outputs
 
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.normal(size=(23, 3)), ROWS.normal(size=23)
@@ -52,9 +50,6 @@ def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
             np.testing.assert_array_equal(x, whole.x)
             np.testing.assert_array_equal(y, whole.y)
             assert found == [rows] * (23 // rows) + [23 % rows] * (23 % rows > 0)
-        x, y, found = joined(table.after(3))
-        np.testing.assert_array_equal(x, whole.x[3:])
-        assert found[0] == min(rows, 20)
     first = next(iter(chunks(path, target="y", noise={"x3": 0.5})))
     assert first.names == ("x\n1", "x2", "x3")
     np.testing.assert_array_equal(first.cov, np.diag([0, 0, 0.5]))
@@ -114,12 +109,6 @@ def test_other_files_are_named(arrays, content):
     raises(r"x\.npy is not a NumPy file of an array of numbers: ", list, chunks(*arrays, noise=0.1))
 
 
-def test_files_that_became_shorter_are_an_error(path, arrays):
-    for table in (chunks(path, target="y", noise=0.1), chunks(*arrays, noise=0.1)):
-        assert list(table.after(23)) == []
-        raises("has 23 rows, but 24 were read before", list, table.after(24))
-
-
 BY_ROW = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(23, np.float32)))
 
 
@@ -171,11 +160,11 @@ if form == "csv":
 else:
     table = nj.observations.chunks("x.npy", "y.npy", **options)
 if kind == "fit":
-    result = nj.fit(table, checkpoint=kind)
+    result = nj.fit(table)
     kept = vars(result) | {"uncorrected": vars(result.uncorrected), "risk": vars(result.risk)}
 else:
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
-    result = nj.learn(learner, table, jax.random.key(0), checkpoint=kind)
+    result = nj.learn(learner, table, jax.random.key(0))
     kept = [result.state, result.risk, result.risk_std_error, result.variance, result.scale]
 digest = hashlib.sha256()
 for leaf in jax.tree.leaves(kept):
@@ -206,43 +195,6 @@ def written(folder, x, y, form):
 
 
 SCALE = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-
-
-@SCALE
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["fit", "learn"])
-@pytest.mark.parametrize(
-    ("form", "total", "kills"), [("npy", 1_000_000, 4), ("csv", 200_000, 2)], ids=["npy", "csv"]
-)
-def test_a_pass_killed_at_random_moments_ends_with_the_same_numbers(
-    tmp_path, start, rows, rng, kind, form, total, kills
-):
-    x, y = rows
-    folder = written(tmp_path / "rows", x[:total], y[:total], form)
-    arguments = kind, form, total // 100
-    begin = time.perf_counter()
-    (whole,) = outputs(start(STREAM, folder, *arguments))
-    print(f"{total:,} rows in {time.perf_counter() - begin:.1f} s, with the start of JAX")
-    assert stored(folder / kind) == total
-    (folder / kind / "moments.npz").unlink()
-    before = 0
-    for moment in total * np.sort(rng.uniform(0, 0.9, size=kills)):
-        running = start(STREAM, folder, *arguments)
-        try:
-            while stored(folder / kind) <= max(moment, before):
-                assert running.poll() is None, running.communicate()[0]
-                time.sleep(0.001)
-            raises("is in use by another run", Checkpoint(folder / kind, "").load, 0)
-            time.sleep(rng.uniform(0, 0.02))  # anywhere in a chunk, also while it is stored
-        finally:
-            running.kill()
-            running.communicate()
-        assert before < stored(folder / kind) < total
-        before = stored(folder / kind)
-        print(f"killed with {before:,} of {total:,} rows stored")
-    (last,) = outputs(start(STREAM, folder, *arguments))
-    assert last.splitlines()[-1] == whole.splitlines()[-1]
-    assert len(whole.splitlines()[-1]) == 64
 
 
 @SCALE

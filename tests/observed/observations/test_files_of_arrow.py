@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations.files import FORMATS, arrow_parts
+from noisy_jax.observed.observations.files import FORMATS
 from tests.errors import raises
 from tests.observed.rows import agree
 
@@ -48,21 +48,12 @@ def test_chunks_are_those_of_the_same_csv_file(tmp_path, end):
     np.testing.assert_array_equal(fits[0].std_error, fits[1].std_error)
 
 
-@pytest.mark.parametrize("after", [0, 1, 69, 70, 299, 300, 999, 1000])
-def test_rows_behind_those_that_were_read(tmp_path, after):
-    tables = arrow_parts(written(tmp_path, ".parquet"), 128, after)
-    parts = [one.column("y").to_numpy() for one in tables]
-    assert all(len(one) == 128 for one in parts[:-1])
-    np.testing.assert_array_equal(np.concatenate([[], *parts]), FRAME["y"].to_numpy()[after:])
-
-
 def test_wrong_files_give_one_clear_line(tmp_path):
     path = written(tmp_path, ".parquet")
     with pytest.raises(ValueError, match="sep, decimal and missing are for CSV files"):
         nj.observations.chunks(path, sep=";", **OPTIONS)
     with pytest.raises(ValueError, match=r"a \.parquet file holds y: name its column by target="):
         nj.observations.chunks(path, noise=0.1)
-    raises("has 1000 rows, but 1001 were read before", list, arrow_parts(path, 100, 1001))
     path = written(tmp_path, ".parquet", FRAME.assign(sex=np.where(CLEAN > 0, "f", "m")))
     message = r"has the categories 'sex\[f\]', of which a chunk may lack"
     raises(message, nj.fit, nj.observations.chunks(path, **OPTIONS))

@@ -113,7 +113,6 @@ def fitted(parts, **options):
         (lambda part: partitions(part, noise={"a": 1.0}), "name y's column by target="),
         (lambda part: partitions(part, sep=";", **KNOWN), "leave out sep, decimal and missing"),
         (lambda part: partitions(part, subject="b", **KNOWN), "rows of one subject apart"),
-        (lambda part: nj.fit(partitions(part, **KNOWN), checkpoint="x"), "merged at once"),
         (lambda part: fitted([dask.delayed(frame)(0, 0)]), "no partition of 1 has a row"),
         (lambda part: fitted(part, target="z"), "partition 0 has no column named 'z'"),
         (lambda part: fitted([*part, with_gap()]), r"^partition 1: .*'a'\[7\] is nan"),
