@@ -76,8 +76,8 @@ class Needs(NamedTuple):
     Attributes:
         copies: V, the number of independent noisy copies of the instance that `step` reads.
         horizon: the number of rounds that the state has room for; `None` if there is no limit.
-        noise: distribution of the noise that the learner corrects for, or its class if the learner
-            reads the covariance from samples; `None` if it is built for none in particular.
+        noise: distribution of the noise that the learner corrects for; `None` if it is built for
+            none in particular.
             `rollout` warns when the learner runs under another distribution.
         targets: "exact" if noise in the targets would make the learner biased; "independent" if
             that noise must be independent of the noise in x; "any" if it may be correlated with
@@ -149,7 +149,7 @@ class Learner(NamedTuple):
 
 def has_noise(noise: Any) -> bool:
     """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    if noise is None or isinstance(noise, type):
+    if noise is None:
         return False
     cov = concrete(getattr(noise, "distribution", noise).cov)  # that of noise.PerRound
     return cov is not None and bool(np.any(cov != 0))

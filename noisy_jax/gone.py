@@ -4,6 +4,11 @@ _SENSITIVITY = (
     "make the table with multiples of the variance in a loop, and fit each: "
     "for m in (0.5, 1, 1.5): print(nj.fit(nj.table(…, noise={'x1': m * variance})))"
 )
+_CHANGING = "learners.unknown_noise and learners.model take noise that changes from round to round"
+_MIXTURE = (
+    "worlds.rational, laplacian and matern are the worlds of radial kernels; worlds.world_of makes "
+    "one of your own kernel and surrogate"
+)
 
 GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
@@ -16,6 +21,15 @@ GONE: dict[str, dict[str, str]] = {
     "noisy_jax.plots": {
         "extrapolation": "fit.levels, fit.estimates and fit.curve have what it drew",
         "sensitivity": _SENSITIVITY,
+    },
+    "noisy_jax.worlds": {
+        **dict.fromkeys(("heteroscedastic", "heteroscedastic_laplace"), _CHANGING),
+        "heteroscedastic_radial": _CHANGING,
+        **dict.fromkeys(("Measure", "density_measure", "discrete_measure", "radial"), _MIXTURE),
+        "rational_measure": "worlds.rational is the world of its kernel",
+        "laplacian_measure": "worlds.laplacian is the world of its kernel",
+        "matern_measure": "worlds.matern is the world of its kernel",
+        "Decay": "nothing needs it any more",
     },
 }
 """By module, then by name: what an error says about it. CHANGELOG.md has code for each."""

@@ -59,9 +59,8 @@ TESTED_IN = {
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",
     "unbiased/truncation/worlds": "unbiased/truncation/test_maps",
     "version": "test_package",
-    "worlds/measures": "worlds/test_radial",
-    "worlds/mixtures": "worlds/test_radial",
-    "worlds/surrogates": "worlds/test_radial",
+    "worlds/mixtures": "worlds/test_radial_kernels",
+    "worlds/surrogates": "worlds/test_radial_kernels",
 }
 """Modules without a file of tests of their name, and the file that tests them."""
 

@@ -40,16 +40,10 @@ EVERY = registry.LEARNERS | {
 }
 
 
-LAPLACE, VARIANCES = nj.noise.Laplace(0.2), np.array([0.05, 0.1, 0.15])
-GAUSSIAN, FULL = nj.noise.Gaussian(VARIANCES), nj.noise.Gaussian(np.diag(VARIANCES))
-HIT = nj.noise.ContaminatedGaussian(0.5, probability=0.2)
+LAPLACE, GAUSSIAN = nj.noise.Laplace(0.2), nj.noise.Gaussian(np.array([0.05, 0.1, 0.15]))
 WORLDS = {  # those with loops of their own; the registry has the Gaussian kernel and noise
     "Laplace": (nj.worlds.gaussian, LAPLACE, {"noise": LAPLACE}),
-    "contaminated": (nj.worlds.gaussian, HIT, {"noise": HIT}),
     "Matern": (nj.worlds.matern, GAUSSIAN, {"nu": 1.5, "noise": GAUSSIAN, "cutoff": 3.0}),
-    "variances of rounds": (nj.worlds.heteroscedastic, GAUSSIAN, {"max_cov": VARIANCES}),
-    "covariances of rounds": (nj.worlds.heteroscedastic, FULL, {"max_cov": np.diag(VARIANCES)}),
-    "scales of rounds": (nj.worlds.heteroscedastic_laplace, LAPLACE, {"max_cov": 0.1}),
 }
 
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Sample
@@ -29,10 +28,7 @@ def round_of_copies(
 
     def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         del key  # it draws nothing
-        cov = sample.cov
-        if cov is not None:
-            cov = jnp.broadcast_to(cov, (copies, *jnp.shape(cov)))
-        atoms = atom(sample.x[:copies], cov)
+        atoms = atom(sample.x[:copies])
         first, others = (jax.tree.map(lambda a, s=s: a[s], atoms) for s in (0, slice(1, None)))
         return Round(first, others if copies > 1 else None, sample.y)
 
@@ -43,7 +39,7 @@ class FunctionSpace(NamedTuple):
     """The functions that a learner works with.
 
     Attributes:
-        atom: `(x[n, d], cov[n] or None) -> atoms[n]`, what noisy copies are stored as.
+        atom: `x[n, d] -> atoms[n]`, what noisy copies are stored as.
         memory: where atoms are kept.
         dim: d, the dimension that data must have; `None` for any.
         noise: distribution of the noise that atoms correct for; `None` for none.
@@ -85,11 +81,11 @@ def function_space(
     """
     if isinstance(kernel, Kernel):
         memory = memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
-        return FunctionSpace(lambda x, cov: x, memory)
+        return FunctionSpace(_itself, memory)
     if isinstance(kernel, World):
-        space = Space(kernel.surrogate, kernel.evaluate, values=kernel.values)
+        space = Space(kernel.surrogate, kernel.kernel, values=kernel.values)
         memory = memory_of(kernel, space, buffer)
-        return FunctionSpace(kernel.atom, memory, kernel.dim, kernel.noise, True)
+        return FunctionSpace(_itself, memory, kernel.dim, kernel.noise, True)
     if not isinstance(kernel, FourierWorld):
         raise ValueError(
             "kernel must be a Kernel, a World or a FourierWorld, as kernels and worlds build them, "
@@ -100,7 +96,11 @@ def function_space(
             f"buffer must be None with random features, which keep one weight vector, got {buffer}"
         )
     memory = weight_vector()(Space(products, products, kernel.clean))
-    return FunctionSpace(lambda x, cov: kernel.noisy(x), memory, kernel.dim, kernel.noise, True)
+    return FunctionSpace(kernel.noisy, memory, kernel.dim, kernel.noise, True)
+
+
+def _itself(x):
+    return x
 
 
 def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Memory:

@@ -106,7 +106,7 @@ def random_truncation(
 
     def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
         orders = estimator.draw_orders(key)
-        stored, others = estimator.estimates(orders, sample.x, sample.cov)
+        stored, others = estimator.estimates(orders, sample.x)
         return Round(stored, others, (sample.y, orders.derivative))
 
     def update(state, values, target, t, square) -> Update:

@@ -7,44 +7,28 @@ The `length_scale` ℓ of a world is that of the same kernel in `kernels`. A `cu
 1/r².
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian
 from noisy_jax.worlds.gaussian import gaussian
-from noisy_jax.worlds.heteroscedastic import (
-    heteroscedastic,
-    heteroscedastic_laplace,
-    heteroscedastic_radial,
-)
-from noisy_jax.worlds.measures import (
-    Measure,
-    density_measure,
-    discrete_measure,
-    laplacian_measure,
-    matern_measure,
-    rational_measure,
-)
-from noisy_jax.worlds.mixtures import Decay
-from noisy_jax.worlds.radial import laplacian, matern, radial, rational
+from noisy_jax.worlds.radial_kernels import laplacian, matern, rational
 from noisy_jax.worlds.world import World, world_of
 
 __all__ = [
-    "Decay",
     "FourierWorld",
-    "Measure",
     "World",
-    "density_measure",
-    "discrete_measure",
     "fourier",
     "fourier_gaussian",
     "gaussian",
-    "heteroscedastic",
-    "heteroscedastic_laplace",
-    "heteroscedastic_radial",
     "laplacian",
-    "laplacian_measure",
     "matern",
-    "matern_measure",
-    "radial",
     "rational",
-    "rational_measure",
     "world_of",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Says what to write in place of a name that is gone."""
+        refuse(__name__, name)

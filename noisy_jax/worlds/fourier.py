@@ -103,8 +103,8 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
     pairs = number_of_pairs(num_features)
     check_world(world)
     key = parsed_key(key)
-    if world.noise is None or isinstance(world.noise, type):
-        raise ValueError("world must have one noise distribution: its changes from round to round")
+    if world.noise is None:
+        raise ValueError("world must have a noise distribution, as worlds.gaussian gives it")
     if world.spectrum is None:
         needed = "a sampler of its surrogate's spectral density (World.spectrum)"
         raise ValueError(f"world must have {needed}; worlds.fourier_gaussian needs none")

@@ -18,7 +18,7 @@ from noisy_jax.worlds.world import World, world_of
 
 
 def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
-    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian, Laplace or contaminated noise.
+    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian or Laplace noise.
 
     The surrogate k̂, with z = x − a, under each distribution (R², u, û and Ψ are as in `World`, W
     and B_y as in `bounds.parallel_worlds`):
@@ -30,11 +30,6 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
       unbounded (`ratio` is infinite), so that ‖û‖ has no bound in terms of ‖u‖. Regret is still at
       most 2WR(WR + B_y)√T against every u = Σ_i a_i Ψ(z_i) with ‖û‖ ≤ W, where ‖û‖² is
       Σ_ij a_i a_j k̂(z_i, z_j).
-    - `noise.ContaminatedGaussian` with any `outlier_cov` Σ and a `probability` q < ½:
-      k̂ = (1 − q)⁻¹ Σ_j (−q/(1 − q))^j det(I + jΣ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I + jΣ)⁻¹z). It takes
-      negative values far from zero. But the noise's characteristic function is at least 1 − q, so
-      that ‖û‖² ≤ ‖u‖²/(1 − q) for every u (`norm_ratio`). The alternating series is summed with
-      Chebyshev weights: a dozen terms for float32 and two dozen for float64, for any q.
 
     If the world does not exist, or if R⁴ overflows, concrete parameters raise ValueError. Traced
     ones give a surrogate of NaN.
@@ -42,11 +37,10 @@ def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
     Args:
         dim: d, at least 1.
         length_scale: ℓ > 0, with ℓ² > ‖Σ‖ for Gaussian noise.
-        noise: `noise.Gaussian`, `noise.Laplace`, or `noise.ContaminatedGaussian` with q < ½. Its
-            mean has no effect.
+        noise: `noise.Gaussian` or `noise.Laplace`. Its mean has no effect.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, here for any
-    Σ. Theorem 3 prints ≤ instead of ‖Σ‖ < ℓ². Laplace and contaminated noise are not in the papers.
+    Σ. Theorem 3 prints ≤ instead of ‖Σ‖ < ℓ². Laplace noise is not in the papers.
 
     Example:
         >>> import noisy_jax as nj
@@ -69,8 +63,8 @@ def _not_covered(noise, dim) -> str:
     message = f"noise must be one of {covered}, got {type(noise).__name__}"
     if isinstance(noise, PerRound):
         return (
-            f"{message}; worlds.heteroscedastic takes Gaussian noise that changes by round, and "
-            "worlds.heteroscedastic_laplace Laplace noise"
+            f"{message}: a world is for noise of one distribution; learners.unknown_noise and "
+            "learners.model take noise that changes from round to round"
         )
     if not isinstance(noise, Noise):
         return message

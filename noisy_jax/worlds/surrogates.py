@@ -12,8 +12,8 @@ import numpy as np
 
 from noisy_jax.draws import normal
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
-from noisy_jax.matrices import cholesky, eigh, solve_triangular
-from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from noisy_jax.matrices import cholesky, solve_triangular
+from noisy_jax.noise import Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import between, concrete
 from noisy_jax.varying import of_this_device
@@ -117,79 +117,6 @@ def _laplace_noise(dim, length_scale, noise):
     return {"surrogate": surrogate, "diagonal": diagonal, "spectrum": spectrum}
 
 
-def _contaminated_noise(dim, length_scale, noise):
-    q = jnp.asarray(noise.probability, float)
-    known = concrete(noise.probability)
-    if known is not None and known.astype(q.dtype) >= 0.5:
-        raise ValueError(
-            f"ContaminatedGaussian.probability must be below 1/2 in {q.dtype}, got {known}, as the "
-            "surrogate's series diverges; worlds.fourier_gaussian takes any probability"
-        )
-    odds = jnp.where((q >= 0) & (q < 0.5), q / (1 - q), jnp.nan)
-    weights = jnp.asarray(alternating_weights(jnp.finfo(q.dtype).eps), q.dtype)
-    j = jnp.arange(len(weights), dtype=q.dtype)
-    variances, axes = sound_covariance(noise.outlier_cov), jnp.ones(())
-    if variances.ndim == 2:
-        variances, axes = eigh(variances)
-    growth = j[:, None] * jnp.atleast_1d(variances)[None] / length_scale**2
-    powers = jnp.cumprod(jnp.where(j > 0, odds, 1))  # a power's own gradient is NaN at q = 0
-    weights = weights * powers / (1 - q) * jnp.exp(-_sum_over(dim, jnp.log1p(growth)) / 2)
-    shrinkage = math.sqrt(0.5) / jnp.asarray(length_scale, float) / jnp.sqrt(1 + growth)
-
-    def surrogate(x, z):
-        x, z = (_times(points, axes) for points in near_origin(x, z))
-
-        def one_term(total, term):
-            weight, decay = term
-            distances = expanded_distances(_times(x, decay), _times(z, decay))
-            return total + weight * jnp.exp(-distances), None
-
-        zeros = of_this_device(jnp.zeros((len(x), len(z)), jnp.result_type(x, z, weights)))
-        return jax.lax.scan(one_term, zeros, (weights, shrinkage))[0]
-
-    def spectrum(key, n):
-        # Rejection sampling: a draw from the clean density is kept with probability (1 − q)/φ(ω),
-        # above ½. After 64 rounds a frequency is missing with probability below 2⁻⁶⁴.
-        def unsettled(state):
-            rounds, _, settled = state
-            return (rounds < 64) & ~jnp.all(settled)
-
-        def propose(state):
-            rounds, omega, settled = state
-            omega_key, uniform_key = jax.random.split(jax.random.fold_in(key, rounds))
-            proposal = _clean_spectrum(omega_key, n, dim, length_scale)
-            threshold = (1 - q) * jnp.exp(-noise.log_characteristic(proposal).real)
-            stands = jax.random.uniform(uniform_key, (n,)) < threshold
-            omega = jnp.where(settled[:, None], omega, proposal)
-            return rounds + 1, omega, settled | stands
-
-        start = of_this_device((0, jnp.zeros((n, dim)), jnp.zeros(n, bool)))
-        return jax.lax.while_loop(unsettled, propose, start)[1]
-
-    return {
-        "surrogate": surrogate,
-        "diagonal": jnp.sum(weights),
-        "norm_ratio": 1 / (1 - q),
-        "spectrum": spectrum,
-    }
-
-
-def alternating_weights(error):
-    """Coefficients w_j of a polynomial with |1/(1 + y) − Σ_j w_j y^j| < error for all y in [0, 1].
-
-    It is (1 − P(y)/P(−1))/(1 + y) with P(y) = T_n(2y − 1). With y = ρ exp(−½ωᵀΣω), ρ = q/(1 − q),
-    it gives 1/φ up to the factor 1 − q, to 0.77 n digits for any ρ ≤ 1; the geometric series would
-    give n log₁₀(1/ρ) digits.
-
-    Source: Cohen, Rodriguez Villegas and Zagier, Convergence Acceleration of Alternating Series.
-    """
-    n = int(np.ceil(np.log(16 / error) / np.log(3 + np.sqrt(8))))
-    chebyshev = np.polynomial.Chebyshev.basis(n, domain=[0, 1])
-    numerator = 1 - chebyshev.convert(kind=np.polynomial.Polynomial) / chebyshev(-1)
-    signs, coefficients = (-1.0) ** np.arange(n + 1), np.asarray(numerator.coef, float)
-    return (signs * np.cumsum(signs * coefficients))[:n]  # division by 1 + y
-
-
 def _check_diagonal(dim, length_scale, variances, log_factor):
     """Raises ValueError if the square of R² = exp(Σ_i log_factor(variance_i/ℓ²)) overflows."""
     if (scale := concrete(length_scale)) is not None:
@@ -202,5 +129,4 @@ def _check_diagonal(dim, length_scale, variances, log_factor):
 PARTS = {
     Gaussian: _gaussian_noise,
     Laplace: _laplace_noise,
-    ContaminatedGaussian: _contaminated_noise,
 }

@@ -24,9 +24,6 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
 from noisy_jax.validation import check_made_for, concrete, instance
 
-Atoms = Any
-"""What noisy copies are stored as: a pytree whose leaves lead with an axis of atoms."""
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
@@ -39,38 +36,28 @@ class World:
     Attributes:
         dim: d, the dimension of the data.
         kernel: k, for clean data.
-        surrogate: `(atoms[n], atoms[m]) -> [n, m]`, k̂ between noisy copies.
+        surrogate: `(x[n, d], z[m, d]) -> [n, m]`, k̂ between noisy copies.
         diagonal: `[]`, R² ≥ k̂(x̃, x̃), the largest squared norm of a noisy copy in the
             surrogate's space.
         ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for the parts
             u₊ and u₋ of u with positive and with negative a_i; infinite where k̂ takes negative
             values or no such κ exists.
-        norm_ratio: `[]`, κ' with ‖û‖² ≤ κ' ‖u‖² for every u; infinite where there is none.
         approximation_error: `[]`, sup |k − g|, if k is a mixture g that was cut off; zero for other
             worlds.
-        noise: distribution of the noise, or its class where it changes from round to round;
-            `None` if it is not known.
-        atom: `(x[n, d], cov) -> atoms[n]`, what noisy copies are stored as; `cov` leads with
-            an axis of n, or is `None`. The copies themselves, unless the noise changes.
-        evaluate: `(atoms[n], x[m, d]) -> [n, m]`, the values of stored noisy copies e at clean
-            instances, E_n surrogate(e, atom(x + n)) = evaluate(e, x); the clean kernel, unless
-            the noise changes.
-        values: `(weights[n], atoms[n], others[m], x[k]) -> ([m], [k])`, weights @ surrogate and
-            weights @ evaluate in one pass, if that is faster; else `None`.
+        noise: distribution of the noise; `None` if it is not known.
+        values: `(weights[n], x[n, d], z[m, d], points[k, d]) -> ([m], [k])`, weights @ surrogate
+            and weights @ kernel in one pass, if that is faster; else `None`.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
     """
 
     dim: int
     kernel: Kernel
-    surrogate: Callable[[Atoms, Atoms], jax.Array]
+    surrogate: Callable[[jax.Array, jax.Array], jax.Array]
     diagonal: chex.Numeric
     ratio: chex.Numeric
-    norm_ratio: chex.Numeric
     approximation_error: chex.Numeric
-    noise: Noise | type[Noise] | None
-    atom: Callable[[chex.Array, chex.Array | None], Atoms]
-    evaluate: Callable[[Atoms, chex.Array], jax.Array]
+    noise: Noise | None
     values: Callable[..., tuple[jax.Array, jax.Array]] | None
     spectrum: Callable[[chex.PRNGKey, int], jax.Array] | None
 
@@ -86,15 +73,12 @@ def world_of(
     dim: int,
     diagonal: chex.Numeric,
     ratio: chex.Numeric = math.inf,
-    norm_ratio: chex.Numeric = math.inf,
     approximation_error: chex.Numeric = 0.0,
     noise: Noise | None = None,
     values: Callable[..., tuple[Any, Any]] | None = None,
     spectrum: Callable[[chex.PRNGKey, int], Any] | None = None,
 ) -> World:
-    """A world under noise of one distribution, whose atoms are the noisy copies themselves.
-
-    See `World` for the arguments; `surrogate` is `(x[n, d], z[m, d]) -> [n, m]`.
+    """Returns the world of a kernel and its surrogate; see `World` for the arguments.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -114,11 +98,8 @@ def world_of(
         surrogate=lambda x, z: surrogate(checked(x), checked(z)),
         diagonal=diagonal,
         ratio=ratio,
-        norm_ratio=norm_ratio,
         approximation_error=approximation_error,
         noise=noise,
-        atom=lambda x, cov: checked(x),
-        evaluate=lambda e, x: kernel(checked(e), checked(x)),
         values=values,
         spectrum=spectrum,
     )

@@ -29,7 +29,6 @@ from timing import (
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
-from noisy_jax.worlds.radial import laplacian, rational
 
 HORIZON, SEEDS = 2_048, 64
 ONE_STREAM_HORIZON = 16_384
@@ -272,39 +271,8 @@ def _against_scikit_learn(learn):
     return rows
 
 
-def radial():
-    """Rows on mixtures of Gaussians against one Gaussian, as the engine evaluates them."""
-    options = {"dim": DIM, "noise": NOISE, "cutoff": 0.25}
-    worlds = {
-        "gaussian": WORLD,
-        "rational": rational(**options),
-        "laplacian": laplacian(length_scale=4.0, **options),
-    }
-    chunks, atoms, points = 8, 512, 192
-    stored = jax.random.normal(KEY, (SEEDS, chunks, atoms, DIM))
-    queries = jax.random.normal(jax.random.key(1), (SEEDS, points, DIM))
-    weights = jax.random.normal(KEY, (SEEDS, atoms))
-
-    def evaluated(world):
-        def one_seed(stored, queries, weights):
-            # In a loop, as in the engine: a new array for each Gram would hide what it costs.
-            def add(total, chunk):
-                return total + weights @ world.surrogate(chunk, queries), None
-
-            return jax.lax.scan(add, jnp.zeros(points), stored)[0]
-
-        jitted = jax.jit(jax.vmap(one_seed))
-        return lambda: jitted(stored, queries, weights)
-
-    base, *others = median_times(*map(evaluated, worlds.values()))
-    return [
-        at_most(f"{name} / gaussian world, surrogate", seconds, base, 2.5)
-        for name, seconds in zip([*worlds][1:], others, strict=True)
-    ]
-
-
 def rows():
-    return [*engine(), one_stream(), *fourier(), *radial()]
+    return [*engine(), one_stream(), *fourier()]
 
 
 if __name__ == "__main__":

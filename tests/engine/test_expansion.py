@@ -41,7 +41,7 @@ def model_learner(length_scale):
     return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0, copies=2)
 
 
-itself = round_of_copies(lambda x, cov: x, 1)
+itself = round_of_copies(lambda x: x, 1)
 
 
 def soft_margin(memory, **options):

@@ -7,7 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import engine, kernels, learners, losses, worlds
-from noisy_jax.noise import ContaminatedGaussian, Gaussian, Laplace
+from noisy_jax.noise import Gaussian, Laplace
 from tests.learners.runs import gradient
 
 T, DIM = 24, 2
@@ -53,19 +53,10 @@ def truncated(rate, variance, length_scale):
     return learner, Gaussian(variance)
 
 
-def changing(rate, variance, length_scale):
-    """A world whose noise changes from round to round: atoms are pairs."""
-    world = worlds.heteroscedastic(dim=DIM, length_scale=length_scale, max_cov=0.2)
-    noise = nj.noise.PerRound(jax.vmap(Gaussian)(variance * jnp.linspace(0.5, 1.5, T)))
-    return parallel_worlds(world, rate), noise
-
-
 BUILDS = {
     "parallel_worlds": in_world(Gaussian),
     "norma": norma(8, HUBER, offset=True),
     "Laplace": in_world(lambda variance: Laplace(variance**0.5)),
-    "contaminated": in_world(lambda variance: ContaminatedGaussian(variance, 0.1)),
-    "changing": changing,
     "growing": norma(engine.growing(T, start=6, excess=0.4), HUBER),
     "everything": norma(engine.everything(T), HUBER),
     "adaptive": norma(8, losses.nu_huber(nu=0.2)),

@@ -61,42 +61,6 @@ def test_uncorrected_kernel_equals_the_loop(x64, rng):
     check_runs(learner, x, copies, y, expected=expected)
 
 
-@pytest.mark.claim("EXT-HeteroscedasticAlg2")
-def test_heteroscedastic_noise_equals_the_loop(x64, rng):
-    variances = rng.uniform(0.0, 0.4, size=T)
-    x = rng.normal(size=(T, DIM))
-    copies = x[:, None] + np.sqrt(variances)[:, None, None] * rng.normal(size=(T, 2, DIM))
-    y = np.sin(2 * x[:, 0])
-
-    def wider(x, z):  # atoms carry their variance in the last column
-        a = LENGTH_SCALE**2 + 0.4 - x[..., -1] - z[..., -1]
-        square = np.sum((x - z)[..., :DIM] ** 2, axis=-1)
-        return (a / LENGTH_SCALE**2) ** (-DIM / 2) * np.exp(-square / (2 * a))
-
-    def with_variance(points):
-        each = variances[:, None, None] + 0 * points[..., :1]
-        return np.concatenate([points, each], axis=-1)
-
-    clean = np.concatenate([x, np.zeros((T, 1))], axis=-1)
-    *expected, projected = references.parallel_worlds(
-        wider, wider, clean, with_variance(copies), y, 1.0, 0.3
-    )
-    assert 0 < projected < T
-    world = nj.worlds.heteroscedastic(dim=DIM, length_scale=LENGTH_SCALE, max_cov=0.4)
-    learner = nj.learners.parallel_worlds(world, horizon=T, radius=1.0, learning_rate=0.3, block=16)
-    check_runs(learner, x, copies, y, jnp.asarray(variances), expected=expected)
-
-
-@pytest.mark.slow
-def test_heteroscedastic_covariances_keep_the_form_of_the_largest():
-    world = nj.worlds.heteroscedastic(dim=2, length_scale=LENGTH_SCALE, max_cov=COV)
-    learner = nj.learners.parallel_worlds(world, horizon=6, radius=1.0, learning_rate=0.1)
-    stream = nj.streams.linear(jax.random.key(0), 6, 2)
-    for covs in (jnp.linspace(0.0, 0.1, 6), jnp.full((6, 2), 0.1), jnp.stack([0.5 * COV] * 6)):
-        noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
-        assert nj.rollout(learner, stream, noise, jax.random.key(1)).diverged_at == -1
-
-
 @pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")

@@ -216,9 +216,7 @@ WORLD = gaussian_world(Gaussian(0.1), 2)
 CHANGING = laws.PerRound(Gaussian(np.ones(4), np.zeros(4)))
 
 
-@pytest.mark.parametrize(
-    "law", [Gaussian(0.1), Laplace(0.3), ContaminatedGaussian(0.2, 0.25), None]
-)
+@pytest.mark.parametrize("law", [Gaussian(0.1), Laplace(0.3), None])
 def test_frequencies_use_no_key_twice(law):
     rational = functools.partial(worlds.rational, dim=2, noise=Gaussian(0.1), cutoff=1.0)
     world = gaussian_world(law, 2) if law else rational()
@@ -259,7 +257,7 @@ def test_rejects_distributions_without_unbiased_features(noise, message):
 
 def test_rejects_other_bad_input():
     none, without = (dataclasses.replace(WORLD, **{part: None}) for part in ("noise", "spectrum"))
-    raises("changes from round to round", worlds.fourier, KEY, none, 8)
+    raises("must have a noise distribution", worlds.fourier, KEY, none, 8)
     raises("sampler of its surrogate's spectral density", worlds.fourier, KEY, without, 8)
     options = {"dim": 2, "length_scale": 1.0, "noise": Gaussian(0.1)}
     zero, pair = options | {"length_scale": 0.0}, options | {"length_scale": [1.0, 12.0]}

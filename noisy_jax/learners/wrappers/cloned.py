@@ -32,8 +32,8 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         noise: the Gaussian noise of the single copy (clones of other noise would not be
             independent). Its mean has no effect, as samples come with known means subtracted.
             With `noise.PerRound` the clones of a round have V times the covariance that the sample
-            carries, and the learner must take covariances that change, as those of
-            `worlds.heteroscedastic` with V Σ_t ⪯ Σ_max do.
+            carries, and the learner must be built for no noise in particular, as `two_copies` and
+            `unknown_noise` are.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -55,11 +55,11 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             f"cloned needs Gaussian noise, got {type(gaussian).__name__}: clones of a copy with "
             "other noise are not independent"
         )
-    per_round, built = axis == 0, None if needs.noise is Gaussian else needs.noise
+    per_round, built = axis == 0, needs.noise
     if per_round and built is not None:
         raise ValueError(
-            f"noise changes by round, but the learner was built for {built}: build its world with "
-            "worlds.heteroscedastic"
+            f"noise changes by round, but the learner was built for {built}: use a learner that is "
+            "built for no noise in particular, such as learners.two_copies or unknown_noise"
         )
     other_kind = built is not None and not isinstance(built, Gaussian)  # known of traced noise, too
     if other_kind or (built is not None and differs(built, gaussian.cloned(copies))):

@@ -93,7 +93,7 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
     Source: Learning from Noisy Data under Distributional Assumptions, Lemmas 5 and 6.
     """
     check_world(world)
-    beta = covered_angle(world.ratio, jnp.inf, angle)  # κ' is not in the paper
+    beta = covered_angle(world.ratio, angle)
     return norm * jnp.sqrt(5.0) * jnp.sqrt(world.ratio) / jnp.sin(beta)
 
 

@@ -59,10 +59,9 @@ def parallel_worlds(
 def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -> chex.Array:
     """The radius W with ‖û‖ ≤ W for every u with ‖u‖ ≤ B_w and β_u ≥ β.
 
-    W = √(κ/(1 − cos β)) B_w if 0 < k̂ ≤ κk (κ = R² in Gaussian worlds), with 1 for the denominator
-    if β > π/2; or W = √κ' B_w at any angle if ‖û‖² ≤ κ'‖u‖². If the world has both κ and κ', the
-    result is the smaller W. 1 − cos β is computed as 2 sin²(β/2), which is accurate for small
-    angles as well.
+    W = √(κ/(1 − cos β)) B_w where 0 < k̂ ≤ κk (κ = R² in Gaussian worlds), with 1 for the
+    denominator if β > π/2. 1 − cos β is computed as 2 sin²(β/2), which is accurate for small angles
+    as well.
 
     This W holds for all such u at once. A single u only needs its own ‖û‖, the `lifted_norm` of a
     comparator, which exists in every world.
@@ -72,10 +71,10 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
     attained where ‖u₊‖ = ‖u₋‖.
 
     Args:
-        world: the world; its `ratio` κ and `norm_ratio` κ' are used.
+        world: the world; its `ratio` κ is used.
         norm: B_w > 0, in the norm of the clean kernel.
         angle: β ∈ [0, π] in radians between the parts of u with positive and with negative
-            coefficients (`comparators.KernelBall.angle`). Positive, unless the world has κ'.
+            coefficients (`comparators.KernelBall.angle`), positive.
 
     Example:
         >>> import noisy_jax as nj
@@ -84,25 +83,23 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
         2.0
     """
     check_world(world)
-    norm, angle = positive("norm", norm), covered_angle(world.ratio, world.norm_ratio, angle)
-    by_angle = jnp.sqrt(world.ratio) / (jnp.sqrt(2.0) * jnp.sin(angle / 2))
-    return norm * jnp.minimum(by_angle, jnp.sqrt(world.norm_ratio))
+    norm, angle = positive("norm", norm), covered_angle(world.ratio, angle)
+    return norm * jnp.sqrt(world.ratio) / (jnp.sqrt(2.0) * jnp.sin(angle / 2))
 
 
-def covered_angle(ratio: chex.Numeric, norm_ratio: chex.Numeric, angle: chex.Numeric) -> chex.Array:
+def covered_angle(ratio: chex.Numeric, angle: chex.Numeric) -> chex.Array:
     """min(β, π/2), if a bound on ‖û‖ follows from ‖u‖ and β; else ValueError, or NaN if traced."""
     beta = concrete(angle)
     if beta is not None and not np.all((beta >= 0) & (beta <= np.float32(np.pi))):
         raise ValueError(f"angle must be in radians, in [0, π], got {angle}")
-    kappa, any_angle = concrete(ratio), concrete(norm_ratio)
-    if kappa is not None and any_angle is not None and not np.all(np.isfinite(any_angle)):
-        instead = "take the lifted_norm of a comparator (comparators.world_ball) as the radius"
-        if not np.all(np.isfinite(kappa)):
-            raise ValueError(
-                f"world must have a finite ratio κ with 0 < k̂ <= κk, got {ratio}; {instead}"
-            )
-        if beta is not None and np.any(beta == 0):
-            raise ValueError(
-                f"angle must be positive, got {angle}: the bound is infinite at β = 0; {instead}"
-            )
+    kappa = concrete(ratio)
+    instead = "take the lifted_norm of a comparator (comparators.world_ball) as the radius"
+    if kappa is not None and not np.all(np.isfinite(kappa)):
+        raise ValueError(
+            f"world must have a finite ratio κ with 0 < k̂ <= κk, got {ratio}; {instead}"
+        )
+    if beta is not None and np.any(beta == 0):
+        raise ValueError(
+            f"angle must be positive, got {angle}: the bound is infinite at β = 0; {instead}"
+        )
     return jnp.where(angle >= 0, jnp.minimum(angle, jnp.pi / 2), jnp.nan)

@@ -136,8 +136,7 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
 
     Args:
         stream: T clean rounds, concrete.
-        world: the world whose kernel and surrogate are used, with noise of one distribution. (For
-            `worlds.heteroscedastic` take `worlds.gaussian` with noise of covariance Σ_max.)
+        world: the world whose kernel and surrogate are used.
         radius: B > 0, in the norm of the clean kernel.
 
     Example:
@@ -155,11 +154,6 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
     check_stream(x, y)
     check_world(world)
     world.check(x.shape)
-    if world.noise is None or isinstance(world.noise, type):
-        raise ValueError(
-            "world must have noise of one distribution, got one whose noise changes by round; its "
-            "comparators are those of worlds.gaussian with noise.Gaussian(max_cov)"
-        )
     points, rounds, counts = np.unique(
         x.astype(float), axis=0, return_inverse=True, return_counts=True
     )

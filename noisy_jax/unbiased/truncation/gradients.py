@@ -99,13 +99,12 @@ class GradientEstimator(NamedTuple):
             self.derivative.orders.draw(derivative_key), jax.vmap(self.maps.draw_orders)(map_keys)
         )
 
-    def estimates(self, orders: GradientOrders, x: jax.Array, cov: Any = None) -> tuple[Any, Any]:
+    def estimates(self, orders: GradientOrders, x: jax.Array) -> tuple[Any, Any]:
         """The estimate of Ψ(x) that is stored, and the G where f is evaluated.
 
         Args:
             orders: of the round.
             x: `[copies, d]`, independent noisy copies, of which each is used at most once.
-            cov: of the noise, for a world whose noise changes by round.
 
         Returns:
             One `MapEstimate` (in a world, `WorldEstimate`) whose `copies` are those of the whole
@@ -115,7 +114,7 @@ class GradientEstimator(NamedTuple):
         x = first_copies(x, self.copies, "[copies, d]").reshape(
             1 + query_points, self.maps.copies, -1
         )
-        every = jax.vmap(lambda orders, x: self.maps.estimate(orders, x, cov))(orders.maps, x)
+        every = jax.vmap(self.maps.estimate)(orders.maps, x)
         stored = jax.tree.map(lambda leaf: leaf[0], every)
         others = jax.tree.map(lambda leaf: leaf[1:], every)
         used = jnp.where(jnp.arange(query_points) < orders.derivative, others.copies, 0)

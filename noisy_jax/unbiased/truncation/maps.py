@@ -101,16 +101,14 @@ class MapEstimator(NamedTuple):
             return MapOrders(self.orders.draw(tensor_key), jnp.int32(0))
         return MapOrders(self.orders.draw(tensor_key), self.envelope.orders.draw(envelope_key))
 
-    def estimate(self, orders: MapOrders, x: jax.Array, cov: Any = None) -> MapEstimate:
+    def estimate(self, orders: MapOrders, x: jax.Array) -> MapEstimate:
         """Ψ̃ at given orders, one estimate.
 
         Args:
             orders: N, and the envelope's.
             x: `[copies, d]`, independent noisy copies of x: those of the tensor, then the
                 envelope's pairs.
-            cov: of the noise, which is not used.
         """
-        del cov
         power, x = self._tensor.copies, first_copies(x, self.copies, "[copies, d]")
         weight = self._tensor.weight(orders.tensor, x.dtype)
         used = orders.tensor + 2 * orders.envelope

@@ -16,11 +16,11 @@ class WorldEstimate(NamedTuple):
     """A noisy copy in the space of a world's surrogate.
 
     Attributes:
-        atom: the stored form of the copy, as `World.atom` makes it.
+        atom: `[d]`, the copy.
         copies: `[]`, number of copies of x that were used.
     """
 
-    atom: Any
+    atom: jax.Array
     copies: jax.Array
 
 
@@ -46,10 +46,9 @@ class WorldMaps(NamedTuple):
         del key
         return MapOrders(jnp.int32(1), jnp.int32(0))
 
-    def estimate(self, orders: MapOrders, x: jax.Array, cov: Any = None) -> WorldEstimate:
-        """Ψ̂(x̃) of one copy x `[1, d]`; `cov` is the covariance of its noise if that changes."""
-        stored = self.world.atom(x, None if cov is None else jnp.asarray(cov)[None])
-        return WorldEstimate(jax.tree.map(lambda leaf: leaf[0], stored), orders.tensor)
+    def estimate(self, orders: MapOrders, x: jax.Array) -> WorldEstimate:
+        """Ψ̂(x̃) of one copy x `[1, d]`."""
+        return WorldEstimate(x[0], orders.tensor)
 
     def inner(self, estimates: WorldEstimate, others: WorldEstimate) -> chex.Array:
         """k̂, `[n, m]`."""
@@ -61,7 +60,7 @@ class WorldMaps(NamedTuple):
 
     def evaluate(self, estimates: WorldEstimate, points: jax.Array) -> chex.Array:
         """Values of noisy copies at known points, `[n, m]`."""
-        return self.world.evaluate(estimates.atom, points)
+        return self.world.kernel(estimates.atom, points)
 
     def second_moment(self, x_second_moment: Any) -> Any:
         """R² ≥ ‖Ψ̂(x̃)‖²."""

@@ -211,5 +211,3 @@ def test_bad_arguments_of_world_ball_raise():
         raises(f"must be a World, got {type(other).__name__}", world_ball, stream, other, 1.0)
     traced = jax.jit(lambda s: world_ball(s, world, 1.0))
     raises("got a traced one: .* under jit or vmap use kernel_ball", traced, stream)
-    changing = nj.worlds.heteroscedastic(dim=2, length_scale=0.5**0.5, max_cov=0.2)
-    raises(r"those of worlds\.gaussian with noise\.Gaussian", world_ball, stream, changing, 1.0)

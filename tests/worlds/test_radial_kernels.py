@@ -9,12 +9,11 @@ from scipy import integrate, special
 
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import Gaussian, Laplace, PerRound
+from noisy_jax.worlds.mixtures import matern_mixture, rational_mixture
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite
 from tests.worlds.grams import grams, mean_is
-
-OWN = worlds.density_measure(lambda u: 1 / (2 * jnp.sqrt(u) * (1 + u) ** 2), mass=np.pi / 4)
 
 
 def matern(nu):
@@ -51,12 +50,6 @@ FAMILIES = {
     ),
     "matern32": matern(1.5),
     "matern52": matern(2.5),
-    "own density": (
-        lambda dim, **more: worlds.radial(OWN, dim=dim, **more),
-        lambda u: 1 / (2 * np.sqrt(u) * (1 + u) ** 2),
-        None,
-        None,
-    ),
 }
 COVS = {
     1: np.array(0.05),
@@ -70,11 +63,6 @@ def laplacian_truncated(r, c, s):
     near, far = (1 / (2 * s * np.sqrt(c)) + sign * r * np.sqrt(c) for sign in (-1, 1))
     growing = special.erfcx(far) * np.exp(-1 / (4 * s**2 * c) - c * r**2)
     return (np.exp(-r / s) * special.erfc(near) + growing) / 2
-
-
-def discrete(dim, **more):
-    measure = worlds.discrete_measure([0.4, 1.7, 3.0, 9.0], [0.5, 0.3, 0.1, 0.2])
-    return worlds.radial(measure, dim=dim, **more)
 
 
 def points(rng, n, dim):
@@ -92,11 +80,10 @@ def noisy_means(world, x, z, cov):
 
 
 @pytest.mark.claim("DA-Eq6", "DA-Lemma8", "EXT-FiniteMixture")
-@pytest.mark.parametrize("name", [*FAMILIES, "discrete"])
+@pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("dim", COVS)
 def test_unbiased(x64, rng, name, dim):
-    build = FAMILIES[name][0] if name in FAMILIES else discrete
-    world = build(dim, noise=Gaussian(COVS[dim]), cutoff=CUTOFF)
+    world = FAMILIES[name][0](dim, noise=Gaussian(COVS[dim]), cutoff=CUTOFF)
     x, z = points(rng, 2, dim), points(rng, 3, dim)
     mean, blind, clean = noisy_means(world, x, z, COVS[dim])
     np.testing.assert_allclose(mean, clean, atol=1e-11)
@@ -187,10 +174,10 @@ FAR_OUT = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.0
 
 @pytest.mark.claim("EXT-Measures")
 @pytest.mark.parametrize(("nu", "cutoff"), MATERN)
-def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
+def test_matern_mixtures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
     # With v = β/u, v^j e^(−v) v^(ν−1) is the distribution of shape ν + j.
     beta = nu / (2 * 1.1**2)
-    nodes, log_weights = worlds.matern_measure(nu=nu, length_scale=1.1).quadrature(cutoff)
+    nodes, log_weights, _ = matern_mixture(cutoff, nu=nu, length_scale=1.1)
     for j in range(3):
         exact = special.poch(nu, j) * special.gammaincc(nu + j, beta / cutoff)
         np.testing.assert_allclose(np.exp(log_weights) @ (beta / nodes) ** j, exact, rtol=1e-10)
@@ -199,8 +186,8 @@ def test_matern_measures_have_the_mass_and_the_moments_of_their_law(nu, cutoff):
 @pytest.mark.claim("EXT-Measures")
 @pytest.mark.parametrize(("alpha", "cutoff"), FAR_OUT)
 def test_rational_mixtures_are_right_far_out(alpha, cutoff):
-    measure = worlds.rational_measure(length_scale=(2 * alpha) ** -0.5, alpha=alpha)
-    nodes, log_weights = measure.quadrature(cutoff)
+    mixture = rational_mixture(cutoff, length_scale=(2 * alpha) ** -0.5, alpha=alpha)
+    nodes, log_weights, _ = mixture
     r2 = np.append(0, np.geomspace(1e-2, 1e5, 8))
     exact = (1 + r2) ** -alpha * special.gammainc(alpha, cutoff * (1 + r2))
     values = np.exp(log_weights - r2[:, None] * nodes).sum(axis=1)
@@ -209,32 +196,28 @@ def test_rational_mixtures_are_right_far_out(alpha, cutoff):
     np.testing.assert_allclose(values[0], exact[0], rtol=2e-9)
 
 
-THREE = worlds.discrete_measure([0.1, 0.5, 1.0], [0.3, 0.3, 0.4])
-# World, its dimension, noise as a share of the largest that the cutoff allows, cutoff, and whether
-# the interpolant is good.
+# World, its dimension, noise as a share of the largest that the cutoff allows, and cutoff.
 SWEEP = [
-    ("laplacian", {"length_scale": 0.2}, 3, 0.9, 20.0, True),
-    ("laplacian", {"length_scale": 3.0}, 16, 0.3, 1.0, True),
-    ("laplacian", {"length_scale": 1.0}, 40, 0.9, 3.5, True),
-    ("laplacian", {"length_scale": 1.0}, 40, 0.99, 20.0, False),
-    ("matern", {"nu": 1.5, "length_scale": 1.0}, 40, 0.99, 3.5, True),
-    ("matern", {"nu": 5.0, "length_scale": 0.5}, 16, 0.9, 20.0, True),
-    ("matern", {"nu": 100.0, "length_scale": 1.0}, 2, 0.5, 2.0, True),
-    ("rational", {"length_scale": 1.0}, 40, 0.9, 3.5, True),
-    ("rational", {"length_scale": 5**0.5, "alpha": 0.2}, 2, 0.5, 20.0, True),
-    ("rational", {"length_scale": 0.2**0.5, "alpha": 5.0}, 40, 0.99, 20.0, True),
-    ("rational", {"length_scale": 0.5**0.5, "alpha": 50.0}, 16, 0.3, 3.5, True),
-    ("radial", {"measure": THREE}, 16, 0.3, 2.0, True),
+    ("laplacian", {"length_scale": 0.2}, 3, 0.9, 20.0),
+    ("laplacian", {"length_scale": 3.0}, 16, 0.3, 1.0),
+    ("laplacian", {"length_scale": 1.0}, 40, 0.9, 3.5),
+    ("laplacian", {"length_scale": 1.0}, 40, 0.99, 20.0),
+    ("matern", {"nu": 1.5, "length_scale": 1.0}, 40, 0.99, 3.5),
+    ("matern", {"nu": 5.0, "length_scale": 0.5}, 16, 0.9, 20.0),
+    ("matern", {"nu": 100.0, "length_scale": 1.0}, 2, 0.5, 2.0),
+    ("rational", {"length_scale": 1.0}, 40, 0.9, 3.5),
+    ("rational", {"length_scale": 5**0.5, "alpha": 0.2}, 2, 0.5, 20.0),
+    ("rational", {"length_scale": 0.2**0.5, "alpha": 5.0}, 40, 0.99, 20.0),
+    ("rational", {"length_scale": 0.5**0.5, "alpha": 50.0}, 16, 0.3, 3.5),
 ]
 
 
-@pytest.mark.parametrize(("name", "changes", "dim", "share", "cutoff", "fast"), SWEEP)
-def test_float32_equals_the_sum_in_float64(name, changes, dim, share, cutoff, fast):
+@pytest.mark.parametrize(("name", "changes", "dim", "share", "cutoff"), SWEEP)
+def test_float32_equals_the_sum_in_float64(name, changes, dim, share, cutoff):
     noise = Gaussian(share / (4 * cutoff))
     world = getattr(worlds, name)(dim=dim, noise=noise, cutoff=cutoff, **changes)
     r = np.append(0, np.geomspace(1e-3, 1e4, 150)).astype("float32")
     x, z = jnp.zeros((1, dim)), jnp.zeros((r.size, dim)).at[:, 0].set(r)
-    assert ("scan" in str(jax.make_jaxpr(world.surrogate)(x, z))) != fast
     values = np.asarray(jax.jit(world.surrogate)(x, z)[0], float)
     with jax.enable_x64(True):
         exact = np.asarray(jax.jit(world.surrogate)(x.astype(float), z.astype(float))[0])
@@ -256,15 +239,6 @@ def test_approximation_error_is_the_largest_difference(x64, name):
     np.testing.assert_allclose(jnp.max(jnp.abs(gap)), world.approximation_error, rtol=1e-9)
     assert jnp.argmax(gap) == 0
     np.testing.assert_allclose(world.kernel.diagonal(z), 1 - world.approximation_error, rtol=1e-9)
-
-
-def test_approximation_error_of_own_measures(x64):
-    world = discrete(1, noise=Gaussian(0.01), cutoff=CUTOFF)
-    np.testing.assert_allclose(world.approximation_error, 0.2, rtol=1e-15)
-    # Of 1/(2√u (1 + u)²): ½(√u/(1 + u) + arctan √u).
-    world = FAMILIES["own density"][0](1, noise=Gaussian(0.01), cutoff=CUTOFF)
-    below = (np.sqrt(CUTOFF) / (1 + CUTOFF) + np.arctan(np.sqrt(CUTOFF))) / 2
-    np.testing.assert_allclose(world.approximation_error, np.pi / 4 - below, rtol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -292,10 +266,9 @@ def test_full_covariance_is_a_rotated_diagonal_one(x64, rng):
 
 
 @pytest.mark.claim("DA-Thm4", "DA-Lemma9", "EXT-FiniteMixture")
-@pytest.mark.parametrize("name", ["case study", "laplacian", "discrete"])
+@pytest.mark.parametrize("name", ["case study", "laplacian"])
 def test_grams_are_psd_and_within_the_ratio(x64, rng, name):
-    build = FAMILIES[name][0] if name in FAMILIES else discrete
-    world = build(2, noise=Gaussian(COVS[2]), cutoff=CUTOFF)
+    world = FAMILIES[name][0](2, noise=Gaussian(COVS[2]), cutoff=CUTOFF)
     x = points(rng, 60, 2)
     noisy, clean = grams(world, x, x)
     assert np.linalg.eigvalsh(noisy)[0] > -1e-12
@@ -324,7 +297,9 @@ def test_everything_may_be_traced(rng):
         worlds_ = (
             worlds.rational(dim=2, noise=noise, cutoff=cutoff, length_scale=shape, alpha=shape),
             worlds.matern(dim=2, noise=noise, cutoff=cutoff, nu=shape, length_scale=shape),
-            discrete(2, noise=Gaussian(variance * np.eye(2)), cutoff=cutoff),
+            worlds.laplacian(
+                dim=2, noise=Gaussian(variance * np.eye(2)), cutoff=cutoff, length_scale=shape
+            ),
         )
         return [(w.surrogate(x, x), w.kernel(x, x), w.diagonal, w.ratio) for w in worlds_]
 
@@ -345,7 +320,6 @@ def test_a_world_of_numbers_may_be_made_under_jit(rng):
         world = worlds.laplacian(dim=2, noise=Gaussian(0.02), cutoff=5.0, length_scale=1.0)
         return world.surrogate(x, x)
 
-    assert "scan" not in str(jax.make_jaxpr(gram)(x))
     np.testing.assert_allclose(jax.jit(gram)(x), gram(x), rtol=1e-6)
 
 
@@ -384,21 +358,13 @@ def build(**changes):
     return worlds.rational(**{"dim": 4, "noise": Gaussian(0.36), "cutoff": 0.5} | changes)
 
 
-def of_measure(measure):
-    return worlds.radial(measure, dim=1, noise=Gaussian(0.0), cutoff=1.0)
+def of_matern(cutoff=1.0, nu=0.5, length_scale=1.0):
+    options = {"nu": nu, "length_scale": length_scale}
+    return worlds.matern(dim=1, noise=Gaussian(0.0), cutoff=cutoff, **options)
 
 
-def of_density(density, mass=1.0):
-    return of_measure(worlds.density_measure(density, mass=mass))
-
-
-def of_laplacian(cutoff):
-    return worlds.laplacian(dim=1, noise=Gaussian(0.0), cutoff=cutoff, length_scale=1.0)
-
-
-def short_of_mass():
-    measure = np.array([0.5]), np.log([0.7])
-    return worlds.Measure(lambda cutoff: measure, lambda cutoff: 0.0, mass=1.0)
+def of_laplacian(cutoff, length_scale=1.0):
+    return worlds.laplacian(dim=1, noise=Gaussian(0.0), cutoff=cutoff, length_scale=length_scale)
 
 
 LARGE = {"dim": 400, "noise": Gaussian(0.49), "length_scale": 0.5**0.5}
@@ -418,35 +384,20 @@ LARGE = {"dim": 400, "noise": Gaussian(0.49), "length_scale": 0.5**0.5}
         (lambda: build(alpha=1000.0), r"alpha must be in \[0\.2, 50\], got 1000"),
         (lambda: build(alpha=np.ones(2)), r"alpha must be one number, got shape \[2\]"),
         (lambda: build(alpha=50.0, length_scale=0.1, cutoff=0.1), "cutoff must be larger than 0.1"),
-        (lambda: worlds.laplacian_measure(length_scale=np.ones(3)), "length_scale must be one num"),
-        (lambda: worlds.matern_measure(nu=1000.0, length_scale=1.0), r"nu must be in \[0\.1, 1"),
+        (lambda: of_laplacian(1.0, length_scale=np.ones(3)), "length_scale must be one number"),
+        (lambda: of_matern(nu=1000.0), r"nu must be in \[0\.1, 100\], got 1000"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
         (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
-        (lambda: of_measure(jnp.exp), "measure must be a Measure, got PjitF"),
-        (lambda: of_measure(short_of_mass()), r"measure\.mass must be .* 0\.7, .* 0, got 1"),
         (lambda: build().surrogate(np.ones((2, 3)), np.ones((2, 3))), "made for data of dim.* 4"),
         (lambda: build().kernel(np.ones((2, 4)), np.ones((2, 3))), "made for data of dim.* 4"),
         (lambda: build(noise=Laplace(0.1)), "noise must be a Gaussian, got Laplace"),
         (lambda: build(noise=PerRound(jax.vmap(Gaussian)(jnp.ones(3)))), "got PerRound"),
         (lambda: build(noise=Gaussian(np.ones(3))), "shape.*does not fit data of dimension 4"),
         (lambda: build(**LARGE), r"overflows float32 .* 0\.44 times.* smaller cutoff or fewer dim"),
-        (lambda: worlds.matern_measure(nu=0.0, length_scale=1.0), "nu must be positive"),
-        (lambda: worlds.matern_measure(nu=1.5, length_scale=-1.0), "length_scale must be positive"),
-        (lambda: worlds.laplacian_measure(length_scale=0.0), "length_scale must be positive"),
-        (lambda: worlds.discrete_measure([1.0], [1.0, 2.0]), "one shape"),
-        (lambda: worlds.discrete_measure([0.0], [1.0]), "nodes must be positive"),
-        (lambda: worlds.discrete_measure([1.0], [-1.0]), "weights must be finite and >= 0"),
-        (lambda: discrete(1, noise=Gaussian(0.1), cutoff=0.1), "no mass below"),
-        (lambda: of_density(lambda u: u - 0.5), r">= 0, but density\[0\] is -0\.49.*nodes u"),
-        (lambda: of_density(lambda u: 0 * u + 2), r"nodes up to the cutoff, 2, .* tail, 0, got 1"),
-        (lambda: of_density(lambda u: u, mass=0.0), "mass must be positive"),
+        (lambda: of_matern(nu=0.0), "nu must be positive"),
+        (lambda: of_matern(length_scale=-1.0), "length_scale must be positive"),
+        (lambda: of_laplacian(1.0, length_scale=0.0), "length_scale must be positive"),
     ],
 )
 def test_rejects_bad_input(make, message):
     raises(message, make)
-
-
-def test_a_density_that_is_negative_gives_nan_if_the_cutoff_is_traced():
-    measure = worlds.density_measure(lambda u: u - 0.5, mass=1.0)
-    nodes, log_weights = jax.jit(measure.quadrature)(1.0)
-    np.testing.assert_array_equal(np.isnan(log_weights), nodes < 0.5)
