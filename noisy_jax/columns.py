@@ -101,12 +101,13 @@ def _place(name, table, place) -> str:
 def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
     """The categories of a column that occur, and the number `[n]` of each row's; `None` of numbers.
 
-    Categories are in the order that pandas keeps of them, and texts in their own.
+    Categories are in the order that the frame keeps of them (`order_of`), and texts in their own.
     """
-    if str(getattr(values, "dtype", "")) == "category" and hasattr(values, "cat"):
-        texts, order = np.asarray(values, object), list(values.cat.categories)
+    order = order_of(values)
+    if order is not None:
+        texts = np.asarray(values, object)
     else:
-        texts, order = np.asarray(unmasked(values)), None
+        texts = np.asarray(unmasked(values))
         texts = np.asarray(values, object) if texts.dtype.kind == "U" else texts
         if texts.dtype.kind == "O" and not any(isinstance(one, str) for one in texts.ravel()):
             return None
@@ -128,6 +129,29 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
         )
     place = {one: k for k, one in enumerate(levels)}
     return [str(one) for one in levels], np.array([place[one] for one in texts])
+
+
+def order_of(values: Any) -> list[Any] | None:
+    """All categories of a categorical column, in the order that its frame keeps of them.
+
+    The column is of pandas, of polars (an Enum, or a Categorical, which polars sorts), or a
+    dictionary of pyarrow, also wrapped by narwhals; `None` of any other.
+    """
+    values = values.to_native() if hasattr(values, "to_native") else values
+    kind = getattr(values, "dtype", getattr(values, "type", None))
+    if hasattr(kind, "value_type") and hasattr(kind, "index_type"):  # pyarrow
+        whole = values.unify_dictionaries() if hasattr(values, "chunks") else values
+        parts = whole.chunks if hasattr(whole, "chunks") else [whole]
+        return parts[0].dictionary.to_pylist() if parts else []
+    if str(kind) == "category":  # pandas
+        return list(getattr(values, "cat", values).categories)
+    if type(kind).__name__ == "Enum":  # polars
+        return list(kind.categories)
+    return (
+        values.unique().drop_nulls().sort().to_list()
+        if str(kind).startswith("Categorical")
+        else None
+    )
 
 
 def is_missing(label: Any) -> bool:

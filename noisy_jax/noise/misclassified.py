@@ -58,7 +58,8 @@ class Misclassified(Dependent):
             the K. For 0 and 1 with sensitivity s and specificity t it is
             `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0. `None` estimates it.
         categories: the K categories in the order of the matrix; by default those in the column, in
-            sorted order.
+            the order that the frame keeps of them (a Categorical of pandas or polars, an Enum of
+            polars, a dictionary of pyarrow), or else sorted. The printed fit names them.
 
     Example:
         >>> import numpy as np, noisy_jax as nj

@@ -91,13 +91,16 @@ def warned(
 ) -> list[Doubt]:
     """`doubts`, or those `found` before, each also a warning; `stacklevel` as in `warnings.warn`.
 
-    Behind them is what to know of categories, without a warning.
+    Behind them is what to know of categories, and of matrices of misclassification, without a
+    warning.
     """
     found = doubts(observations, clusters) if found is None else list(found)
     told(found, stacklevel=stacklevel + 1)
     if observations.references:
         text = f"categories are compared with {', '.join(observations.references)}"
         found.append(Doubt(text, spoils=False, references=observations.references))
+    texts = [one.told() for one in observations.categories]
+    found += [Doubt(text, spoils=False) for text in texts if text]
     return found
 
 

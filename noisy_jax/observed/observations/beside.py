@@ -31,7 +31,7 @@ def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
         return Beside(name, _numbered(called, values, rows))
     if isinstance(values, jax.Array | list | tuple | np.ndarray):
         values = unmasked(values)
-    found = np.asarray(numeric(called, values, np.float64), np.float64)
+    found = np.asarray(numeric(called, values, np.float64, missing=True), np.float64)
     check_shape(called, found, (rows,), "one number a row")
     if role == "exposure":
         positive(called, found, shape=None)
@@ -47,7 +47,7 @@ def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
         raise ValueError(f"{called} must be {rows} labels, one a row, got {list(labels.shape)}")
     labels = labels.tolist()
     for row in [row for row, label in enumerate(labels) if is_missing(label)][:1]:
-        missing = f"got {given(labels[row])} in row {row}"
+        missing = f"got {given(labels[row]).replace('nan', 'NaN')} in row {row}"
         raise ValueError(f"{called} must be labels, {missing}: label it, or drop it")
     try:
         found = sorted({*labels})

@@ -19,6 +19,10 @@ from noisy_jax.validation import given, listed
 
 _Table = TypeVar("_Table")
 
+_NAMED = (
+    "name all of them in the order of the matrix, as nj.noise.Misclassified(matrix, categories=[…])"
+)
+
 
 class Categories(NamedTuple):
     """The categories of a misclassified column."""
@@ -36,6 +40,13 @@ class Categories(NamedTuple):
             return [self.name]
         return [f"{self.name}[{_text(label)}]" for label in self.labels[1:]]
 
+    def told(self) -> str:
+        """To which categories the matrix refers; "" of 0 and 1."""
+        if self.columns == [self.name]:
+            return ""
+        labels = ", ".join(map(_text, self.labels))
+        return f"rows and columns of the matrix of {self.name!r} are {labels}, in this order"
+
     def recodings(self, x: np.ndarray) -> np.ndarray:
         """`[n, K]`, u of all categories, in rows `[n, d]` of the table."""
         own = x[:, list(self.places)]
@@ -46,28 +57,38 @@ class Categories(NamedTuple):
         return self.recodings(x) @ self.matrix
 
 
-def categories_of(name: str, values: Any, noise: Misclassified) -> tuple[np.ndarray, Categories]:
+def categories_of(
+    name: str, values: Any, noise: Misclassified, orders: Sequence[list[Any]] = ()
+) -> tuple[np.ndarray, Categories]:
     """The number of the category in each cell, NaN where there is none, and the categories.
 
     `values` `[n]` or `[n, V]` are labels of any kind. If `noise` names no categories, they are
-    those in the column.
+    those in the column, in the order that the frame keeps of them (`columns.order_of`, of each
+    copy), or else sorted.
     """
     cells = np.asarray(values, object)
     flat = [None if is_missing(one) else one for one in cells.ravel().tolist()]
     found = {one for one in flat if one is not None}
     count = 2 if noise.matrix is None else len(noise.matrix)
     labels = noise.categories
+    for order in orders if labels is None else ():
+        kept = order if len(order) == count else [one for one in order if one in found]
+        if labels is not None and labels != tuple(kept):
+            raise ValueError(
+                f"replicates of {name!r} have categories in different orders, {listed(labels)} and "
+                f"{listed(kept)}: {_NAMED}"
+            )
+        labels = tuple(kept)
     if labels is None:
         try:
             labels = tuple(sorted(found))
         except TypeError:
             raise ValueError(f"column {name!r} has categories of several types") from None
-        if len(labels) != count:
-            raise ValueError(
-                f"noise[{name!r}] is of {count} categories, but the column has "
-                f"{len(labels)}, {listed(labels)}: name all of them in the order of the matrix, as "
-                "nj.noise.Misclassified(matrix, categories=[…])"
-            )
+    if len(labels) != count:
+        raise ValueError(
+            f"noise[{name!r}] is of {count} categories, but the column has {len(labels)}, "
+            f"{listed(labels)}: {_NAMED}"
+        )
     places: dict[Any, float] = {label: k for k, label in enumerate(labels)}
     for one in flat:
         if one is not None and one not in places:

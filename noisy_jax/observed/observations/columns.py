@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import check_same_rows, levels_of, numeric
+from noisy_jax.columns import check_same_rows, levels_of, numeric, order_of
 from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
@@ -150,7 +150,7 @@ class Columns:
                 f"the matrix of {name!r} is estimated from replicates in columns, not from "
                 "rows of a subject: name the columns by replicates={…}, or give the matrix"
             )
-        categories = self._categories(values, known)
+        categories = self._categories(values, known, column)
         copies, subjects, rows = self._copies(roles, values, column)
         whose = "frame"
         if subjects is not None and index is not None:
@@ -193,13 +193,16 @@ class Columns:
         found = dataclasses.replace(found, labels=labels, **more)
         return with_products(found, self.products, self._known())
 
-    def _categories(self, values: dict[str, np.ndarray], noise: Any) -> dict[str, Categories]:
+    def _categories(
+        self, values: dict[str, np.ndarray], noise: Any, column: Callable[[str], Any]
+    ) -> dict[str, Categories]:
         """The categories of misclassified features, whose numbers replace them in `values`."""
         found = {}
         for name, columns in self.labelled().items():
             columns = [one for one in columns if one in values]
             cells = np.column_stack([values[one] for one in columns])
-            numbers, found[name] = categories_of(name, cells, noise[name])
+            orders = [order for one in columns if (order := order_of(column(one))) is not None]
+            numbers, found[name] = categories_of(name, cells, noise[name], orders)
             values.update(zip(columns, numbers.T, strict=True))
         return found
 

@@ -2,10 +2,13 @@
 
 import dataclasses
 import itertools
+import sys
 
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -54,6 +57,71 @@ def test_moments_are_those_of_the_true_categories(rng):
     np.testing.assert_allclose(found.xx - found.cov, clean.T @ clean - noise, atol=1e-12)
     np.testing.assert_allclose(found.xy, y @ clean, atol=1e-12)
     assert np.abs(found.xx - clean.T @ clean).max() > 0.5
+
+
+HABITS = ["never", "former", "current"]
+BY_HABIT = np.array([[0.9, 0.1, 0.0], [0.15, 0.7, 0.15], [0.0, 0.2, 0.8]])
+FRAMES = {
+    "pandas": lambda texts: pd.DataFrame({"habit": pd.Categorical(texts, HABITS)}),
+    "mapping": lambda texts: {"habit": pd.Categorical(texts, HABITS)},
+    "polars": lambda texts: pl.DataFrame({"habit": pl.Series(texts, dtype=pl.Enum(HABITS))}),
+    "pyarrow": lambda texts: pa.table(
+        {"habit": pa.DictionaryArray.from_arrays([HABITS.index(t) for t in texts], HABITS)}
+    ),
+}
+
+
+def with_columns(frame, columns):
+    """The frame, or mapping, with further columns."""
+    if isinstance(frame, pa.Table):
+        for name, values in columns.items():
+            frame = frame.append_column(name, pa.array(values))
+        return frame
+    if isinstance(frame, pl.DataFrame):
+        return frame.with_columns(**{name: pl.Series(v) for name, v in columns.items()})
+    return frame.assign(**columns) if hasattr(frame, "assign") else frame | columns
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_the_matrix_is_of_categories_in_the_order_of_the_frame(kind, order, rng, monkeypatch):
+    """Never, former and current with the effects 0, ½ and 1; the texts sort otherwise."""
+    monkeypatch.setattr(sys.modules[__name__], "HABITS", HABITS[order])
+    n = 4000
+    truth = rng.integers(0, 3, n)
+    recorded = [HABITS[rng.choice(3, p=BY_HABIT[k])] for k in truth]
+    columns = {"y": 0.5 * truth + 0.1 * rng.normal(size=n)}
+    frame = with_columns(FRAMES[kind](recorded), columns)
+    fit = nj.fit(nj.table(frame, target="y", noise={"habit": Misclassified(BY_HABIT)}))
+    assert fit.names == tuple(f"habit[{one}]" for one in HABITS[1:])
+    np.testing.assert_array_less(np.abs(fit.coefficients - [0.5, 1.0]), 5 * fit.std_error)
+    assert fit.std_error.max() < 0.03
+    line = f"rows and columns of the matrix of 'habit' are {', '.join(HABITS)}, in this order"
+    assert line in " ".join(str(fit).split())
+    exact = nj.table(with_columns(frame, {"x": truth * 1.0}), target="y", noise={"x": 0.01})
+    assert exact.references == (f"habit[{HABITS[0]}]",)
+
+
+def test_a_fit_says_to_which_texts_the_matrix_refers():
+    frame = {"habit": [*HABITS] * 20, "y": np.arange(60.0) % 7}
+    noise = {"habit": Misclassified(BY_HABIT)}
+    texts = " ".join(str(nj.fit(nj.table(frame, target="y", noise=noise))).split())
+    assert "rows and columns of the matrix of 'habit' are current, former, never, in" in texts
+    frame = {"z": [0, 1] * 30, "x": np.arange(60.0) % 11, "y": np.arange(60.0) % 7}
+    fit = nj.fit(nj.table(frame, target="y", noise={"z": Misclassified(TWO), "x": 0.1}))
+    assert "the matrix of" not in str(fit)
+
+
+def test_replicates_have_one_order_of_categories():
+    """Categories that do not occur keep their row of the matrix."""
+    one = pd.Categorical(["never", "former"] * 20, HABITS)
+    frame = {"a": one, "b": one[::-1], "y": np.arange(40.0)}
+    noise = {"a": Misclassified(BY_HABIT)}
+    table = nj.table(frame, target="y", noise=noise, replicates={"a": ["a", "b"]})
+    assert table.categories[0].labels == tuple(HABITS)
+    frame["b"] = pd.Categorical(frame["b"], HABITS[::-1])
+    options = {"target": "y", "noise": noise, "replicates": {"a": ["a", "b"]}}
+    raises("replicates of 'a' have categories in different orders", nj.table, frame, **options)
 
 
 def test_several_recordings_of_a_row_are_averaged_without_bias():
