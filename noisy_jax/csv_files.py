@@ -268,10 +268,7 @@ class _Numbers:
 
     def _advice(self, cell: str) -> str:
         if self.hints and cell.lower() in _MISSING:
-            return (
-                "fill it, or leave such rows out (the option missing); if cells are missing "
-                "completely at random, fit a line with the option gaps='random'"
-            )
+            return "fill it, or leave such rows out (the option missing)"
         if self.hints and self.decimal == "." and _DECIMAL_COMMA.fullmatch(cell):
             return "are these decimal commas (the option decimal)?"
         if self.hints:

@@ -111,12 +111,6 @@ class Settings(BaseSettings):
         metavar="CELL",
         may_be_empty=True,
     )
-    gaps: str | None = option(
-        None,
-        "random: cells of features may be missing completely at random, and linear fits use all "
-        "rows (columns without a stated error are exact)",
-        choices=("random",),
-    )
     noise: str | None = option(
         None,
         "distribution of the error, for --kernel with --variance or --covariance (gaussian where "
@@ -231,7 +225,7 @@ def _observations(settings: Settings) -> observations.Observations:
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
             raise ValueError("--replicates must be FEATURE:REPLICATE:…, such as x1:x1b:x1c")
         copies = by_name("--replicates", [(first, others) for first, *others in pairs])
-    if known is None and copies is None and settings.gaps is None:
+    if known is None and copies is None:
         raise ValueError(
             "state the error in the features, by --variance, --sd, --std-error, --replicates, "
             "--reliability, --misclassified or --covariance"
@@ -249,7 +243,6 @@ def _observations(settings: Settings) -> observations.Observations:
         decimal=settings.decimal,
         missing=settings.missing,
         products=pairs,
-        gaps=settings.gaps,
     )
     if settings.kernel is None or table.cov is None or table.cov.ndim == 3:
         return table

@@ -44,9 +44,7 @@ class Dependent(Noise):
         return x, self._estimated(x)
 
     def _check_table(self, x: np.ndarray, names: Sequence[str]) -> None:
-        """Raises ValueError if a table `[n, V, d]` is wrong; in `hidden.py`, of what is seen."""
-        for row, _, column in np.argwhere(np.isnan(x)).tolist():
-            raise ValueError(f"row {row} of {names[column]!r} is missing: drop or impute it first")
+        """Raises ValueError if values of a table `[n, V, d]` cannot be what they should."""
 
     def _estimated(self, x):
         """The mean of `estimated_cov` over the copies, `[n, d, d]`."""
@@ -121,7 +119,6 @@ class Poisson(Dependent):
     """
 
     def _check_table(self, x, names):
-        super()._check_table(x, names)
         for row, _, column in np.argwhere((x < 0) | (x != np.round(x))).tolist():
             raise ValueError(
                 f"noise.Poisson is for counts, but {names[column]!r} is not a count in row {row}: "

@@ -46,8 +46,7 @@ class NoisyTable(NamedTuple):
                 "SIMEX and regression calibration need errors in y that are independent of those "
                 "in x; nj.methods.Linear takes others"
             )
-        gaps = observations.seen is not None and observations.only_sums
-        if gaps or observations.categories or observations.products is not None:
+        if observations.categories or observations.products is not None:
             observations.check_each_row("an approximate method")
         if model in MODELS:
             check_targets(observations, model)

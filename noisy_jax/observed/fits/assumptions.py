@@ -1,13 +1,10 @@
 """What noisy rows alone show against the assumptions of their correction.
 
 Corrections assume the classical error model, x̃ = x + n with n of mean zero and of a distribution
-that does not depend on the clean x; and for missing values, that gaps do not depend on any values.
+that does not depend on the clean x.
 Checks look for what cannot be so. A table of independent rows that obeys the assumptions fails with
 a probability of at most 1%: p-values of scores by ranks are compared with 1% over their number, and
 are bounds that hold for any distribution of the data (Bernstein's inequality).
-
-Source: means of other columns where one is missing: Little, A test of missing completely at random
-(1988).
 """
 
 import dataclasses
@@ -31,7 +28,6 @@ from noisy_jax.observed.fits.doubts import (
     doubt_about,
     uneven_spreads,
 )
-from noisy_jax.observed.fits.gaps import gaps_and_values, pairs_of_gaps
 from noisy_jax.observed.observations import Observations
 
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
@@ -57,8 +53,6 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     known = tuple(one._replace(records=None) for one in observations.categories)
     plain = dataclasses.replace(observations, pooled=None, unreliability=None, categories=known)
     rows = plain if len(kept) == n else plain.rows(kept)
-    if rows.seen is not None:
-        return [*gaps_and_values(rows), *pairs_of_gaps(rows)]
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
         return []
     noise = NoisyColumns.of(rows)

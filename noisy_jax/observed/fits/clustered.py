@@ -64,19 +64,13 @@ class _Rows:
     """The rows of (1, x̃), times the roots of their weights, in units in which x̃ is about 1."""
 
     def __init__(self, table: Observations, weights: np.ndarray | None):
-        self.names, self._x, self._seen = table.names, table.x, table.seen
-        self._weights = weights
-        if self._seen is None:
-            self._center = self._x.mean(axis=(0, 1))
-        else:  # the value of a column that differs in one cluster only
-            self._center = np.nanmedian(np.where(self._seen, self._x, np.nan), axis=(0, 1))
+        self.names, self._x, self._weights = table.names, table.x, weights
+        self._center = self._x.mean(axis=(0, 1))
         ends = self._x.max(axis=(0, 1)) - self._center, self._center - self._x.min(axis=(0, 1))
         self._scale = np.maximum(np.maximum(*ends), np.finfo(float).tiny)
 
     def of(self, which) -> np.ndarray:
-        """Some of them, `[m, 1 + d]`; missing values are the median of the others."""
+        """Some of them, `[m, 1 + d]`."""
         x = (self._x[which] - self._center) / self._scale
-        if self._seen is not None:
-            x *= self._seen[which]
         z = np.column_stack([np.ones(len(x)), x[:, 0] if x.shape[1] == 1 else x.mean(axis=1)])
         return z if self._weights is None else z * np.sqrt(self._weights[which])[:, None]

@@ -78,8 +78,8 @@ def fit(
     would overcorrect.
 
     **What it checks**: if noisy rows contradict this (noise in a column of two or few values, exact
-    columns computed from noisy ones, replicates that differ more at some values than at others,
-    gaps that depend on values), `fit` warns by `nj.fits.AssumptionWarning`, says so in `remarks`
+    columns computed from noisy ones, replicates that differ more at some values than at others),
+    `fit` warns by `nj.fits.AssumptionWarning`, says so in `remarks`
     and in its table, and withholds a favourable verdict. Of chunks the first is checked, of
     clusters a row of each.
 

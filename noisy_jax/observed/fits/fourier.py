@@ -186,7 +186,7 @@ def by_each_row(observations: Observations) -> bool:
     needs no law, but leaves a bias. Where the noise is independent of the clean rows, φ from
     complete replicates of all rows is more precise, also if rows have noise of different variances.
     """
-    if observations.x.shape[1] == 1 or observations.seen is not None:
+    if observations.x.shape[1] == 1:
         return False
     if np.isnan(observations.x).any():
         return True

@@ -12,7 +12,6 @@ from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.checked import checked_table, one_table
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.gaps import rows_without_gaps
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
 from noisy_jax.observed.fits.groups import with_weight
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
@@ -103,7 +102,6 @@ class Linear:
             found = warned(table.first, stacklevel=3)
             return remarked(jackknife_fit(table), found)
         table = one_table(self, observations)
-        whole_rows = not table.beside
         rows, weights, clusters = with_weight(table)
         found = warned(rows, clusters, stacklevel=3)
         more: list[Doubt] = []
@@ -115,8 +113,6 @@ class Linear:
             made, more = fit_by_errors(rows, clusters)
         else:
             made = linear_fit(rows, weights, clusters)
-            if whole_rows:
-                found += rows_without_gaps(rows, made.std_error)
         more += of_one_cluster(rows, weights, clusters)
         return remarked(made, [*found, *told(more, stacklevel=3)])
 

@@ -41,7 +41,7 @@ def differ_by_row(observations: Observations) -> bool:
     cov, target = observations.cov, observations.target_cov
     if cov is None or observations.only_sums or observations.categories:
         return False  # they are estimated
-    if observations.seen is not None or observations.products is not None:
+    if observations.products is not None:
         return False
     if observations.noise is not None and by_round(observations.noise)[0].depends_on_x:
         return False

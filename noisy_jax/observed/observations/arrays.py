@@ -13,17 +13,17 @@ from noisy_jax.columns import ROUNDING, common_index, in_order, index_of, numeri
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Gaussian, Misclassified, Noise, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.noise.hidden import Missing
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.observed.observations.categories import with_categories, without_categories
 from noisy_jax.observed.observations.described import (
     NoiseOfRows,
     Reliability,
     StandardDeviation,
+    check_complete,
+    check_no_gaps,
     labelled_deviations,
     noise_of_columns,
 )
-from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps, with_gaps
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import (
@@ -58,7 +58,7 @@ def from_arrays(
     target: str | None = None,
     cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
-    gaps: str | None = None,
+    gaps: None = None,
 ) -> Observations:
     """Observations from arrays or a pandas DataFrame.
 
@@ -71,8 +71,6 @@ def from_arrays(
         noise: what is known of the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
             covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
-            `noise.Missing(keep)` if NaN are missing values (with shares of gaps from x itself), or
-            `noise.Attributes`;
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
@@ -86,15 +84,14 @@ def from_arrays(
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
             default they are independent.
         products: as in `nj.table`.
-        gaps: as in `nj.table`, for one copy of each row.
+        gaps: as in `nj.table`.
 
     Returns:
         `Observations`.
 
     Raises:
         ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
-            or missing (unless the noise is of missing values, or `gaps` allows it), or the noise is
-            neither given nor can be estimated.
+            or missing, or the noise is neither given nor can be estimated.
 
     Example:
         >>> import numpy as np
@@ -120,10 +117,11 @@ def from_arrays(
     if isinstance(noise, Mapping):
         beside += labelled_deviations(noise)
     index = common_index(frames, y, beside)
-    check_gaps(gaps, noise, products)
-    options = {"missing": gaps is not None or isinstance(noise, Dependent), "hint": WAY_OUT}
+    check_no_gaps(gaps)
+    check_complete("noise", noise)
+    hint = "drop such rows, as by frame.dropna(), or impute them"
     copies = [
-        numeric("x", one, np.float64, **options).astype(np.float64, copy=False) for one in frames
+        numeric("x", one, np.float64, hint=hint).astype(np.float64, copy=False) for one in frames
     ]
     x = np.stack(copies, axis=1) if several else copies[0]
     y = numeric("y", y, np.float64).astype(np.float64)
@@ -155,16 +153,11 @@ def from_arrays(
         noise = dict(zip(names, noise.columns, strict=True))
     if isinstance(noise, Mapping):
         x, noise, recoded = without_categories(x, noise, names)
-    beside = gaps is not None and bool(np.isnan(x).any())
-    seen = ~np.isnan(x) if beside or isinstance(noise, Missing) else None
     if isinstance(noise, Dependent):
         x, cov = noise.read_table(x, names)
         known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
     else:
-        noise = {} if gaps is not None and noise is None and x.shape[1] == 1 else noise
-        known = known_noise(noise, np.nan_to_num(x) if options["missing"] else x, names)
-    if beside:
-        x, known = with_gaps(x - known.mean, known, noise, names)
+        known = known_noise(noise, x, names)
     if cross_cov is not None:
         cross_cov = by_row("cross_cov", cross_cov, names)
         cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
@@ -181,7 +174,6 @@ def from_arrays(
         target,
         cov_deviations=known.cov_deviations,
         cross_cov=cross_cov,
-        seen=seen,
         index=index,
         only_sums=known.only_sums,
         unreliability=known.unreliability,

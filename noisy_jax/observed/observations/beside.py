@@ -122,7 +122,7 @@ def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
     else:
         noisy = table.cov[..., own].any() or not isinstance(law, Gaussian | Product | None)
     numbers = not levels or role == "clusters"
-    if noisy or not numbers or table.products is not None or table.seen is not None:
+    if noisy or not numbers or table.products is not None:
         raise ValueError(
             f"{name!r} is a feature of this table: name it where the table is made, as {call}"
         )

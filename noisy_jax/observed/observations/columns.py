@@ -35,7 +35,6 @@ from noisy_jax.observed.observations.described import (
     labelled_deviations,
     sd,
 )
-from noisy_jax.observed.observations.gaps import WAY_OUT, check_gaps
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
     Roles,
@@ -65,7 +64,6 @@ class Columns:
     decimal: str = "."
     missing: Sequence[str] | None = None
     products: Sequence[tuple[str, str]] = ()
-    gaps: str | None = None
     weights: str | None = None
     clusters: str | None = None
     exposure: str | None = None
@@ -74,11 +72,6 @@ class Columns:
     def layout(self) -> Layout:
         """How the cells of a CSV file are read."""
         return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
-
-    @property
-    def _with_gaps(self) -> bool:
-        """Whether cells of features may be missing."""
-        return self.gaps is not None or isinstance(self.noise, Dependent)
 
     def _known(self) -> Any:
         """What is known of the noise, of columns by their names unless it is of all together."""
@@ -139,7 +132,6 @@ class Columns:
         are. `form` says which of them are features, or dropped. `labels` are numbers of the rows.
         """
         noise, known, target = self._known(), self._by_name(), self.target
-        check_gaps(self.gaps, noise, self.products)
         roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
@@ -169,8 +161,6 @@ class Columns:
         y, y_cov = values[target], None
         for name, other in roles.deviations.items():
             error = values[other]
-            if self.gaps is not None and name != target:  # without a value there is no error
-                error = np.where(np.isnan(values[name]), 0.0, error)
             error = non_negative(f"column {given(other)} of {where}", error, shape=None)
             known[name] = sd(error, gaussian=known[name].gaussian)
         if target in known:
@@ -183,7 +173,7 @@ class Columns:
             values[name] = np.zeros(len(y))
             del known[name]
         noise = known if isinstance(noise, Mapping) else noise
-        options = {"target": str(target), "cross_cov": self.cross_cov, "gaps": self.gaps}
+        options = {"target": str(target), "cross_cov": self.cross_cov}
         found = of_columns(values, copies, roles.names, noise, y, options)
         found = with_categories(found, recoded)
         references = (*references, *found.references)
@@ -237,7 +227,7 @@ class Columns:
         return found
 
     def _values(self, roles: Roles, column: Callable[[str], Any], where: str) -> dict[str, Any]:
-        """The numbers in the columns; NaN may be among replicates, or among missing values.
+        """The numbers in the columns; NaN may be among replicates.
 
         Of features without noise that are categories, what `levels_of` returns.
         """
@@ -253,9 +243,9 @@ class Columns:
             if name in labelled:
                 found = np.asarray(one, object)
             elif found is None:
-                hint = WAY_OUT if name in roles.names else "drop or impute them first"
-                gaps = {"missing": name in replicated or (self._with_gaps and name != self.target)}
-                found = numeric(called, one, np.float64, hint=hint, **gaps)
+                hint = f"drop such rows, as by frame.dropna(subset=[{name!r}]), or impute them"
+                options = {"missing": name in replicated, "hint": hint}
+                found = numeric(called, one, np.float64, **options)
                 found = found.astype(np.float64, copy=False)
             shape = np.shape(found[1] if categories and name not in labelled else found)
             rows = shape[0] if rows is None and len(shape) == 1 else rows
@@ -283,7 +273,7 @@ class Columns:
             beside += several(self.replicates)
         features = form.features and [one for one in form.features if one not in own]
         options = {
-            "missing": self._with_gaps or self.replicates is not None,
+            "missing": self.replicates is not None,
             "layout": form._replace(features=features),
             "others": list(dict.fromkeys(beside)),
             "others_if_there": own,
@@ -306,13 +296,11 @@ class Columns:
     def _complete(self, path, header, part, form: Layout, numbers) -> tuple[np.ndarray, np.ndarray]:
         """The rows without a missing value, if the file may have them, and their numbers.
 
-        Those of some of several replicates are used; so are those that the noise allows.
+        Those of some of several replicates are used.
         """
         if self.missing is None:
             return part, numbers
         gaps = np.isnan(part)
-        if self._with_gaps:
-            gaps[:, [name != self.target for name in header]] = False
         for columns in self.roles(header, str(path), form).copies.values():
             places = [header.index(one) for one in columns]
             none = gaps[:, places].all(axis=1, keepdims=True)

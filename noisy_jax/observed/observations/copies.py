@@ -37,7 +37,7 @@ def _averaged(
         if name in copies:
             every[:, : copies[name].shape[1], j] = copies[name]
         else:
-            every[:, :, j] = np.nan_to_num(single[name])[:, None]  # NaN are gaps, in x alone
+            every[:, :, j] = single[name][:, None]
     counts = np.sum(~np.isnan(every), axis=1)
     x = np.nanmean(every, axis=1)
     pooled = np.array([name in copies and name not in noise for name in names])
@@ -75,7 +75,7 @@ def with_copies(table: Observations, *, known: bool = False) -> Observations:
         return table
     variances = np.diagonal(np.asarray(table.cov), axis1=1, axis2=2)
     further = variances[:, ~table.pooled].any()
-    if table.seen is not None or (further and not known):
+    if further and not known:
         return table
     whole = ~np.isnan(table.copies).any(axis=2)
     if (most := whole.sum(axis=1).max()) < 2:

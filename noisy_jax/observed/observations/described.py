@@ -9,6 +9,7 @@ import numpy as np
 
 from noisy_jax.noise import Attributes, Gaussian, Misclassified, Missing, Noise, PerRound, Product
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed, non_negative, positive, within
 
 
@@ -163,7 +164,8 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
             f"{name} is the target: flipped labels are an option of the fit, as in nj.fit(table, "
             "nj.methods.Logistic(flips=(0.1, 0.2)))"
         )
-    if isinstance(known, Missing | Attributes) or any(map(np.ndim, jax.tree.leaves(known))):
+    check_complete(name, known)
+    if any(map(np.ndim, jax.tree.leaves(known))):
         raise ValueError(
             f"{name} must be a distribution of one number, such as nj.noise.Laplace(0.3), got "
             f"{type(known).__name__} of several: nj.observations.from_arrays takes noise of all "
@@ -173,6 +175,24 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         variance = known.read_table(x[:, :, None], (name,))[1]
         return ErrorOfColumn(variance[:, 0, 0], only_sums=True)
     return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
+
+
+def check_complete(name: str, known: Any) -> None:
+    """Raises ValueError if noise, an argument of this name, hides values of rows."""
+    if isinstance(by_round(known)[0], Missing | Attributes):
+        raise ValueError(
+            f"{name} hides values, which is for streams, but tables take complete rows: leave it "
+            "out, and drop rows with a missing value, as by frame.dropna()"
+        )
+
+
+def check_no_gaps(gaps: Any) -> None:
+    """Raises ValueError if `gaps`, an option of version 0.3, is given."""
+    if gaps is not None:
+        raise ValueError(
+            "the option gaps left in version 0.4.0, since tables take complete rows: drop rows "
+            "with a missing value, as by frame.dropna(), or impute it"
+        )
 
 
 def labelled_deviations(noise: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from noisy_jax.csv_files import Layout
 from noisy_jax.noise import PerRound
 from noisy_jax.observed.observations.arrays import Known, from_arrays
 from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.described import Reliability, StandardDeviation
+from noisy_jax.observed.observations.described import Reliability, StandardDeviation, check_no_gaps
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import choice, given, listed, whole
 
@@ -33,7 +33,7 @@ def csv(
     decimal: str = ".",
     missing: Sequence[str] | None = None,
     products: Sequence[tuple[str, str]] = (),
-    gaps: str | None = None,
+    gaps: None = None,
 ) -> Observations:
     """Observations from a numeric CSV file with a header line.
 
@@ -52,11 +52,10 @@ def csv(
         sep: one character between cells.
         decimal: "." or ",", the decimal point.
         missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
-            do too. Rows with one are left out with a warning, unless `noise` is of missing values,
-            or `gaps` allows it, or the row has another replicate. By default such cells are an
-            error, except in replicates and in features with such a noise.
+            do too. Rows with one are left out with a warning, unless the row has another replicate.
+            By default such cells are an error, except in replicates.
         products: as in `table`.
-        gaps: as in `table`; cells that are empty, NA or NaN, or of `missing`, are gaps.
+        gaps: as in `table`.
 
     Returns:
         `Observations`.
@@ -73,6 +72,7 @@ def csv(
         [[0.1 0. ]
          [0.  0. ]]
     """
+    check_no_gaps(gaps)
     known = Columns(
         target=target,
         noise=noise,
@@ -86,7 +86,6 @@ def csv(
         decimal=decimal,
         missing=missing,
         products=products,
-        gaps=gaps,
     )
     return next(known.tables(path))
 
@@ -107,7 +106,6 @@ def chunks(
         **columns: all arguments of `csv`; with Parquet and Arrow files not `sep`, `decimal` and
             `missing`, as they know which values are missing; with NumPy files only `noise`,
             `cross_cov` and `target`, a name to print. The noise must be the same in all rows.
-            Values that `noise.Missing` reads as missing are filled with the means of their chunk.
 
     Returns:
         `Chunks`, which can be gone through as often as needed.
@@ -227,7 +225,6 @@ class Chunks:
             )
         known = self.columns
         options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
-        options["gaps"] = known.gaps
         for start in range(0, targets[0], self.rows):
             part = slice(start, start + self.rows)
             x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))

@@ -8,6 +8,7 @@ from typing import Any
 from noisy_jax.columns import check_same_rows, index_of
 from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.described import check_no_gaps
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
@@ -23,7 +24,7 @@ def table(
     drop: Sequence[str] = (),
     cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
-    gaps: str | None = None,
+    gaps: None = None,
     weights: str | None = None,
     clusters: str | None = None,
     exposure: str | None = None,
@@ -78,14 +79,7 @@ def table(
             counts as Gaussian, and distributions as symmetric. From replicates alone, each row
             needs two for the product of a noisy and an exact column, and four for the square of a
             noisy one, or the product of two.
-        gaps: "random" if features may be NaN, in cells that are missing completely at random: gaps
-            of a row may depend on each other, but not on any values. Linear fits then use all rows,
-            with what is stated of the errors in the other cells, and their intervals contain the
-            uncertainty of the shares of gaps. Without `noise` all cells are exact, and the table is
-            as one with `nj.noise.Missing`. `fit.uncorrected` is not the fit to the rows without
-            gaps: it takes all rows, with the mean of a column in its gaps, and its other cells at
-            1/p of their distance from the mean, for a share p of cells that are there. By default
-            NaN is an error, except in replicates.
+        gaps: left in version 0.4.0: rows are complete, but for cells of replicates.
         weights: name of the column with the weights of the rows, as `nj.methods.Linear` has them.
             It is no feature, unless `features` names it too; so are the next two.
         clusters: name of the column that says which rows may depend on each other: schools, or
@@ -118,6 +112,7 @@ def table(
         >>> print(rows.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('sbp', 'age') [ 1.  -0.5] [ 0.8 -0.5]
     """
+    check_no_gaps(gaps)
     known = Columns(
         target=str(target),
         noise=noise,
@@ -127,13 +122,12 @@ def table(
         features=features,
         drop=drop,
         products=products,
-        gaps=gaps,
         weights=weights,
         clusters=clusters,
         exposure=exposure,
     )
     header, column, index = columns_of(frame)
-    if noise is None and not replicates and gaps is None:
+    if noise is None and not replicates:
         raise ValueError(
             "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
             "(others are exact), or replicates={'x1': ['x1a', 'x1b']}"

@@ -12,7 +12,6 @@ from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories, reestimated
-from noisy_jax.observed.observations.gaps import of_shares
 from noisy_jax.observed.observations.products import Products
 
 
@@ -37,7 +36,6 @@ class Observations:
             other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (the
             errors in other copies are independent of the error in y); `None` if it is zero.
-        seen: `[n, V, d]`, where x was measured; `None` unless values may be missing.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
         target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
             fits weight rows by it, and take it from the scatter; intervals are from the residuals.
@@ -67,7 +65,6 @@ class Observations:
     target: str
     cov_deviations: np.ndarray | None = None
     cross_cov: np.ndarray | None = None
-    seen: np.ndarray | None = None
     index: Any = None
     target_cov: np.ndarray | None = None
     law: str | None = None
@@ -110,19 +107,13 @@ class Observations:
         With an unknown covariance, row i uses its own estimate from its V replicates,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
 
-        Missing values are an exception: the shares p_j and P_jk of rows with values are estimates.
-        With the moments S of the columns, S ∘ (m_j m_k/P_jk − m_j/p_j) is added to the covariance
-        of each row (V = 1). Its sum over rows is 0, and with it a row's equation for coefficients
-        Sβ = b has its influence on them, also by way of the shares.
-
         Returns:
             `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
         """
         copies = self.x.shape[1]
         mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
         if self.cov is not None:
-            cov = (self.cov if weights is None else self.estimated(weights)) / copies
-            return mean, cov if self.seen is None else cov + of_shares(mean, cov, self.seen)
+            return mean, (self.cov if weights is None else self.estimated(weights)) / copies
         residuals = self.x - mean[:, None]
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
         return mean, cov
@@ -163,11 +154,11 @@ class Observations:
         def some(values, rank):
             return values if values is None or values.ndim == rank else values[which]
 
-        cov, cross, seen = some(self.cov, 2), some(self.cross_cov, 1), some(self.seen, None)
+        cov, cross = some(self.cov, 2), some(self.cross_cov, 1)
         x, y, noise, index = self.x[which], self.y[which], self.noise, some(self.index, 0)
         if isinstance(noise, PerRound):
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
-        changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross, "seen": seen}
+        changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
         changed |= {"labels": some(self.labels, 0)}
         beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
@@ -204,11 +195,6 @@ class Observations:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row: beside a misclassified "
                 "column give the variance of one replicate, as noise={'x1': 0.25}"
-            )
-        if self.only_sums and self.seen is not None:
-            raise ValueError(
-                f"{user} takes no gaps beside errors, which are for nj.methods.Linear(): drop the "
-                "rows with gaps"
             )
         if self.only_sums:
             by_copies = "as many replicates in each row (drop incomplete ones), or "

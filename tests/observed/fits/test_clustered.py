@@ -58,7 +58,7 @@ def test_all_columns_that_one_cluster_determines_are_named(rng):
     assert told(table(rng, OTHER), weights) == "'x1', 'x2'"
 
 
-def test_products_and_missing_values_are_read_as_the_fit_reads_them(rng):
+def test_products_are_read_as_the_fit_reads_them(rng):
     first = 1.0 * ((CLUSTERS >= 3) & (CLUSTERS < 11))
     second = 1.0 * (THIRD | (CLUSTERS > 30))
     plain = table(rng, first, second)
@@ -66,9 +66,6 @@ def test_products_and_missing_values_are_read_as_the_fit_reads_them(rng):
     options = {"target": "y", "noise": {"a": 0.25}}
     assert told(nj.table(frame, **options)) == ""
     assert told(nj.table(frame, products=[("b", "c")], **options)) == "'b * c'"
-    gaps = np.where(rng.random(400) < 0.2, np.nan, INSIDE)
-    frame = {"a": plain.x[:, 0, 0], "b": gaps, "y": plain.y}
-    assert told(nj.table(frame, gaps="random", **options)) == "'b'"
 
 
 def test_nothing_is_said_without_reason(rng):
@@ -94,13 +91,8 @@ def test_columns_of_one_cluster_beside_products_and_wrong_categories_have_a_fit(
     plain = table(rng)
     frame = {"a": plain.x[:, 0, 0], "b": INSIDE, "y": plain.y}
     wrong = nj.noise.Misclassified([[0.99, 0.01], [0.02, 0.98]])
-    inside = frame | {"b": np.where(THIRD, rng.normal(size=400), np.nan)}
-    for columns, noise, options in (
-        (frame, {}, {"products": [("a", "b")]}),
-        (frame, {"b": wrong}, {}),
-        (inside, {}, {"gaps": "random"}),
-    ):
-        rows = nj.table(columns, target="y", noise={"a": 0.25} | noise, **options)
+    for noise, options in (({}, {"products": [("a", "b")]}), ({"b": wrong}, {})):
+        rows = nj.table(frame, target="y", noise={"a": 0.25} | noise, **options)
         with pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"):
             fit = nj.fit(rows, clusters=CLUSTERS)
         assert np.isfinite(fit.coefficients).all()

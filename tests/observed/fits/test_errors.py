@@ -116,6 +116,6 @@ def test_noise_that_cannot_be_added_is_told():
     cross = from_arrays(x, y, noise=0.1, cross_cov=[0.01, 0.0])
     with pytest.raises(ValueError, match=r"'a': its predictions are not affine in x, and .* corr"):
         nj.select(candidates, cross, jax.random.key(0))
-    missing = from_arrays(np.where(x > 1, np.nan, x), y, noise=nj.noise.Missing(0.84))
-    with pytest.raises(ValueError, match="not affine in x, and under Missing"):
-        nj.select(candidates, missing, jax.random.key(0))
+    factors = from_arrays(x, y, noise=nj.noise.Multiplicative(0.04))
+    with pytest.raises(ValueError, match="not affine in x, and under Multiplicative"):
+        nj.select(candidates, factors, jax.random.key(0))

@@ -156,7 +156,7 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         ({"a": nj.sd(column="e")}, "names a column: nj.table and nj.csv take these"),
         ({"a": nj.sd(ERRORS[:9])}, r"one standard deviation, or 30, one a row, got shape \[9\]"),
         ({"a": nj.noise.Laplace([0.1, 0.2])}, "a distribution of one number, .* got Laplace of"),
-        ({"a": nj.noise.Missing(0.9)}, "got Missing of several: nj.observations.from_arrays"),
+        ({"a": nj.noise.Missing(0.9)}, r"noise\['a'\] hides values, which is for streams"),
         (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
         (nj.sd(np.ones((30, 2))), r"sd must be \[30, 3\], one standard .* got \[30, 2\]"),
         (nj.reliability(0.6), r"of one column, as noise={'x1': nj\.reliability\(0\.6\)}"),

@@ -72,16 +72,6 @@ def test_numpy_files_of_other_types(tmp_path, order, kind):
     np.testing.assert_array_equal(found[1], y.astype(np.float64))
 
 
-def test_missing_values_may_be_in_any_chunk(tmp_path):
-    x = np.where(ROWS.uniform(size=X.shape) < 0.3, np.nan, X)
-    options = {"delimiter": ",", "comments": "", "header": "a,b,c,y"}
-    np.savetxt(tmp_path / "table.csv", np.column_stack([x, Y]), **options)
-    table = chunks(tmp_path / "table.csv", target="y", noise=nj.noise.Missing(0.7), rows=12)
-    for part, raw in zip(table, (x[:12], x[12:]), strict=True):
-        assert part.cov.shape == (len(raw), 3, 3)
-        np.testing.assert_allclose(part.x[:, 0][np.isnan(raw[:, 0]), 0], np.nanmean(raw[:, 0]))
-
-
 def test_a_wrong_cell_in_a_later_chunk_is_named_by_file_and_place(path, arrays):
     """The name of a column has two lines, and there are two blank ones."""
     path.write_text(path.read_text("utf-8").replace(str(X[17, 1]), "tall"), encoding="utf-8")

@@ -1,5 +1,8 @@
 """Noisy tables from arrays, DataFrames and CSV files, and what is wrong with bad ones."""
 
+import re
+
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,3 +121,43 @@ def test_replicates_on_the_last_axis_are_found(rng):
     with pytest.warns(UserWarning, match="different means.*" + swap):
         from_arrays(swapped, y)
     from_arrays(np.swapaxes(swapped, 1, 2), y)  # no warning
+
+
+HOLE = np.where(np.arange(60).reshape(20, 3) == 13, np.nan, X)
+NAMED = dict(zip("abc", HOLE.T, strict=True)) | {"y": Y}
+
+
+@pytest.mark.parametrize("noise", [0.1, nj.noise.Gaussian(0.1), nj.noise.Multiplicative(0.1)])
+def test_a_row_with_a_missing_value_says_how_to_drop_it(noise):
+    drop = "is nan (1 in all): drop such rows, as by frame.dropna("
+    frame = pd.DataFrame(HOLE, columns=["a", "b", "c"])
+    copies = np.stack([X, HOLE], axis=1)
+    for x, place in ((HOLE, "x[4, 1]"), (frame, "row 4 of column 'b'"), (copies, "x[4, 1, 1]")):
+        raises(re.escape(f"{place} {drop}), or impute them"), from_arrays, x, Y, noise=noise)
+    for rows in (NAMED, pd.DataFrame(NAMED)):
+        message = re.escape(f"'b'[4] {drop}subset=['b']), or impute")
+        raises(message, nj.table, rows, target="y", noise=noise)
+        complete = pd.DataFrame(rows).dropna(subset=["b"])
+        assert len(nj.table(complete, target="y", noise=noise).y) == 19
+    no_y = NAMED | {"b": X[:, 1], "y": np.where(Y[2] == Y, np.nan, Y)}
+    raises(r"'y'\[2\] is nan .*dropna\(subset=\['y'\]\)", nj.table, no_y, target="y", noise=noise)
+
+
+def test_gaps_are_no_option_of_tables(tmp_path):
+    pd.DataFrame(NAMED).to_csv(tmp_path / "rows.csv", index=False)
+    for make, source, options in (
+        (nj.table, NAMED, {"target": "y"}),
+        (nj.csv, tmp_path / "rows.csv", {"target": "y"}),
+        (from_arrays, HOLE, {"y": Y}),
+    ):
+        message = r"gaps left in version 0\.4\.0.*frame\.dropna\(\), or impute"
+        raises(message, make, source, noise=None, gaps="random", **options)
+
+
+@pytest.mark.parametrize("hidden", [nj.noise.Missing(0.9), nj.noise.Attributes(2)])
+def test_noise_that_hides_values_is_for_streams(hidden):
+    message = "hides values, which is for streams, but tables take complete rows: .*dropna"
+    by_row = nj.noise.PerRound(jax.tree.map(lambda leaf: np.full(20, leaf), hidden))
+    for noise in (hidden, {"b": hidden}, by_row):
+        raises(message, from_arrays, X, Y, noise=noise, names=["a", "b", "c"])
+        raises(message, nj.table, NAMED | {"b": X[:, 1]}, target="y", noise=noise)
