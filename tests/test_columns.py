@@ -48,7 +48,7 @@ def test_what_is_masked_beside_x_is_missing():
     table = from_arrays(X, Y, noise=0.1)
     weights, labels = masked(np.ones(60), GAPS[:, 0], 5.0), masked(np.arange(60), GAPS[:, 0], 1)
     raises("weights must be finite", nj.fit, table, weights=weights)
-    raises("clusters must be labels, got nan in row 3", nj.fit, table, clusters=labels)
+    raises("clusters must be labels, got NaN in row 3", nj.fit, table, clusters=labels)
     found = nj.fit(table).predict(masked(X, GAPS))
     np.testing.assert_array_equal(np.isnan(found), GAPS.any(axis=1))
     copies = np.ma.stack([masked(X, GAPS)] * 2, axis=1)
