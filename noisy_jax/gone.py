@@ -14,6 +14,10 @@ GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
     },
+    "noisy_jax.noise": {
+        "estimate_misclassification": "take the sensitivity s and the specificity t of a "
+        "validation study, as nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])",
+    },
     "noisy_jax.observed.fits": {
         "Sensitivity": _SENSITIVITY,
         "sensitivity": _SENSITIVITY,

@@ -1,11 +1,14 @@
 """Noise distributions, noisy copies of a round, and the noise's covariance from replicates."""
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution
 from noisy_jax.noise.dependent import Multiplicative, Poisson
 from noisy_jax.noise.distributions import Laplace, Product, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
 from noisy_jax.noise.hidden import Attributes, Missing
-from noisy_jax.noise.misclassified import Misclassified, estimate_misclassification
+from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.noise.observation import CovarianceEstimate, estimate_covariance, observe
 from noisy_jax.noise.rounds import PerRound
 from noisy_jax.noise.targets import Correlated, Flip
@@ -30,7 +33,17 @@ __all__ = [
     "Uniform",
     "covariance_times",
     "estimate_covariance",
-    "estimate_misclassification",
     "observe",
     "register_distribution",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError that says what to write in place of a name that is gone."""
+        refuse(__name__, name)
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

@@ -49,14 +49,12 @@ class Misclassified(Dependent):
     controls, the correction is wrong. Replicates of a column must be recorded independently, given
     the true category.
 
-    Without a matrix, that of a column of two categories in a table is estimated from its
-    replicates, three or more in some rows (`estimate_misclassification`). Linear fits take such a
-    column; their intervals contain the uncertainty of the matrix. A given matrix counts as known.
+    The matrix counts as known, such as from a validation study.
 
     Args:
         matrix: M `[K, K]`; row j holds the probabilities that category j is recorded as each of
             the K. For 0 and 1 with sensitivity s and specificity t it is
-            `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0. `None` estimates it.
+            `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0.
         categories: the K categories in the order of the matrix; by default those in the column, in
             the order that the frame keeps of them (a Categorical of pandas or polars, an Enum of
             polars, a dictionary of pyarrow), or else sorted. The printed fit names them.
@@ -74,18 +72,17 @@ class Misclassified(Dependent):
         ('smoker[yes]',) [1.] [0.7]
     """
 
-    matrix: Any = None
+    matrix: Any
     categories: Any = dataclasses.field(default=None, metadata={"static": True})
 
     def _fields(self):  # none of them has the dimension of x
         return ()
 
     def __post_init__(self) -> None:
-        known = self.matrix is not None
-        object.__setattr__(self, "matrix", _matrix(self.matrix) if known else None)
+        object.__setattr__(self, "matrix", _matrix(self.matrix))
         if self.categories is None:
             return
-        names, count = tuple(self.categories), np.shape(self.matrix)[-1] if known else 2
+        names, count = tuple(self.categories), np.shape(self.matrix)[-1]
         if len(names) != count or len({*names}) != count:
             raise ValueError(
                 f"Misclassified.categories must be {count} different categories, one a row of the "
@@ -98,11 +95,6 @@ class Misclassified(Dependent):
         return np.linalg.inv(np.asarray(self.matrix, np.float64))
 
     def _check_dimension(self, shape):
-        if self.matrix is None:
-            raise ValueError(
-                "Misclassified noise without a matrix is of a column with replicates in a table: "
-                "give the matrix of probabilities, such as [[0.9, 0.1], [0.2, 0.8]]"
-            )
         count = np.shape(self.matrix)[-1] - 1
         if count > 1 and shape[-1:] != (count,):
             raise ValueError(
@@ -163,71 +155,6 @@ class Misclassified(Dependent):
             total = jnp.sum(second)
             return total**2 + jnp.sum(fourth - second**2) + total
         return fourth + second
-
-
-def estimate_misclassification(records: Any) -> np.ndarray:
-    """The matrix of a column of 0 and 1, from three or more independent records of each row.
-
-    Records of a row are independent given its true category, and alike: the true category 1, of
-    the share π, is recorded as 1 with the probability s, and 0 with the probability q. Then the
-    shares m_k of k records of a row that are all 1 are m_k = π s^k + (1 − π) q^k, so that s and q
-    are the roots of z² − a z + b with
-
-        a = (m_3 − m_1m_2)/(m_2 − m_1²),   b = (m_1m_3 − m_2²)/(m_2 − m_1²),
-
-    and 1 is the category with the larger root, since a record is more often right than the other
-    category is taken for it. Two records show m_1 and m_2 only, which do not say what the three
-    numbers π, s and q are. If a row is hard to record (records of a row depend on each other beyond
-    the true category), the estimate says that records are better than they are.
-
-    Args:
-        records: `[n, V]`, 0, 1, or NaN where there is none.
-
-    Returns:
-        `[2, 2]`, [[1 − q, q], [1 − s, s]]. By chance q may be below 0, or s above 1; for
-        `Misclassified` take `np.clip(matrix, 0, 1)`.
-
-    Raises:
-        ValueError: no row has three records, or they do not tell two categories apart.
-
-    Source: Blischke, Estimating the parameters of mixtures of binomial distributions (1964);
-    identification from three records: Kruskal (1977), and Hui and Walter (1980).
-
-    Example:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> true = rng.random((20_000, 1)) < 0.3
-        >>> records = rng.random((20_000, 3)) < np.where(true, 0.8, 0.1)
-        >>> print(estimate_misclassification(records).round(1))
-        [[0.9 0.1]
-         [0.2 0.8]]
-    """
-    records = np.asarray(records, np.float64)
-    if records.ndim != 2 or not np.isin(records[~np.isnan(records)], (0, 1)).all():
-        raise ValueError("records must be [n, V] of 0, 1 and NaN")
-    seen, ones = np.sum(~np.isnan(records), axis=1), np.nansum(records, axis=1)
-    falling = [np.cumprod([count - k for k in range(3)], axis=0) for count in (ones, seen)]
-    total = np.sum(falling[1], axis=1)
-    if total[2] == 0:
-        raise ValueError(
-            "the probabilities of wrong categories are estimated from three or more replicates of "
-            "a row, but there are at most two. (The shares of rows with one and with two positive "
-            "records are two numbers, but sensitivity, specificity and prevalence are three.) Take "
-            "sensitivity s and specificity t from a validation study, as "
-            "nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])"
-        )
-    first, second, third = np.sum(falling[0], axis=1) / total
-    apart = second - first**2
-    a, b = third - first * second, first * third - second**2
-    square = a**2 - 4 * b * apart
-    root = np.sqrt(max(square, 0.0))
-    if apart <= 0 or root < _SMALLEST * apart:
-        raise ValueError(
-            "replicates do not tell two categories apart: records of a row agree no more often "
-            "than by chance, or all of them say the same"
-        )
-    q, s = (a - root) / (2 * apart), (a + root) / (2 * apart)
-    return np.array([[1 - q, q], [1 - s, s]])
 
 
 def _products(rows, matrix):

@@ -19,7 +19,6 @@ from noisy_jax.observed.cross_fitting import (
 )
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
-from noisy_jax.observed.fits.normal_equations import has_estimated_matrix
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.tables import Summarized, Table
@@ -210,11 +209,6 @@ def select(
         ('corrected', 'leader') [2.]
     """
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
-    if has_estimated_matrix(observations):
-        raise ValueError(
-            "select would estimate the probabilities of wrong categories anew in each fold: give "
-            "them, as nj.noise.Misclassified(nj.noise.estimate_misclassification(records))"
-        )
     key = parsed_key(key)
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"

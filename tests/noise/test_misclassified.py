@@ -88,7 +88,7 @@ def test_a_learner_learns_under_vmap_over_the_matrix():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Misclassified().covariance_at(np.ones(1)), "without a matrix"),
+        (lambda: Misclassified(None), "Misclassified.matrix must be"),
         (lambda: Misclassified([0.9, 0.1]), r"must be \[K, K\]"),
         (lambda: Misclassified([[0.9, 0.2], [0.2, 0.8]]), "add up to 1"),
         (lambda: Misclassified([[0.9, 0.2], [0.1, 0.8]]), "transpose it"),
@@ -109,31 +109,3 @@ def test_categories_are_no_leaves():
     noise = Misclassified(TWO, categories=["no", "yes"])
     assert len(jax.tree.leaves(noise)) == 1
     assert jax.tree.map(lambda leaf: leaf, noise).categories == ("no", "yes")
-
-
-@pytest.mark.claim("EXT-EstimatedMisclassification")
-@pytest.mark.parametrize("copies", [3, 5])
-def test_the_matrix_of_expected_shares_of_replicates_is_the_matrix(copies):
-    """A table with each pattern of records in the share in which it is expected, up to 1e-6."""
-    share, matrix = 0.3, np.array([[0.9, 0.1], [0.25, 0.75]])
-    patterns = np.array(list(itertools.product([0, 1], repeat=copies)))
-    chances = np.prod(matrix[:, patterns], axis=2)
-    times = np.rint(1e6 * (share * chances[1] + (1 - share) * chances[0])).astype(int)
-    records, estimate = np.repeat(patterns, times, axis=0), nj.noise.estimate_misclassification
-    np.testing.assert_allclose(estimate(1.0 * records), matrix, atol=1e-4)
-    np.testing.assert_allclose(estimate(1.0 - records), matrix[::-1, ::-1], atol=1e-4)
-    hidden = np.arange(len(records))[:, None] % 2 + np.arange(copies) == copies
-    np.testing.assert_allclose(estimate(np.where(hidden, np.nan, records)), matrix, atol=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        (np.ones((9, 3)), "do not tell two categories apart"),
-        (np.ones((9, 2)), "at most two"),
-        (np.full((9, 3), 2.0), "of 0, 1 and NaN"),
-        (np.ones(9), r"must be \[n, V\]"),
-    ],
-)
-def test_records_without_a_matrix_are_told(records, message):
-    raises(message, nj.noise.estimate_misclassification, records)

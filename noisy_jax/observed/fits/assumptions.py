@@ -50,8 +50,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
     if len(kept) > ROWS:
         kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
-    known = tuple(one._replace(records=None) for one in observations.categories)
-    plain = dataclasses.replace(observations, pooled=None, unreliability=None, categories=known)
+    plain = dataclasses.replace(observations, pooled=None, unreliability=None)
     rows = plain if len(kept) == n else plain.rows(kept)
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
         return []
@@ -163,7 +162,6 @@ def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
         [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()],
         "noise is declared in …, but a wrong category is not a value with noise added to it, and "
         "the correction is wrong: give the probabilities of wrong categories, as "
-        "noise={'x1': nj.noise.Misclassified(matrix)}, without a matrix if three replicates of two "
-        "values show them; or declare the column exact (variance 0, or one replicate in place of "
-        "all), for the coefficient of the recorded category",
+        "noise={'x1': nj.noise.Misclassified(matrix)}; or declare the column exact (variance 0, or "
+        "one replicate in place of all), for the coefficient of the recorded category",
     )

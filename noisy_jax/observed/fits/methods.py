@@ -18,10 +18,7 @@ from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.normal_equations import (
-    check_known_matrix,
     fit_by_errors,
-    fit_by_records,
-    has_estimated_matrix,
     linear_fit,
 )
 from noisy_jax.observed.fits.parts import jackknife_fit, merged
@@ -71,8 +68,7 @@ class Linear:
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
-            rows. So neighbouring rows may depend on each other. Where probabilities of wrong
-            categories are estimated (`noise.Misclassified()`), errors are from the jackknife.
+            rows. So neighbouring rows may depend on each other.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.
@@ -98,16 +94,13 @@ class Linear:
                 found = warned(total.table, found=total.doubts, stacklevel=3)
                 return remarked(total.fit(), found)
             table = Pass(observations)
-            check_known_matrix(table.first)
             found = warned(table.first, stacklevel=3)
             return remarked(jackknife_fit(table), found)
         table = one_table(self, observations)
         rows, weights, clusters = with_weight(table)
         found = warned(rows, clusters, stacklevel=3)
         more: list[Doubt] = []
-        if has_estimated_matrix(rows):
-            made = fit_by_records(rows, weights, clusters)
-        elif self.errors == "jackknife":
+        if self.errors == "jackknife":
             made = jackknife_fit(Pass([rows]), weights, clusters)
         elif weights is None and differ_by_row(rows):
             made, more = fit_by_errors(rows, clusters)

@@ -24,7 +24,7 @@ from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
-from noisy_jax.observed.fits.normal_equations import NormalEquations, check_known_matrix
+from noisy_jax.observed.fits.normal_equations import NormalEquations
 from noisy_jax.observed.fits.units import Rows, Units, check_varies, reduced
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.files import check_no_categories
@@ -229,7 +229,6 @@ def moments(table: Observations) -> TableMoments:
     instance("table", table, Observations, "nj.table makes one")
     check_without_products(table)
     check_no_categories(table, "a part of a table")
-    check_known_matrix(table)
     units = Units.of_some(table.averaged()[0], table.y)
     sums = added(GroupSums.empty(table.x.shape[2]), units, table, None, None)
     plain = dataclasses.replace(table, noise=None, pooled=None, unreliability=None)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from noisy_jax.columns import is_missing
-from noisy_jax.noise import Gaussian, Misclassified, estimate_misclassification
+from noisy_jax.noise import Gaussian, Misclassified
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed
 
@@ -31,7 +31,6 @@ class Categories(NamedTuple):
     labels: tuple[Any, ...]  # K categories, the first of which is the reference
     matrix: np.ndarray  # [K, K], in row j the probabilities that j is recorded as each of them
     places: tuple[int, ...] = ()  # of its K − 1 indicators among the columns of the table
-    records: np.ndarray | None = None  # [n, V], recorded numbers, if `matrix` is estimated
 
     @property
     def columns(self) -> list[str]:
@@ -69,7 +68,7 @@ def categories_of(
     cells = np.asarray(values, object)
     flat = [None if is_missing(one) else one for one in cells.ravel().tolist()]
     found = {one for one in flat if one is not None}
-    count = 2 if noise.matrix is None else len(noise.matrix)
+    count = len(noise.matrix)
     labels = noise.categories
     for order in orders if labels is None else ():
         kept = order if len(order) == count else [one for one in order if one in found]
@@ -98,34 +97,7 @@ def categories_of(
             )
     numbers = np.array([np.nan if one is None else places[one] for one in flat])
     numbers = numbers.reshape(cells.shape)
-    if noise.matrix is not None:
-        return numbers, Categories(name, tuple(labels), np.asarray(noise.matrix, np.float64))
-    records = numbers.reshape(len(numbers), -1)
-    return numbers, _estimated(Categories(name, tuple(labels), np.eye(2)), records)
-
-
-def _estimated(categories: Categories, records: np.ndarray) -> Categories:
-    try:
-        matrix = estimate_misclassification(records)
-    except ValueError as error:
-        raise ValueError(f"column {categories.name!r}: {error}") from None
-    return categories._replace(matrix=matrix, records=records)
-
-
-def reestimated(table: _Table, which: np.ndarray) -> _Table:
-    """Some rows of a table, whose matrices are still of all rows, with those of these rows."""
-    old: Any = table
-    if all(one.records is None for one in old.categories):
-        return table
-    x, cov, made = old.x.copy(), old.cov.copy(), []
-    for one in old.categories:
-        if one.records is not None:
-            records = one.records[which]
-            one = _estimated(one, records)
-            x[:, 0, list(one.places)] = own = mean_recoding(records, one)
-            cov[:, one.places[0], one.places[0]] = own[:, 0] * (own[:, 0] - 1)
-        made.append(one)
-    return dataclasses.replace(old, x=x, cov=cov, categories=tuple(made))
+    return numbers, Categories(name, tuple(labels), np.asarray(noise.matrix, np.float64))
 
 
 def mean_recoding(numbers: np.ndarray, categories: Categories) -> np.ndarray:

@@ -135,13 +135,6 @@ class Columns:
         roles = self.roles(header, where, form)
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
-        by_subject = known.items() if self.subject is not None else ()
-        labelled = [name for name, one in by_subject if isinstance(one, Misclassified)]
-        for name in [one for one in labelled if known[one].matrix is None]:
-            raise ValueError(
-                f"the matrix of {name!r} is estimated from replicates in columns, not from "
-                "rows of a subject: name the columns by replicates={…}, or give the matrix"
-            )
         categories = self._categories(values, known, column)
         copies, subjects, rows = self._copies(roles, values, column)
         whose = "frame"

@@ -49,8 +49,6 @@ def table(
             - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
               are recorded wrongly with known probabilities. It becomes indicators against the
               first category, and the mean of the recodings of its replicates, if it has any.
-              `nj.noise.Misclassified()` estimates the probabilities of two categories from them,
-              if some rows have three or more, for linear fits.
 
             Errors of different columns are independent. The target may be named as well; its
             variances become `Observations.target_cov`. In place of a mapping, all that

@@ -11,7 +11,7 @@ from noisy_jax.columns import ROUNDING
 from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
-from noisy_jax.observed.observations.categories import Categories, reestimated
+from noisy_jax.observed.observations.categories import Categories
 from noisy_jax.observed.observations.products import Products
 
 
@@ -164,7 +164,6 @@ class Observations:
         beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
         changed |= {"beside": beside}
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
-        made = reestimated(made, which)
         return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
 
     def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
@@ -184,13 +183,6 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
-        for one in self.categories:
-            if one.records is not None:
-                raise ValueError(
-                    f"{user} needs the probabilities of wrong categories of {one.name!r}, which "
-                    "linear fits alone estimate from replicates: give the matrix, such as that of "
-                    "nj.noise.estimate_misclassification, which then counts as known"
-                )
         if self.only_sums and self.categories:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row: beside a misclassified "
