@@ -28,6 +28,7 @@ from noisy_jax.observed.fits.doubts import (
     doubt_about,
     uneven_spreads,
 )
+from noisy_jax.observed.fits.repeated import repeated
 from noisy_jax.observed.observations import Observations
 
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
@@ -48,6 +49,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
     """What a table shows against the assumptions of a correction; of clusters a row of each."""
     n = len(observations.y)
     kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
+    each = slice(None) if clusters is None else kept
     if len(kept) > ROWS:
         kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
     plain = dataclasses.replace(observations, pooled=None, unreliability=None)
@@ -71,6 +73,8 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
             tables.append((pairs, NoisyColumns.of(pairs)))
             categories |= _few_values(*tables[1])
     found = [*_categories(rows, categories), *computed_from_noisy(rows, noise)]
+    measured = np.setdiff1d(noise.noisy, list(categories)).tolist()
+    found += repeated(observations.x[each, 0], observations.y[each], rows.names, measured)
     if observations.cov is None or observations.pooled is not None:
         found += [*different_means(rows, noise), *copied(rows, noise)]
     for table, own in tables:
