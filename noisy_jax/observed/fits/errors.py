@@ -32,7 +32,6 @@ from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
 from noisy_jax.observed.fits.linear_moments import clean_errors
-from noisy_jax.observed.fits.row_laws import RowLaws
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import replicates
@@ -77,9 +76,9 @@ def fourier_errors(
     """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
 
     If the noise has no known law (`by_each_row`), readings are weighted sums over means of blocks
-    of a row's copies; if each row has its own law, they are as in `row_laws`. Otherwise every wave
-    (`readings`) is divided by the noise's φ at its frequency, or rather by φ + ε/(nφ̄), which hardly
-    differs except where φ is lost in the noise. An unknown φ is estimated from all n rows, `table`.
+    of a row's copies. Otherwise every wave (`readings`) is divided by the noise's φ at its
+    frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
+    An unknown φ is estimated from all n rows, `table`.
 
     Returns:
         The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
@@ -91,18 +90,14 @@ def fourier_errors(
     ones, count = np.ones(len(fit.names)), len(table.y)
     made, _ = frequencies_of(fit.omega, 1.0, table, ones)
     phis = [np.asarray(leaf, complex) for leaf in made[2:5]]
-    squares = [np.abs(phi) ** 2 + JUDGE / count for phi in phis]
-    pairs, laws = len(fit.omega), RowLaws.of(rows, ones)
+    divided = [phi.conj() / (np.abs(phi) ** 2 + JUDGE / count) for phi in phis]
+    pairs = len(fit.omega)
     c = fit.weights[:pairs] - 1j * fit.weights[pairs:]
-    errors, step = [], _ROWS if laws is None else 1
-    for start in range(0, len(rows.y), step):
-        part = slice(start, start + step)
+    errors = []
+    for start in range(0, len(rows.y), _ROWS):
+        part = slice(start, start + _ROWS)
         x = rows.x[part].mean(axis=1) - fit.center
         cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
-        own = map(np.conj, phis) if laws is None else laws.some(part).conjugates(fit.omega)
-        divided = [phi / square for phi, square in zip(own, squares, strict=True)]
-        if laws is not None:
-            divided = [phi[0] for phi in divided]
         read = readings(c * (cosines + 1j * sines), *divided)
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)

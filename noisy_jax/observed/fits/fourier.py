@@ -15,7 +15,7 @@ from noisy_jax.moments.fourier import (
     estimated_characteristic,
     gaussian_frequencies,
 )
-from noisy_jax.noise import Gaussian, Noise, PerRound
+from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.doubts import noise_follows_values
 from noisy_jax.observed.fits.functions import (
@@ -27,7 +27,6 @@ from noisy_jax.observed.fits.functions import (
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.row_laws import RowLaws, laws_follow_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,
     GROUPS,
@@ -58,12 +57,11 @@ def fourier_fit(
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
     observations.check_each_row("a kernel fit")
     each = by_each_row(observations)
-    known = isinstance(observations.noise, PerRound)
-    if observations.cov is not None and observations.cov.ndim == 3 and not each and not known:
+    if observations.cov is not None and observations.cov.ndim == 3 and not each:
         raise ValueError(
-            "a kernel fit needs the distribution of the noise of each row, not its standard "
-            "deviation alone: nj.sd(…, gaussian=True) or nj.noise.PerRound, or replicates of each "
-            "row"
+            "a kernel fit needs one distribution of the noise for all rows, but in this table it "
+            "differs from row to row: fit rows of similar errors alone, give replicates of each "
+            "row, or take a curve of your own, nj.methods.Model(curve, start)"
         )
     x, y = np.nanmean(observations.x, axis=1), observations.y
     if len(y) < LEAST_GROUPS:
@@ -79,7 +77,6 @@ def fourier_fit(
         plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=own))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
     copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
-    laws = None if each else RowLaws.of(observations, units.scale)
     tried, trials = [], []
     for one in candidates:
         auto = one.length_scale == "auto"
@@ -90,8 +87,8 @@ def fourier_fit(
         drawn = gaussian_frequencies(
             key, one.num_features, length_scale=one.length_scale, **options
         )._replace(noise=None)
-        if each or laws is not None:
-            trial = Trial(drawn, weighted, copies, laws)
+        if each:
+            trial = Trial(drawn, weighted, copies)
         else:
             options = {"weights": own, "groups": weighted.groups}
             drawn = drawn.omega, drawn.amplitude
@@ -181,18 +178,16 @@ def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
 def by_each_row(observations: Observations) -> bool:
     """Whether moments must come from the replicates of each row, as the noise has no common law.
 
-    The law of the noise is then either known to change from row to row, or replicates show that it
+    The covariance of the noise is then either given row by row, or replicates show that the noise
     depends on the clean row; or the replicates of some rows are incomplete. `moments.replicates`
     needs no law, but leaves a bias. Where the noise is independent of the clean rows, φ from
     complete replicates of all rows is more precise, also if rows have noise of different variances.
     """
     if observations.x.shape[1] == 1:
         return False
-    if np.isnan(observations.x).any():
+    by_row = observations.cov is not None and observations.cov.ndim == 3
+    if by_row or np.isnan(observations.x).any():
         return True
-    if observations.cov is not None and observations.cov.ndim == 3:
-        known = isinstance(observations.noise, PerRound)
-        return not known or bool(laws_follow_values(observations))
     return observations.noise is None and noise_follows_values(observations)
 
 
@@ -218,13 +213,11 @@ def frequencies_of(
     And what gives them with φ from the rows without some of `groups` `[n]`, by their numbers;
     `None` if φ is not estimated.
     """
-    laws, omega, rows = RowLaws.of(observations, scale), jnp.asarray(omega, float), observations.y
-    known, copies = None if laws else _known(observations), observations.x.shape[1]
+    omega, rows = jnp.asarray(omega, float), observations.y
+    known, copies = _known(observations), observations.x.shape[1]
     weights = np.ones(len(rows)) if weights is None else weights
     phi = characteristics(_EXACT if known is None else known, omega, scale, copies)
     made = Frequencies(omega, jnp.asarray(amplitude), *phi)
-    if laws is not None:
-        return laws.effective(made, weights), None
     if known is not None:
         return made, None
     groups = np.zeros(len(rows), int) if groups is None else groups

@@ -1,19 +1,17 @@
 """Methods of kernel regression for `nj.fit`."""
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, enough_copies, remarked, warned
+from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.groups import some_rows, with_weight
-from noisy_jax.observed.fits.row_laws import laws_follow_values
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.validation import given, positive, whole
@@ -30,12 +28,10 @@ class Fourier:
     intervals of the estimated errors are wide, because they contain the largest bias that what is
     hidden can cause. A larger ℓ, more rows or more copies of each row help.
 
-    Where the distribution is known row by row (`noise.PerRound`, `nj.sd(column=…, gaussian=True)`),
-    noisy rows count less, the more so at high frequencies; clean rows must not depend on how noisy
-    rows are. Where replicates differ more at some values of y or of x than at others, or only their
-    covariance is given row by row, the noise has no known φ. Then moments come from the copies of
-    each row (`nj.moments.replicates`, of order 1 from two or three copies, else 2). These need no
-    law, but keep a bias where the noise is near ℓ.
+    All rows have noise of one distribution. Where replicates differ more at some values of y or of
+    x than at others, or their covariance is given row by row, it has no known φ. Then moments come
+    from the copies of each row (`nj.moments.replicates`, of order 1 from two or three copies, else
+    2). These need no law, but keep a bias where the noise is near ℓ.
 
     Where replicates are incomplete, moments come from the copies of each row too, those in which
     all columns with replicates were measured. Rows with one copy are left out, with a warning.
@@ -127,7 +123,5 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
     kept, few = enough_copies(rows, min(2, rows.x.shape[1]), stacklevel=4)
     if few:
         rows, weights, clusters = some_rows(kept, rows, weights, clusters)
-    for doubt in (more := laws_follow_values(rows) if rows.x.shape[1] == 1 else []):
-        warnings.warn(doubt.text, AssumptionWarning, stacklevel=4)
     fit = fourier_fit(rows, candidates, weights, clusters)
-    return remarked(fit, [*found, *few, *more], stacklevel=5)
+    return remarked(fit, [*found, *few], stacklevel=5)

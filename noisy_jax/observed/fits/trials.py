@@ -12,7 +12,6 @@ from noisy_jax.moments.fourier import Frequencies, fourier
 from noisy_jax.moments.unknown_noise import replicates
 from noisy_jax.observed.fits.bands import calibrated, pairs_of_groups
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
-from noisy_jax.observed.fits.row_laws import RowLaws
 
 GROUPS = 16
 """Groups of rows by which risks are cross-fitted; each row of a smaller table is one."""
@@ -82,11 +81,10 @@ class Trial:
     """Cross-fitted risks and weights of one choice of features.
 
     Args:
-        frequencies: of the features, with φ of the noise in x, unless one of the last two is given.
+        frequencies: of the features, with φ of the noise in x, unless `copies` are given.
         rows: the table.
         copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ; NaN
             behind the last one of a row.
-        laws: of the errors of rows, if each has its own.
         without: gives the frequencies with φ from the rows without some groups, if φ is estimated.
             The fits without a group then contain the uncertainty of φ.
 
@@ -107,7 +105,6 @@ class Trial:
         frequencies: Frequencies,
         rows: WeightedRows,
         copies: np.ndarray | None = None,
-        laws: RowLaws | None = None,
         without: Any = None,
     ):
         single, difference, total = map(jnp.ones_like, frequencies[2:5])
@@ -121,17 +118,9 @@ class Trial:
             pairs = zip(groups, parts, strict=True)
             judge = corrected = [_sums_of_copies(none, copies[own], *p[1:]) for own, p in pairs]
         else:
-            read: list[Any] = [(frequencies, one) for one in sums]
-            if laws is not None:
-                several = zip(groups, parts, strict=True)
-                read = [laws.some(own).sums(frequencies, *part) for own, part in several]
-                frequencies = _together([made for made, _ in read], self.count)
             share = self.count / rows.effective
             corrected, judge = (
-                [
-                    _corrected(made, one, size * s)
-                    for (made, one), s in zip(read, share, strict=True)
-                ]
+                [_corrected(frequencies, one, size * s) for one, s in zip(sums, share, strict=True)]
                 for size in (_WIENER, JUDGE)
             )
         self.frequencies, self.rows = frequencies, rows
@@ -233,16 +222,6 @@ def _block(frequencies, x, y, kept):
 def order_of(copies: int) -> int:
     """To which the bias of moments from V ≥ 2 copies is removed; more would magnify noise."""
     return min(copies.bit_length() - 1, 2)
-
-
-def _together(parts: list[Frequencies], count: np.ndarray) -> Frequencies:
-    """Frequencies with the root mean square of φ over groups."""
-    share = count / count.sum()
-    squares = [
-        [s * np.abs(phi) ** 2 for phi in one[2:5]] for one, s in zip(parts, share, strict=True)
-    ]
-    single, difference, total = (np.sqrt(sum(phi)) for phi in zip(*squares, strict=True))
-    return parts[0]._replace(single=single, difference=difference, total=total)
 
 
 @jax.jit

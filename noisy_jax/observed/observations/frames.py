@@ -39,9 +39,9 @@ def table(
             the units of the column; columns that are not named are exact:
 
             - a number, its variance;
-            - `nj.sd(0.5)`, its standard deviation, or `nj.sd(column="z_err")`, the column with its
-              standard deviation in each row, which is then not a feature; with `gaussian=True`
-              also for kernel fits;
+            - `nj.sd(0.5)`, its standard deviation, with `gaussian=True` also for kernel fits; or
+              `nj.sd(column="z_err")`, the column with its standard deviation in each row, which is
+              then not a feature;
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column. Of means of
               replicates only the variance is kept, unless it is Gaussian;

@@ -12,6 +12,7 @@ from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.trials import _sums_of_copies, without_negative
 from tests.errors import raises
 from tests.keys import SHIFT
+from tests.observed.rows import gaussians
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
 ONE: Any = nj.fourier(length_scale=1.0)
@@ -279,10 +280,14 @@ def test_incomplete_replicates_correct_a_sine():
     assert corrected < 0.5 * uncorrected
 
 
-def test_standard_deviations_of_each_row_need_a_distribution_or_replicates():
+@pytest.mark.parametrize("law", [{}, {"gaussian": True}])
+def test_errors_that_differ_by_row_need_replicates(law):
     noisy, y = sine(400, generator(33), copies=2, gaussian=0.2)
-    spread = nj.sd(np.linspace(0.1, 0.3, 400)[:, None] ** 0.5)
-    raises(r"nj.sd\(…, gaussian=True\) or", nj.fit, table(noisy[:, 0], y, spread), ONE)
+    rows = np.linspace(0.1, 0.3, 400)
+    spread = gaussians(rows) if law else nj.sd(rows[:, None] ** 0.5)
+    raises("one distribution of the noise for all", nj.fit, table(noisy[:, 0], y, spread), ONE)
+    known = {"x1": nj.sd(rows**0.5, **law)}
+    raises("one distribution of the noise for all", nj.fit, table(noisy[:, 0], y, known), ONE)
     fit = nj.fit(table(noisy, y, spread), features(1.0, num_features=8))
     assert np.isfinite(fit.risk.corrected)
 
