@@ -54,7 +54,7 @@ class Table:
             width = max(len(text) for text in texts)
             aligned.append([f"{text:{'>' if numbers else '<'}{width}}" for text in texts])
         lines = ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]
-        if not lines[0]:
+        if lines and not lines[0]:
             del lines[0]  # no column has a heading
         lines = [self.title, "", *lines] if self.title else lines
         return "\n".join([*lines, self.below] if self.below else lines)
@@ -71,7 +71,7 @@ class Table:
             lines.append(f"<tr>{''.join(cells)}</tr>")
         title = f"<p>{html.escape(self.title)}</p>" if self.title else ""
         below = f"<pre>{html.escape(self.below)}</pre>" if self.below else ""
-        body = f"<thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody>"
+        body = f"<thead>{''.join(lines[:1])}</thead><tbody>{''.join(lines[1:])}</tbody>"
         return f"{title}<table>{body}</table>{below}"
 
     def to_frame(self) -> Any:
@@ -100,11 +100,13 @@ class Table:
         """Writes all columns of all rows as CSV.
 
         Text that begins with = + - or @, which a spreadsheet would take for a formula, is written
-        with an apostrophe before it, in names of columns too. The file is replaced as a whole.
+        with an apostrophe before it, in names of columns too. A table without rows becomes a line
+        of its headings. The file is replaced as a whole.
         """
         text = io.StringIO(newline="")
         writer = csv.writer(text)
-        for row in ([*self.rows[0]], *(row.values() for row in self.rows)):
+        names = [*self.rows[0]] if self.rows else [heading for heading, _ in self.columns]
+        for row in (names, *(row.values() for row in self.rows)):
             writer.writerow([_harmless(value) for value in row])
         replace_file(path, text.getvalue().encode())
 

@@ -1,3 +1,4 @@
+import csv
 import sys
 
 import pandas as pd
@@ -17,6 +18,17 @@ def test_a_table_writes_no_formulas(tmp_path):
     assert [float(row["number"]) for row in rows] == [-1.5] * 6
     Table([dict.fromkeys(names, 1.0)], []).save(tmp_path / "headers.csv")
     assert [*rows_of(tmp_path / "headers.csv")[0]] == [row["name"] for row in rows]
+
+
+@pytest.mark.parametrize("columns", [[("name", "{a}"), ("b", "{b:.2f}")], []])
+def test_a_table_without_rows_is_printed_saved_and_a_frame(tmp_path, columns):
+    table, headings = Table([], columns), [heading for heading, _ in columns]
+    assert str(table).split() == headings
+    assert table._repr_html_().count("<th ") == len(headings)
+    assert len(table.to_frame()) == 0
+    table.save(tmp_path / "empty.csv")
+    with open(tmp_path / "empty.csv", newline="", encoding="utf-8") as file:
+        assert [*csv.reader(file)] == [headings]
 
 
 def test_a_table_aligns_numbers_to_the_right_and_leaves_out_empty_columns():

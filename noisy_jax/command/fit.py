@@ -14,6 +14,7 @@ from noisy_jax.command.runner import Report, picture
 from noisy_jax.command.settings import BaseSettings, option
 from noisy_jax.command.stated import by_name, stated
 from noisy_jax.observed import fits, observations
+from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.tables import Table
 from noisy_jax.validation import positive
 
@@ -147,7 +148,7 @@ def run(settings: Settings) -> Iterator[Report]:
         one, *other = settings.flips
         method = fits.methods.Logistic(flips=settings.flips if other else one)
     result = fits.fit(table, method, model="linear" if method is not None else settings.model)
-    x = table.x.mean(axis=1)
+    x = recorded_means(table)  # of a misclassified column, not its recodings
     first = settings.subject or "row"
     results = first, "corrected", "uncorrected"
     columns = {

@@ -188,6 +188,24 @@ def test_the_names_of_predictions_are_safe(fitted, tmp_path, target):
     assert float(row[name]) == pytest.approx(x[0, 1] + 3)
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+def test_predictions_are_at_the_recorded_categories(fitted, tmp_path, copies):
+    """As `predict` of the table's own columns, which are not the recodings that fits read."""
+    rng, n = np.random.default_rng(9), 500
+    smoker, x = 1.0 * (rng.random(n) < 0.4), rng.normal(size=n)
+    wrong = rng.random((copies, n)) < np.where(smoker > 0, 0.2, 0.1)
+    recorded = dict(zip(["smoker", "again"], np.where(wrong, 1 - smoker, smoker), strict=False))
+    path = written(tmp_path / "rows.csv", x=x, **recorded, y=x + 2 * smoker)
+    more = "--replicates smoker:again" if copies == 2 else ""
+    found, _ = fitted(path, "--misclassified smoker=0.8,0.9", more)
+    rows = rows_of(tmp_path / "out" / "predictions.csv")
+    share = np.mean([*recorded.values()], axis=0)
+    for name, column in (("corrected", "estimate"), ("uncorrected", "uncorrected")):
+        slopes = {one: row[column] for one, row in found.items()}
+        wanted = slopes["intercept"] + slopes["x"] * x + slopes["smoker"] * share
+        np.testing.assert_allclose([float(row[name]) for row in rows], wanted, atol=1e-8)
+
+
 @pytest.mark.slow
 def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, fitted, tmp_path):
     _, printed = fitted(noisy[1], "--variance x1=0.2 x2=0.4 --noise laplace --kernel")
