@@ -8,12 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from noisy_jax.texts import advice, is_number, stray
 from noisy_jax.validation import concrete, given, listed, unmasked
 
 ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
 
-_MOST_TEXTS = 50  # more are taken for labels, or for numbers that are not read as such
+_MOST_TEXTS = 50  # more are taken for labels
+_ALL_DIFFERENT = 10  # in fewer rows, texts may all be different by chance
 
 
 def numeric(
@@ -51,11 +53,13 @@ def numeric(
             if type(value).__name__ == "NAType":  # pandas' missing value of integers
                 array[place] = value = np.nan
             if value is not None and not isinstance(value, (int, float, np.number, np.bool_)):
+                if isinstance(value, str):
+                    places = (p for p in np.ndindex(array.shape) if not is_number(array[p]))
+                    value = array[place := next(places, place)]
                 where = _place(name, table, place)
                 if isinstance(value, str | bytes):
-                    raise ValueError(
-                        f"{where} must be a number, got {given(value)}: encode text first"
-                    )
+                    what = advice(value) if isinstance(value, str) else "encode text first"
+                    raise ValueError(f"{where} must be a number, got {given(value)}: {what}")
                 raise ValueError(
                     f"{where} must be a number, got {given(value)}: convert it to float"
                 )
@@ -102,6 +106,10 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
     """The categories of a column that occur, and the number `[n]` of each row's; `None` of numbers.
 
     Categories are in the order that the frame keeps of them (`order_of`), and texts in their own.
+
+    Raises:
+        ValueError: a cell is missing; there is one category, or a text in each row; or a text
+            seems to be a number, as in a column of numbers that one cell makes text.
     """
     order = order_of(values)
     if order is not None:
@@ -116,8 +124,12 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
     for row, one in enumerate(texts):
         if is_missing(one):
             raise ValueError(f"{name} has no category in row {row}: name one, or drop such rows")
-        if order is None and not isinstance(one, str):
-            raise ValueError(f"{name} has texts and numbers, such as {given(one)} in row {row}")
+    if order is None and (row := stray(texts.tolist())) is not None:
+        cell = str(texts[row])
+        raise ValueError(
+            f"{name} is text because of {given(cell)} in row {row} (counted from 0): "
+            f"{advice(cell)}; or if these are categories, make the column a pandas Categorical"
+        )
     found = dict.fromkeys(texts)
     levels = sorted(found) if order is None else [one for one in order if one in found]
     if len(levels) < 2:
@@ -127,6 +139,8 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
             f"{name} has {len(levels)} different texts, such as {given(levels[0])}: drop it, or "
             "make its cells numbers or a pandas Categorical"
         )
+    if order is None and len(levels) == len(texts) >= _ALL_DIFFERENT:
+        raise ValueError(f"{name} has another text in each row, which labels the rows: drop it")
     place = {one: k for k, one in enumerate(levels)}
     return [str(one) for one in levels], np.array([place[one] for one in texts])
 
@@ -138,7 +152,7 @@ def order_of(values: Any) -> list[Any] | None:
     dictionary of pyarrow, also wrapped by narwhals; `None` of any other.
     """
     values = values.to_native() if hasattr(values, "to_native") else values
-    kind = getattr(values, "dtype", getattr(values, "type", None))
+    kind: Any = getattr(values, "dtype", getattr(values, "type", None))
     if hasattr(kind, "value_type") and hasattr(kind, "index_type"):  # pyarrow
         whole = values.unify_dictionaries() if hasattr(values, "chunks") else values
         parts = whole.chunks if hasattr(whole, "chunks") else [whole]

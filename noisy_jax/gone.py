@@ -35,6 +35,10 @@ GONE: dict[str, dict[str, str]] = {
         "matern_measure": "worlds.matern is the world of its kernel",
         "Decay": "nothing needs it any more",
     },
+    "noisy_jax.simulated.streams": {
+        "csv": "frame = pandas.read_csv(path) reads the file, and "
+        "nj.streams.scaled(frame.drop(columns='y'), frame['y']) makes the stream",
+    },
 }
 """By module, then by name: what an error says about it. CHANGELOG.md has code for each."""
 

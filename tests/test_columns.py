@@ -170,12 +170,25 @@ def test_codes_of_categories_are_not_amounts():
         (np.array(["a", np.nan], object), "has no category in row 1"),
         (pd.array(["a", pd.NA, "b"], dtype="string"), "has no category in row 1"),
         (["a", "a"], "has one category only, 'a': drop it"),
-        ([str(k) for k in range(60)], "has 60 different texts, such as '0': drop it, or make its"),
-        (np.array(["a", 1.0], object), "has texts and numbers, such as 1.0 in row 1"),
+        (
+            [f"p{k}" for k in range(60)] * 2,
+            "has 60 different texts, such as 'p0': drop it, or make",
+        ),
+        ([f"p{k}" for k in range(20)], "has another text in each row, which labels the rows: drop"),
+        (np.array([2.0, "a"], object), r"is text because of 'a' in row 1 \(counted from 0\)"),
+        (["1.5", "1,5"], r"because of '1,5' in row 1 .*decimal=','; .* a pandas Categorical"),
+        (["10", "20"], r"because of '10' in row 0 .* astype\(float\)"),
     ],
 )
 def test_texts_that_are_no_categories(values, message):
     raises(message, levels_of, "kind", values)
+
+
+def test_a_text_among_numbers_is_named_where_numbers_are_needed():
+    rows = pd.DataFrame({"a": ["1", "2", "-", "4"], "b": [1.0, 2.0, 3.0, 4.0]})
+    message = r"row 2 of column 'a' must be a number, got '-': encode text first, or if it marks a"
+    raises(message, nj.streams.from_arrays, rows, np.arange(4.0))
+    raises(r"y\[1\] must be a number, got '1,5': .* decimal=','", from_arrays, X[:2], ["1", "1,5"])
 
 
 def test_categories_and_numbers():

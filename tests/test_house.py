@@ -8,10 +8,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
-        *("validation", "intervals", "running", "sums", "draws", "csv_blocks", "version"),
+        *("validation", "intervals", "running", "sums", "draws", "texts", "version"),
         *("gone", "jaxlib_errors", "varying", "ball"),
     ),
-    ("base", "series", "matrices", "columns", "csv_files", "saving", "features"),
+    ("base", "series", "matrices", "columns", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),
     ("losses", "worlds", "privacy"),
     ("unbiased",),

@@ -122,17 +122,3 @@ def test_other_files_than_fits_give_one_short_line(tmp_path, content):
     message = str(caught.value).replace(str(path), "")
     assert len(message) < 250
     assert "\n" not in message
-
-
-def test_pickled_arrays_give_one_line_with_the_path(tmp_path):
-    x, y = tmp_path / "x.npy", tmp_path / "y.npy"
-    np.save(y, np.zeros(3))
-    np.save(x, np.array([{}, {}, {}]), allow_pickle=True)
-
-    def fit():
-        return nj.fit(nj.observations.chunks(x, y, noise=0.1))
-
-    raises(r"x\.npy is not a NumPy file of an array of", fit)
-    with open(x, "wb") as file:
-        np.savez(file, a=np.zeros(3))
-    raises(r"x\.npy is not a NumPy file of an array of", fit)

@@ -107,8 +107,8 @@ class Settings(BaseSettings):
     decimal: str = option(".", "decimal point of numbers", choices=(".", ","))
     missing: tuple[str, ...] | None = option(
         None,
-        "cells that stand for missing values, such as -999, beside empty ones, NA and NaN: rows "
-        "with one are left out (by default they are an error)",
+        "cells that stand for missing values, such as -999, beside empty ones, NA, NaN and others "
+        "that pandas knows: rows with one are left out (by default they are an error)",
         metavar="CELL",
         may_be_empty=True,
     )
@@ -152,7 +152,7 @@ def run(settings: Settings) -> Iterator[Report]:
     first = settings.subject or "row"
     results = first, "corrected", "uncorrected"
     columns = {
-        first: table.labels,
+        first: table.index if settings.subject else table.index + 1,
         f"{table.target} (observed)" if table.target in results else table.target: table.y,
         "corrected": result.predict(x),
         "uncorrected": result.uncorrected.predict(x),
@@ -240,10 +240,10 @@ def _observations(settings: Settings) -> observations.Observations:
         subject=settings.subject,
         features=settings.features,
         drop=settings.drop,
-        sep=settings.sep,
-        decimal=settings.decimal,
-        missing=settings.missing,
         products=pairs,
+        missing=settings.missing,
+        sep=settings.sep.replace("\\t", "\t"),  # as a shell hands on a tab
+        decimal=settings.decimal,
     )
     if settings.kernel is None or table.cov is None or table.cov.ndim == 3:
         return table

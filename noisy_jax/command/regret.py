@@ -13,6 +13,7 @@ from noisy_jax.base import Learner, Stream
 from noisy_jax.command.runner import progress_bar
 from noisy_jax.command.settings import SeededSettings, at_least, option
 from noisy_jax.losses import Loss
+from noisy_jax.observed.observations.files import check_named, read_frame
 from noisy_jax.simulated import comparators, streams
 from noisy_jax.simulated.programs import MakeLearner, first
 from noisy_jax.simulated.results import Study
@@ -83,7 +84,12 @@ def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASE
         raise ValueError(f"there is no file {data}")
     if target is None:
         raise ValueError(f"name the target's column of {data}: --target COLUMN")
-    return streams.csv(data, target)
+    frame = read_frame(data, target)
+    features = [name for name in frame.columns if name != target]
+    if not features:
+        raise ValueError(f"{data} has no column beside the target {target!r}")
+    check_named(data, features)
+    return streams.scaled(frame[features], frame[target])
 
 
 def is_csv(data: str) -> bool:

@@ -1,9 +1,9 @@
 import pytest
 
-from tests.observed.rows import X, Y, written
+from tests.observed.rows import X, Y, parts
 
 
 @pytest.fixture
-def table(tmp_path):
-    """Four chunks of 200 rows from NumPy files."""
-    return written(tmp_path, X, Y)
+def table():
+    """Four chunks of 200 rows."""
+    return parts(X, Y)

@@ -1,4 +1,4 @@
-"""Noisy rows in NumPy files, and all numbers that `fit` and `learn` make of them."""
+"""Noisy rows, and all numbers that `fit` and `learn` make of them."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks, from_arrays
+from noisy_jax.observed.observations import from_arrays
 
 ROWS = np.random.default_rng(3)
 CLEAN = ROWS.normal(size=(800, 2))
@@ -27,11 +27,10 @@ def run(kind, table, *, key=0, learner=LEARNER, **options):
     return {k: v for k, v in vars(learned).items() if k not in ("learner", "names")}
 
 
-def written(folder, x, y, **options):
-    np.save(folder / "x.npy", x)
-    np.save(folder / "y.npy", y)
-    options = {"noise": NOISE, "rows": 200} | options
-    return chunks(folder / "x.npy", folder / "y.npy", **options)
+def parts(x, y, rows=200, **known):
+    """The rows in tables of 200."""
+    known = {"noise": NOISE} | known
+    return [from_arrays(x[k : k + rows], y[k : k + rows], **known) for k in range(0, len(y), rows)]
 
 
 def outcome(rng, model, eta):

@@ -27,7 +27,7 @@ from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.normal_equations import NormalEquations
 from noisy_jax.observed.fits.units import Rows, Units, check_varies, reduced
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.files import check_no_categories
+from noisy_jax.observed.observations.chunks import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import Pass, check_alike
 from noisy_jax.validation import instance, listed

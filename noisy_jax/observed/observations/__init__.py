@@ -1,13 +1,14 @@
 """Noisy data as they come: measured features, targets, and what is known of the measurement error.
 
 `table`, `csv` and `from_arrays` hold what was measured, in the units in which it was measured;
-`chunks` reads it a part at a time, and `partitions` leaves it with the workers of dask. Nothing
+`chunks` takes it a part at a time, and `partitions` leaves it with the workers of dask. Nothing
 here adds noise: the noise is already in the data.
 """
 
 from noisy_jax.observed.observations.arrays import from_arrays
+from noisy_jax.observed.observations.chunks import chunks
 from noisy_jax.observed.observations.described import reliability, sd
-from noisy_jax.observed.observations.files import chunks, csv
+from noisy_jax.observed.observations.files import csv
 from noisy_jax.observed.observations.frames import table
 from noisy_jax.observed.observations.partitions import Partitions, partitions
 from noisy_jax.observed.observations.tables import Observations

@@ -213,13 +213,5 @@ def without_categories(
     return x, others, recoded
 
 
-def numbers_or_texts(texts: Sequence[Any]) -> list[Any]:
-    """The labels in cells of a file: numbers if all of them are."""
-    try:
-        return [None if text is None else float(text) for text in texts]
-    except ValueError:
-        return list(texts)
-
-
 def _text(label: Any) -> str:
     return f"{label:g}" if isinstance(label, float) else str(label)

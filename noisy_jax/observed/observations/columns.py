@@ -1,16 +1,13 @@
-"""Tables from columns by their names, and from the parts of a CSV file."""
+"""Tables from columns by their names."""
 
 import dataclasses
 import importlib
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from noisy_jax.columns import check_same_rows, levels_of, numeric, order_of
-from noisy_jax.csv_files import Layout, csv_parts
 from noisy_jax.noise import Misclassified
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.arrays import Known
@@ -19,7 +16,6 @@ from noisy_jax.observed.observations.categories import (
     Categories,
     categories_of,
     mean_recoding,
-    numbers_or_texts,
     with_categories,
 )
 from noisy_jax.observed.observations.copies import (
@@ -30,13 +26,13 @@ from noisy_jax.observed.observations.copies import (
     rows_of_subjects,
 )
 from noisy_jax.observed.observations.described import (
-    StandardDeviation,
     error_of,
     labelled_deviations,
     sd,
 )
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.roles import (
+    Layout,
     Roles,
     numbers_rows,
     roles_of,
@@ -45,7 +41,7 @@ from noisy_jax.observed.observations.roles import (
     with_indicators,
 )
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import check_concrete, given, listed, non_negative
+from noisy_jax.validation import check_concrete, given, non_negative
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,13 +52,9 @@ class Columns:
     noise: Known = None
     replicates: Any = None
     cross_cov: Any = None
-    std_error: Mapping[str, str] | None = None
     subject: str | None = None
     features: Sequence[str] | None = None
     drop: Sequence[str] = ()
-    sep: str = ","
-    decimal: str = "."
-    missing: Sequence[str] | None = None
     products: Sequence[tuple[str, str]] = ()
     weights: str | None = None
     clusters: str | None = None
@@ -70,8 +62,8 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """How the cells of a CSV file are read."""
-        return Layout(self.features, self.drop, self.sep, self.decimal, self.missing)
+        """Which columns are features, and which are left out."""
+        return Layout(self.features, self.drop)
 
     def _known(self) -> Any:
         """What is known of the noise, of columns by their names unless it is of all together."""
@@ -79,13 +71,9 @@ class Columns:
             raise ValueError(
                 "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
             )
-        if self.std_error is None:
-            if not isinstance(self.noise, Mapping):
-                return self.noise
-            return {str(name): one for name, one in self.noise.items()}
-        if self.noise is not None or self.replicates is not None:
-            raise ValueError("give std_error in place of noise and replicates, not beside them")
-        return {name: sd(column=column) for name, column in self.std_error.items()}
+        if not isinstance(self.noise, Mapping):
+            return self.noise
+        return {str(name): one for name, one in self.noise.items()}
 
     def _by_name(self) -> dict[str, Any]:
         """What is known of the noise of columns; empty if it is of all together."""
@@ -124,12 +112,11 @@ class Columns:
         where: str,
         form: Layout,
         index: Any = None,
-        labels: np.ndarray | None = None,
     ) -> Observations:
         """The table of the columns of this header.
 
         `column` gives the values `[n]` in the column of a name. Messages say `where` the columns
-        are. `form` says which of them are features, or dropped. `labels` are numbers of the rows.
+        are. `form` says which of them are features, or dropped.
         """
         noise, known, target = self._known(), self._by_name(), self.target
         roles = self.roles(header, where, form)
@@ -172,8 +159,7 @@ class Columns:
         references = (*references, *found.references)
         more: dict[str, Any] = {"target_cov": y_cov, "index": index, "references": references}
         more["beside"] = self._beside(column, rows)
-        labels = labels if subjects is None else np.array(subjects)
-        found = dataclasses.replace(found, labels=labels, **more)
+        found = dataclasses.replace(found, **more)
         return with_products(found, self.products, self._known())
 
     def _categories(
@@ -248,65 +234,5 @@ class Columns:
                 )
             values[name] = found
             if not categories:
-                warn_of_code(f"{called} of {where}", found, stacklevel=5)
+                warn_of_code(f"{called} of {where}", found, stacklevel=6)
         return values
-
-    def tables(self, path: str | Path, rows: int | None = None) -> Iterator[Observations]:
-        """The tables of parts of a file, as `csv_parts` reads them."""
-        form, own = self.layout.checked(), []
-        beside = [self.subject] if self.subject is not None else []
-        categories = {one for columns in self.labelled().values() for one in columns}
-        labels: dict[str, dict[Any, Any]] = {name: {} for name in (*categories, *beside)}
-        errors = [one for one in self._by_name().values() if isinstance(one, StandardDeviation)]
-        beside += [one.column for one in errors if one.column is not None]
-        if isinstance(self.replicates, Mapping):
-            own = list(self.replicates)
-            beside += [one for columns in self.replicates.values() for one in several(columns)]
-        elif self.replicates is not None:
-            beside += several(self.replicates)
-        features = form.features and [one for one in form.features if one not in own]
-        options = {
-            "missing": self.replicates is not None,
-            "layout": form._replace(features=features),
-            "others": list(dict.fromkeys(beside)),
-            "others_if_there": own,
-            "labels": labels,
-        }
-        form = form._replace(drop=())  # they were not read
-        before = 0
-        for header, part in csv_parts(path, self.target, rows=rows, **options):
-            numbers = np.arange(before, before + len(part)) + 1
-            before += len(part)
-            part, numbers = self._complete(path, header, part, form, numbers)
-            columns: dict[str, Any] = dict(zip(header, part.T, strict=True))
-            for name in labels.keys() & columns.keys():
-                texts = [*labels[name]]
-                columns[name] = [None if k != k else texts[int(k)] for k in columns[name]]
-                if name in categories:
-                    columns[name] = numbers_or_texts(columns[name])
-            yield self.table(header, columns.__getitem__, str(path), form, labels=numbers)
-
-    def _complete(self, path, header, part, form: Layout, numbers) -> tuple[np.ndarray, np.ndarray]:
-        """The rows without a missing value, if the file may have them, and their numbers.
-
-        Those of some of several replicates are used.
-        """
-        if self.missing is None:
-            return part, numbers
-        gaps = np.isnan(part)
-        for columns in self.roles(header, str(path), form).copies.values():
-            places = [header.index(one) for one in columns]
-            none = gaps[:, places].all(axis=1, keepdims=True)
-            gaps[:, places] = none if self.subject is None else False
-        kept = ~gaps.any(axis=1)
-        if kept.all():
-            return part, numbers
-        which = listed([name for name, some in zip(header, gaps.any(axis=0), strict=True) if some])
-        if not kept.any():
-            raise ValueError(f"{path}: in each row a value is missing, of {which}")
-        warnings.warn(
-            f"{path}: {len(kept) - kept.sum():,} of {len(kept):,} rows are left out, as they have "
-            f"missing values, of {which}",
-            stacklevel=2,
-        )
-        return part[kept], numbers[kept]

@@ -1,272 +1,227 @@
-"""Noisy tables from files: whole from CSV, in chunks from CSV, Parquet, Arrow and NumPy files."""
+"""Tables from CSV files, which pandas reads."""
 
-import dataclasses
 import importlib
+import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+import re
+import warnings
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from noisy_jax.csv_files import Layout
-from noisy_jax.noise import PerRound
-from noisy_jax.observed.observations.arrays import Known, from_arrays
+from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.described import Reliability, StandardDeviation, check_no_gaps
+from noisy_jax.observed.observations.described import check_no_gaps
+from noisy_jax.observed.observations.frames import of_frame
+from noisy_jax.observed.observations.roles import Roles
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import choice, given, listed, whole
+from noisy_jax.texts import is_number
+from noisy_jax.validation import given, listed
 
 
 def csv(
-    path: str | Path,
+    path: Any,
     *,
     target: str,
     noise: Known = None,
     replicates: Mapping[str, str | Sequence[str]] | str | Sequence[str] | None = None,
     subject: str | None = None,
-    cross_cov: Any = None,
-    std_error: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
-    sep: str = ",",
-    decimal: str = ".",
-    missing: Sequence[str] | None = None,
+    cross_cov: Any = None,
     products: Sequence[tuple[str, str]] = (),
-    gaps: None = None,
+    weights: str | None = None,
+    clusters: str | None = None,
+    exposure: str | None = None,
+    missing: Sequence[Any] | str | float | None = None,
+    **reading: Any,
 ) -> Observations:
-    """Observations from a numeric CSV file with a header line.
+    r"""Observations from a CSV file with a header line: `pandas.read_csv`, then `nj.table`.
+
+    Needs pandas, `pip install "noisy_jax[frames]"`.
 
     Args:
-        path: the file; UTF-8, with a different name for each column.
+        path: of the file, or a URL or an open file, as pandas takes them.
         target: name of y's column.
-        noise: as in `table`.
-        replicates: as in `table`; cells of replicates may be empty, NA or NaN.
-        subject: as in `table`.
-        cross_cov: as in `from_arrays`, for the features in their order.
-        std_error: another way to write `noise={feature: nj.sd(column=…), …}`, a mapping from
-            features to these columns.
-        features: names of the features; by default all columns that are not named as something
-            else, in the order of the file.
-        drop: in place of `features`, names of columns that are not read.
-        sep: one character between cells.
-        decimal: "." or ",", the decimal point.
-        missing: cells that stand for missing values, such as ["-999"]; empty cells, NA and NaN then
-            do too. Rows with one are left out with a warning, unless the row has another replicate.
-            By default such cells are an error, except in replicates.
-        products: as in `table`.
-        gaps: as in `table`.
+        noise: as in `nj.table`, as are all arguments up to `exposure`.
+        replicates: see `noise`.
+        subject: see `noise`.
+        features: see `noise`.
+        drop: see `noise`; a column without a name is "Unnamed: 0", "Unnamed: 1", ….
+        cross_cov: see `noise`.
+        products: see `noise`.
+        weights: see `noise`.
+        clusters: see `noise`.
+        exposure: see `noise`.
+        missing: texts and numbers that stand for a missing value, such as ["-999", "-"], beside
+            those that pandas knows (empty cells, NA, NaN, NULL, #N/A, …), also an empty list: rows
+            that lack a value are left out with a warning. By default a missing value is an error.
+            In both, replicates may be missing, but not all of a row.
+        **reading: further arguments of `pandas.read_csv`, such as `sep=";"`, `decimal=","`,
+            `thousands="."`, `encoding="latin-1"`, `compression="zip"` or
+            `dtype={"group": "category"}`.
 
     Returns:
-        `Observations`.
+        `Observations`, whose `index` are the numbers of the file's rows, from 0, unless
+        `index_col` names a column.
 
     Raises:
-        ValueError: also if a feature without noise seems to number or label the rows, as in
-            `table`.
+        ValueError: as `nj.table`; or the file is no table of cells, does not name its columns, or
+            names two alike.
 
     Example:
-        >>> import tempfile, numpy as np
-        >>> path = f"{tempfile.mkdtemp()}/rooms.csv"
-        >>> np.savetxt(path, np.eye(4, 3), delimiter=",", header="size,age,price", comments="")
-        >>> print(csv(path, target="price", noise={"size": 0.1}).cov)
-        [[0.1 0. ]
-         [0.  0. ]]
+        >>> import io
+        >>> text = "size;age;price\n50,5;9;80\n70,25;4;120\n64;7;95\n"
+        >>> rows = csv(io.StringIO(text), target="price", noise={"size": 0.1}, sep=";", decimal=",")
+        >>> print(rows.x[:, 0].tolist())
+        [[50.5, 9.0], [70.25, 4.0], [64.0, 7.0]]
     """
-    check_no_gaps(gaps)
     known = Columns(
-        target=target,
+        target=str(target),
         noise=noise,
         replicates=replicates,
         cross_cov=cross_cov,
-        std_error=std_error,
         subject=subject,
         features=features,
         drop=drop,
-        sep=sep,
-        decimal=decimal,
-        missing=missing,
         products=products,
+        weights=weights,
+        clusters=clusters,
+        exposure=exposure,
     )
-    return next(known.tables(path))
+    form, where = known.layout.checked(), _name(path)
+    check_no_gaps(reading.pop("gaps", None))
+    if "std_error" in reading:
+        raise TypeError("std_error is now noise={'x1': nj.sd(column='x1_sd')}")
+    if missing is not None:
+        if "na_values" in reading:
+            raise ValueError("name what is missing by missing or by na_values, not by both")
+        codes = [missing] if isinstance(missing, str | int | float) else missing
+        reading["na_values"] = [str(one) for one in codes]
+    frame = read_frame(path, str(target), **reading)
+    roles = known.roles(list(frame.columns), where, form)
+    check_named(where, roles.names)
+    further = [one for one in (subject, *known.beside().values()) if one is not None]
+    frame = _complete(frame, roles, further, where, left_out=missing is not None)
+    return of_frame(known, frame, where)
 
 
-def chunks(
-    path: str | Path, y: str | Path | None = None, *, rows: int = 65_536, **columns: Any
-) -> "Chunks":
-    """A table in files, read a chunk at a time: for `fit` and `learn` on more rows than fit memory.
-
-    Chunks may also be any iterable of tables with the same columns and noise.
-
-    Args:
-        path: a CSV file as in `csv`; a Parquet or Arrow file (`.parquet`, `.arrow`, `.feather`;
-            needs pyarrow, `pip install "noisy_jax[frames]"`); or a NumPy file (`.npy`, from
-            `np.save`) of noisy features `[n, d]`, or `[n, V, d]` with replicates.
-        y: NumPy file of the targets `[n]`, if `path` is one.
-        rows: of a chunk; the last one may have fewer. Memory grows with it, not with the files.
-        **columns: all arguments of `csv`; with Parquet and Arrow files not `sep`, `decimal` and
-            `missing`, as they know which values are missing; with NumPy files only `noise`,
-            `cross_cov` and `target`, a name to print. The noise must be the same in all rows.
-
-    Returns:
-        `Chunks`, which can be gone through as often as needed.
+def read_frame(path: Any, target: str, **reading: Any) -> Any:
+    """The pandas DataFrame of a CSV file, with a name for each column, and with the target.
 
     Raises:
-        ValueError: also while chunks are read, with the file and its row: a cell is not a number,
-            or the two files differ in length.
-
-    Example:
-        >>> import tempfile, numpy as np, noisy_jax as nj
-        >>> folder, rng = tempfile.mkdtemp(), np.random.default_rng(0)
-        >>> x = rng.normal(size=(100_000, 1))
-        >>> np.save(f"{folder}/x.npy", x + rng.normal(size=x.shape))
-        >>> np.save(f"{folder}/y.npy", 2 * x[:, 0])
-        >>> table = chunks(f"{folder}/x.npy", f"{folder}/y.npy", noise=1.0, rows=30_000)
-        >>> print([len(chunk.y) for chunk in table])
-        [30000, 30000, 30000, 10000]
-        >>> result = nj.fit(table)
-        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
-        [2.] [1.]
-    """
-    for name, file in {"path": path, "y": y}.items():
-        if not isinstance(file, str | os.PathLike | None) or path is None:
-            raise ValueError(f"{name} must be a file's path, got {given(file)}; see from_arrays")
-    kind = choice("the end of the file's name", Path(path).suffix, (".csv", ".npy", *FORMATS))
-    whole("rows", rows)
-    known = Columns(**columns)
-    if kind != ".npy" and (known.target is None or y is not None):
-        raise ValueError(
-            f"a {kind} file holds y: name its column by target=, and give no other file"
-        )
-    if kind in FORMATS and known.layout != Layout(known.features, known.drop):
-        raise ValueError("sep, decimal and missing are for CSV files: leave them out")
-    if kind == ".npy" and (known.layout != Layout() or known.std_error is not None):
-        raise ValueError(
-            "std_error, features, drop, sep, decimal and missing are for CSV files: leave them out"
-        )
-    if kind == ".npy" and (y is None or known.replicates is not None):
-        raise ValueError(
-            'NumPy files are two, such as chunks("x.npy", "y.npy"), with replicates as x [n, V, d]'
-        )
-    check_parts(known)
-    for file in (path, path if y is None else y):
-        Path(file).stat()  # FileNotFoundError names it
-    return Chunks(path, y, rows, known)
-
-
-def table_of_part(
-    known: Columns,
-    header: Sequence[str],
-    column: Callable[[str], Any],
-    where: str,
-    form: Layout | None = None,
-) -> Observations:
-    """As `Columns.table`, of a part of the rows; ValueError if it may lack some categories."""
-    table = known.table(header, column, where, form or known.layout.checked())
-    check_no_categories(table, where)
-    return table
-
-
-def check_no_categories(table: Observations, where: str) -> None:
-    """Raises ValueError if a part has indicators of categories, of which it may lack some."""
-    misclassified = tuple(f"{one.name}[" for one in table.categories)
-    others = [one for one in table.references if not one.startswith(misclassified)]
-    if others:
-        raise ValueError(
-            f"{where} has the categories {listed(others)}, of which a chunk may lack some: make "
-            "them indicators, or drop them"
-        )
-
-
-def check_parts(known: Columns) -> None:
-    """Raises ValueError if a part of the rows does not show what is known of the columns."""
-    by_name = known.noise.values() if isinstance(known.noise, Mapping) else [known.noise]
-    if known.subject is not None or any(isinstance(one, Reliability) for one in by_name):
-        raise ValueError(
-            "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
-            "(reliability): read the table by nj.csv, or give the variance of the error"
-        )
-    if known.beside():
-        raise ValueError(
-            f"chunks take no {listed([*known.beside()])}: these are for one table, read whole"
-        )
-    by_row = isinstance(known.noise, StandardDeviation) and np.ndim(known.noise.value) > 1
-    if by_row or isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
-        raise ValueError(
-            "the noise of chunks must be the same in all rows; for one a row, pass a list of "
-            "tables by from_arrays"
-        )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Chunks:
-    """The tables that `chunks` reads; `columns` holds what its arguments say of the columns."""
-
-    path: str | Path
-    y: str | Path | None
-    rows: int
-    columns: Columns
-
-    def __iter__(self) -> Iterator[Observations]:
-        """All chunks."""
-        if self.y is not None:
-            return self._of_arrays()
-        if Path(self.path).suffix in FORMATS:
-            parts = arrow_parts(self.path, self.rows)
-            known, where = self.columns, str(self.path)
-            return (table_of_part(known, p.column_names, p.__getitem__, where) for p in parts)
-        return self.columns.tables(self.path, self.rows)
-
-    def _of_arrays(self) -> Iterator[Observations]:
-        shape, targets = _mapped(self.path).shape, _mapped(self.y).shape
-        if len(targets) != 1 or shape[:1] != targets:
-            raise ValueError(
-                f"{self.path} has shape {list(shape)}, but {self.y} has {list(targets)}: there "
-                "must be one target a row"
-            )
-        known = self.columns
-        options = {"noise": known.noise, "target": known.target, "cross_cov": known.cross_cov}
-        for start in range(0, targets[0], self.rows):
-            part = slice(start, start + self.rows)
-            x, y = (np.array(_mapped(file)[part]) for file in (self.path, self.y))
-            try:
-                table = from_arrays(x, y, **options)
-            except ValueError as error:
-                raise ValueError(f"{self.path}, rows from {start} on: {error}") from error
-            yield table
-
-
-def _mapped(path) -> np.ndarray:
-    """The array in a NumPy file; only the parts that are used are read.
-
-    It is opened for each chunk, since pages that were read count as memory until it is closed.
+        ImportError: there is no pandas.
+        ValueError: the file is no table of cells, or its first line does not name each column once.
     """
     try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(f"{path} is not a NumPy file of an array of numbers: {error}") from error
-
-
-FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather"}
-"""Ends of files' names, with what pyarrow calls what is in them."""
-
-
-def arrow_parts(path: str | Path, rows: int) -> Iterator[Any]:
-    """pyarrow tables of `rows` rows each; the last one may have fewer."""
-    try:
-        pyarrow, dataset = map(importlib.import_module, ("pyarrow", "pyarrow.dataset"))
+        pandas = importlib.import_module("pandas")
     except ImportError:
+        raise ImportError('CSV files are read by pandas: pip install "noisy_jax[frames]"') from None
+    if not isinstance(path, str | os.PathLike) and not hasattr(path, "read"):
+        raise ValueError(f"path must be a CSV file's path, got {given(path)}")
+    content = None if isinstance(path, str | os.PathLike) else path.read()
+    where = _name(path)
+
+    def read(**options):
+        source = path
+        if content is not None:  # the first line may be read again
+            source = io.StringIO(content) if isinstance(content, str) else io.BytesIO(content)
+        return pandas.read_csv(source, **options)
+
+    if not reading.keys().isdisjoint({"chunksize", "iterator"}):
         raise ValueError(
-            f"{path} is read by the package pyarrow: install noisy_jax[frames]"
-        ) from None
+            "for parts of a file write nj.observations.chunks(pandas.read_csv(path, chunksize=…))"
+        )
+    if "usecols" in reading:  # with it, pandas does not see that lines are too long
+        raise ValueError("leave out usecols: the options features and drop choose the columns")
     try:
-        data = dataset.dataset(path, format=FORMATS[Path(path).suffix])
-        waiting = data.schema.empty_table()
-        for batch in data.to_batches(batch_size=rows, batch_readahead=1, use_threads=False):
-            waiting = pyarrow.concat_tables([waiting, pyarrow.Table.from_batches([batch])])
-            while len(waiting) >= rows:
-                yield waiting.slice(0, rows)
-                waiting = waiting.slice(rows)
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is not such a file: {' '.join(str(error).split())}") from error
-    if len(waiting):
-        yield waiting
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Length of header", pandas.errors.ParserWarning)
+            frame = read(**{"index_col": False} | reading)  # or of a short header names of rows
+    except pandas.errors.EmptyDataError:
+        raise ValueError(f"{where} is empty") from None
+    except pandas.errors.ParserWarning:
+        raise ValueError(
+            f"{where} has more cells in a line than names in its first line: name all columns, or "
+            "if the first one has names of rows, give index_col=0; numbers with decimal commas "
+            "between commas must be quoted"
+        ) from None
+    except ValueError as error:  # pandas' ParserError is one
+        text = " ".join(str(error).split())
+        if isinstance(error, UnicodeError):
+            text += ": name its encoding, as encoding='latin-1' or encoding='utf-16'"
+        raise ValueError(f"{where} is no table that pandas.read_csv reads: {text}") from error
+    frame.columns = names = [str(one).strip() for one in frame.columns]
+    twice = [one for one, count in Counter(names).items() if count > 1]
+    numbered = {one.rpartition(".")[0] for one in names if re.search(r"\.\d+$", one)}
+    if numbered & {*names} and reading.keys().isdisjoint({"header", "names"}):
+        more = {"header": None, "nrows": 1, "dtype": str, "index_col": False}  # pandas renames them
+        first = [one.strip() for one in read(**reading | more, keep_default_na=False).iloc[0]]
+        twice = [one for one, count in Counter(first).items() if count > 1 and one]
+    if twice:
+        raise ValueError(f"{where} has more than one column named {given(twice[0])}")
+    counted = [[str(k + start) for k in range(len(names))] for start in (0, 1)]
+    if all(map(is_number, names)) and names not in counted and target not in names:
+        raise ValueError(
+            f"{where} has numbers in its first line, which must name the columns, or give names=[…]"
+        )
+    if target not in names:
+        others = [one for one in ";\t|,: " if any(one in name for name in names)]
+        hint = f": are its cells separated by {others[0]!r} (the option sep)?" if others else ""
+        raise ValueError(
+            f"{where} has no column named {given(target)}; it has {listed(names)}{hint}"
+        )
+    if not len(frame):
+        raise ValueError(f"{where} has a header but no rows")
+    return frame
+
+
+def check_named(where: str, names: Collection[str]) -> None:
+    """Raises ValueError if one of these columns has no name in the file."""
+    for name in names:
+        if name.startswith("Unnamed: "):
+            raise ValueError(
+                f"{where} has no name for its column {name!r}: name it, or leave it out, "
+                f"drop=[{name!r}], if it holds row numbers (to_csv(path, index=False) writes none)"
+            )
+        if "\0" in name:
+            raise ValueError(f"{where} has a NUL in the name {given(name)}: name its encoding")
+
+
+def _name(path: Any) -> str:
+    """What messages call a file."""
+    return os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
+
+
+def _complete(
+    frame: Any, roles: Roles, further: Sequence[str], where: str, *, left_out: bool
+) -> Any:
+    """The rows with all values; ValueError if there are others, and they are not to be left out.
+
+    Some replicates of a row may be missing. `further` columns are not among the roles.
+    """
+    wide = {name: columns for name, columns in roles.copies.items() if len(columns) > 1}
+    copies = {one for columns in roles.copies.values() for one in columns}
+    needed = [name for name in (*roles.used, *further) if name not in copies]
+    lacking = {name: frame[name].isna() for name in needed}
+    lacking |= {name: frame[columns].isna().all(axis=1) for name, columns in wide.items()}
+    lacking = {name: rows.to_numpy() for name, rows in lacking.items() if rows.any()}
+    if not lacking:
+        return frame
+    gone, names = np.any([*lacking.values()], axis=0), listed([*lacking])
+    if not left_out:
+        row = int(np.flatnonzero(gone)[0])
+        raise ValueError(
+            f"{where} lacks values of {names} in {gone.sum():,} of {len(gone):,} rows, first in "
+            f"row {row} (counted from 0): fill them, or leave such rows out by missing=[]"
+        )
+    if gone.all():
+        raise ValueError(f"{where}: in each row a value is missing, of {names}")
+    warnings.warn(
+        f"{where}: {gone.sum():,} of {len(gone):,} rows are left out, as they have missing "
+        f"values, of {names}",
+        stacklevel=3,
+    )
+    return frame[~gone]

@@ -124,15 +124,20 @@ def table(
         clusters=clusters,
         exposure=exposure,
     )
+    return of_frame(known, frame, "the frame")
+
+
+def of_frame(known: Columns, frame: Any, where: str) -> Observations:
+    """The table of a data frame; messages say `where` its columns are."""
     header, column, index = columns_of(frame)
-    if noise is None and not replicates:
+    if known.noise is None and not known.replicates:
         raise ValueError(
-            "nj.table needs what is known of the errors: noise={'x1': 0.25}, variances by column "
-            "(others are exact), or replicates={'x1': ['x1a', 'x1b']}"
+            "nj.table and nj.csv need what is known of the errors: noise={'x1': 0.25}, variances "
+            "by column (others are exact), or replicates={'x1': ['x1a', 'x1b']}"
         )
-    if hasattr(cross_cov, "columns"):
-        check_same_rows("cross_cov", cross_cov, "frame", index)
-    return known.table(header, column, "the frame", known.layout.checked(), index=index)
+    if hasattr(known.cross_cov, "columns"):
+        check_same_rows("cross_cov", known.cross_cov, "frame", index)
+    return known.table(header, column, where, known.layout.checked(), index=index)
 
 
 def columns_of(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
@@ -161,6 +166,8 @@ def _by_narwhals(frame: Any) -> Any:
     wanted = "frame must be a pandas DataFrame or a mapping from names to arrays [n]"
     try:
         narwhals = importlib.import_module("narwhals")
+        if type(frame).__name__ == "RecordBatch":  # of pyarrow, which narwhals does not know
+            frame = importlib.import_module("pyarrow").Table.from_batches([frame])
     except ImportError:
         more = "other data frames need the package narwhals"
         raise ValueError(f"{wanted}, got {given(frame)}; {more}") from None

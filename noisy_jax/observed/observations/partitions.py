@@ -3,15 +3,11 @@
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from noisy_jax.csv_files import Layout
+from noisy_jax.observed.observations.chunks import check_parts, of_part
 from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.files import check_parts, table_of_part
-from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given
 
@@ -64,10 +60,8 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
             f"{given(frame)}; a data frame in memory is for nj.table"
         )
     known = Columns(**columns)
-    if known.target is None or known.layout != Layout(known.features, known.drop):
-        raise ValueError(
-            "name y's column by target=, and leave out sep, decimal and missing, which files have"
-        )
+    if known.target is None:
+        raise ValueError("name y's column by target=")
     check_parts(known)
     return Partitions(parts, known)
 
@@ -113,21 +107,9 @@ class Partitions:
 
 def _of_part(function: Callable[..., Any] | None, columns: Columns, number: int, frame: Any) -> Any:
     """The function of the table of a data frame, or the table; `None` without rows."""
-    by_name = isinstance(frame, Mapping)
-    if not (any(map(np.size, frame.values())) if by_name else len(frame)):
-        return None
-    where, form = f"partition {number}", columns.layout.checked()
-    try:
-        header, column, _ = columns_of(frame)
-        if form.features is None:  # a part does not show whether a column numbers all rows
-            names = columns.roles(header, where, form).names
-            form = form._replace(features=names, drop=())
-        table = table_of_part(columns, header, column, where, form)
-    except ValueError as error:
-        if where in str(error):
-            raise
-        raise ValueError(f"{where}: {error}") from error
-    return table if function is None else function(table)
+    # One partition does not show whether a column numbers all rows.
+    table = of_part(columns, frame, f"partition {number}", labelled=False)
+    return table if function is None or table is None else function(table)
 
 
 def _merged(merge: Callable[..., Any], found: Sequence[Any]) -> Any:

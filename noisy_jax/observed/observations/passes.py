@@ -22,7 +22,10 @@ class Pass:
         self._iterator = iter(chunks)
         found = next(self._iterator, None)
         if found is None:
-            raise ValueError("observations must be at least one chunk, got none")
+            raise ValueError(
+                "observations must be at least one chunk, got none: an iterator, such as "
+                "pandas.read_csv(path, chunksize=…), can be gone through once"
+            )
         self.first: Observations = instance("observations", found, Observations, _MAKES)
 
     def __iter__(self) -> Iterator[Observations]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.csv_files import Layout
 from noisy_jax.observed.observations.described import StandardDeviation
 from noisy_jax.validation import given, listed
 
@@ -15,6 +14,22 @@ _DEVIATIONS = "a column of standard deviations"
 _ID = re.compile(r"(.*[_\W])?(id|ids|index|key|uid|uuid|row|no|nr|number)", re.IGNORECASE)
 _CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
 _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
+
+
+class Layout(NamedTuple):
+    """Names of the columns that are features, or of those that are left out."""
+
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+
+    def checked(self) -> "Layout":
+        """The layout with one name as a list of it; ValueError if it contradicts itself."""
+        one = str, int, float
+        features = [self.features] if isinstance(self.features, one) else self.features
+        drop = [self.drop] if isinstance(self.drop, one) else self.drop
+        if features is not None and drop:
+            raise ValueError("name the columns by features or by drop, not by both")
+        return Layout(features, drop)
 
 
 class Roles(NamedTuple):

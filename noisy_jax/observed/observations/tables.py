@@ -51,7 +51,6 @@ class Observations:
             indicators. `cov` has an unbiased estimate of their covariance in each row, which need
             not be positive semidefinite.
         products: of columns, which linear fits take behind the columns; or `None`.
-        labels: `[n]`, of a CSV file the numbers of the rows, from 1; or the subjects; or `None`.
         beside: columns that are no features: "weights", "clusters" and "exposure" of the rows, with
             the names of their columns.
     """
@@ -75,7 +74,6 @@ class Observations:
     references: tuple[str, ...] = ()
     categories: tuple[Categories, ...] = ()
     products: Products | None = None
-    labels: np.ndarray | None = None
     beside: Mapping[str, Beside] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -160,7 +158,6 @@ class Observations:
             noise = jax.tree.map(lambda leaf: leaf[which], noise)
         changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross}
         changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
-        changed |= {"labels": some(self.labels, 0)}
         beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
         changed |= {"beside": beside}
         made = dataclasses.replace(self, copies=some(self.copies, None), **changed)

@@ -4,6 +4,9 @@
 is medium, "B" hard and "C" easy.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.simulated.streams.adversaries import (
     Adversary,
     OneCopyAdversaries,
@@ -18,7 +21,6 @@ from noisy_jax.simulated.streams.mixtures import (
 )
 from noisy_jax.simulated.streams.tables import (
     DATASETS,
-    csv,
     dataset,
     from_arrays,
     resampled,
@@ -33,7 +35,6 @@ __all__ = [
     "Difficulty",
     "Mixtures",
     "OneCopyAdversaries",
-    "csv",
     "dataset",
     "drifting",
     "from_arrays",
@@ -44,3 +45,9 @@ __all__ = [
     "switching",
     "teacher",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError, which for a name that left says what to write instead."""
+        refuse(__name__, name)

@@ -1,6 +1,6 @@
-"""Streams of clean examples from arrays, data frames, CSV files and from scikit-learn's data sets.
+"""Streams of clean examples from arrays, data frames and from scikit-learn's data sets.
 
-Real data are used in two steps: `dataset` or `csv` give the scaled table, one round a row, and
+Real data are used in two steps: `dataset` or `scaled` give the scaled table, one round a row, and
 `resampled` draws rounds from it with replacement. Values are checked where they enter, once.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
-from noisy_jax.csv_files import csv_parts
 from noisy_jax.validation import array_module, check_table, choice, instance, parsed_key, whole
 
 _FORMATS = {
@@ -67,19 +66,7 @@ def scaled(x: Any, y: Any) -> Stream:
         >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
         [-1.  1.  1.]
     """
-    return scaled_table(*_checked(x, y))
-
-
-def _checked(x, y) -> tuple[Any, Any]:
-    check_same_rows("y", y, "x", index_of(x))
-    x, y = numeric("x", x), numeric("y", y)
-    check_table(x, y)
-    return x, y
-
-
-def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:
-    """`scaled`, of arrays that have been checked already."""
-    x, y = x.astype(np.float64), y.astype(np.float64)
+    x, y = (array.astype(np.float64) for array in _checked(x, y))
     largest = np.abs(x).max(axis=0)
     x = x / np.where(largest > 0, largest, 1)  # so that squares of tiny numbers do not underflow
     spread = x.std(axis=0)
@@ -96,24 +83,11 @@ def scaled_table(x: np.ndarray, y: np.ndarray) -> Stream:
     return Stream(*jax.device_put((x.astype(kind), y.astype(kind))))
 
 
-def csv(path: str | Path, target: str) -> Stream:
-    """A numeric CSV file with a header line, scaled by `scaled`.
-
-    Args:
-        path: the file; UTF-8, separated by commas. Its first line has a name for each column, all
-            different; every other cell is a finite number.
-        target: name of the target's column; all other columns are features.
-
-    Example:
-        >>> import tempfile, numpy as np
-        >>> path = f"{tempfile.mkdtemp()}/houses.csv"
-        >>> np.savetxt(path, np.eye(3, 2), delimiter=",", header="rooms,price", comments="")
-        >>> csv(path, target="price").x.shape
-        (3, 1)
-    """
-    header, table = next(csv_parts(path, target))
-    column = header.index(target)
-    return scaled_table(np.delete(table, column, axis=1), table[:, column])
+def _checked(x, y) -> tuple[Any, Any]:
+    check_same_rows("y", y, "x", index_of(x))
+    x, y = numeric("x", x), numeric("y", y)
+    check_table(x, y)
+    return x, y
 
 
 def dataset(name: str) -> Stream:

@@ -1,203 +1,309 @@
-"""Chunks of CSV and NumPy files: the rows of the whole table, also a million of them."""
+"""CSV files as people have them are read rightly, or refused with one clear line."""
 
-from pathlib import Path
+import gzip
+import io
+import sys
+import time
+import warnings
 
-import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations import chunks
+from noisy_jax.observed.observations import csv
 from tests.errors import raises
-from tests.observed.rows import written as saved
-from tests.running import outputs
 
-ROWS = np.random.default_rng(0)
-X, Y = ROWS.normal(size=(23, 3)), ROWS.normal(size=23)
-
-
-def joined(parts):
-    """The arrays of chunks, one after another, and their lengths."""
-    parts = list(parts)
-    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y"))
-    return x, y, [len(part.y) for part in parts]
-
-
-@pytest.fixture
-def path(tmp_path):
-    """Quoted cells, a quoted line break in a name, blank lines, a byte order mark."""
-    lines = [f'"{a}",{b},{c},"{y}"' for (a, b, c), y in zip(X.tolist(), Y.tolist(), strict=True)]
-    lines[3] += "\n\n"
-    text = '"x\n1",x2,x3,y\n' + "\n".join(lines) + "\n\n"
-    (tmp_path / "table.csv").write_text("\ufeff" + text, encoding="utf-8")
-    return tmp_path / "table.csv"
-
-
-@pytest.fixture
-def arrays(tmp_path):
-    saved(tmp_path, X, Y)
-    return tmp_path / "x.npy", tmp_path / "y.npy"
-
-
-@pytest.mark.parametrize("rows", [1, 10, 23, 100])
-def test_chunks_of_files_hold_the_rows_of_the_table(path, arrays, rows):
-    noise = nj.noise.Gaussian([0.1, 0.2, 0.0], mean=1.0)
-    whole = nj.observations.csv(path, target="y", noise=noise)
-    options = {"noise": noise, "rows": rows}
-    for table in (chunks(path, target="y", **options), chunks(*arrays, **options)):
-        for _ in range(2):  # they can be gone through again
-            x, y, found = joined(table)
-            np.testing.assert_array_equal(x, whole.x)
-            np.testing.assert_array_equal(y, whole.y)
-            assert found == [rows] * (23 // rows) + [23 % rows] * (23 % rows > 0)
-    first = next(iter(chunks(path, target="y", noise={"x3": 0.5})))
-    assert first.names == ("x\n1", "x2", "x3")
-    np.testing.assert_array_equal(first.cov, np.diag([0, 0, 0.5]))
+# What a file of one cell in this writing, among other numbers, is read as.
+NUMBERS = {
+    "plain": "5",
+    "with spaces": " 5.0 ",
+    "with a sign": "+5",
+    "with an exponent": "5e0",
+    "without a zero": ".5e1",
+    "without decimals": "5.",
+    "quoted": '"5.0"',
+    "quoted with a line break": '"5\n"',
+}
+# Cells that pandas takes for text, or for a missing value, and words of the message.
+NO_NUMBERS = {
+    "underscore": ("1_0", "a plain number"),
+    "full width": ("１２", "a plain number"),
+    "other script": ("٣", "a plain number"),
+    "decimal comma": ('"1,5"', "decimal=','"),
+    "dot thousands": ('"1.234,5"', "thousands='.', decimal=','"),
+    "comma thousands": ('"1,234,567"', "thousands=','"),
+    "hexadecimal": ("0x10", "a plain number"),
+    "spaces inside": ("1 2", "a plain number"),
+    "percent": ("5%", "a plain number"),
+    "currency": ("$5", "a plain number"),
+    "unit": ("5 kg", "encode text first"),
+    "below a limit": ("<0.5", "encode text first"),
+    "date": ("2020-01-31", "pass days, or years"),
+    "hyphen": ("-", r"missing=\[…\]"),
+    "point": (".", r"missing=\[…\]"),
+    "question mark": ("?", r"missing=\[…\]"),
+    "lower case na": ("na", r"missing=\[…\]"),
+    "word": ("high", "encode text first"),
+    "infinite": ("inf", "is inf"),
+    "too large": ("1e999", "is inf"),
+    "empty": ("", r"missing=\[\]"),
+    "NA": ("NA", r"missing=\[\]"),
+    "NaN": ("NaN", r"missing=\[\]"),
+    "spreadsheet's #N/A": ("#N/A", r"missing=\[\]"),
+    "NULL": ("NULL", r"missing=\[\]"),
+}
+ROWS = 12  # with a cell in row 7
 
 
-def test_replicates(path, arrays):
-    whole = nj.observations.csv(path, target="y", replicates={"x2": "x3"})
-    np.save(arrays[0], whole.x)
-    table = chunks(path, target="y", replicates={"x2": "x3"}, rows=10)
-    for one in (table, chunks(*arrays, rows=10)):
-        np.testing.assert_array_equal(joined(one)[0], whole.x)
+def lines_of(cell, column):
+    """A header and rows, of which row 7 has this cell among the features or as the target."""
+    x, y = (np.arange(ROWS) * 7 % 5 + 0.5).tolist(), (np.arange(ROWS) * 5 % 7 + 0.25).tolist()
+    rows = [[str(one), str(other)] for one, other in zip(x, y, strict=True)]
+    rows[7][column] = cell
+    return "a,y\n" + "".join(",".join(row) + "\n" for row in rows)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("kind", [np.float32, np.int16, ">f8"])
-def test_numpy_files_of_other_types(tmp_path, order, kind):
-    x, y = (100 * X).astype(kind, order=order), Y.astype(kind)
-    found = joined(saved(tmp_path, x, y, noise=0.0, rows=9))
-    np.testing.assert_array_equal(found[0][:, 0], x.astype(np.float64))
-    np.testing.assert_array_equal(found[1], y.astype(np.float64))
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte order mark"])
+@pytest.mark.parametrize("cell", NUMBERS.values(), ids=NUMBERS)
+def test_numbers_are_read(tmp_path, cell, mark, end):
+    path, text = tmp_path / "table.csv", mark + lines_of(cell, 0)
+    path.write_bytes(text.replace("\n", end).encode())
+    table = csv(path, target="y", noise=0.1)
+    assert table.names == ("a",)
+    np.testing.assert_array_equal(
+        table.x[:, 0, 0], [5 if k == 7 else k * 7 % 5 + 0.5 for k in range(12)]
+    )
+    np.testing.assert_array_equal(table.y, np.arange(ROWS) * 5 % 7 + 0.25)
 
 
-def test_a_wrong_cell_in_a_later_chunk_is_named_by_file_and_place(path, arrays):
-    """The name of a column has two lines, and there are two blank ones."""
-    path.write_text(path.read_text("utf-8").replace(str(X[17, 1]), "tall"), encoding="utf-8")
-    np.save(arrays[0], np.where(X[17, 1] == X, np.nan, X))
-    options = {"noise": 0.1, "rows": 10}
-    for table, message in (
-        (chunks(path, target="y", **options), r"\.csv, line 22, column 'x2': 'tall' is not a fin"),
-        (chunks(*arrays, **options), r"x\.npy, rows from 10 on: x must be .* x\[7, 1\] is nan"),
+@pytest.mark.parametrize("noise", [0.1, {}, {"a": 0.1}], ids=["noisy", "exact", "by name"])
+@pytest.mark.parametrize("column", [0, 1], ids=["feature", "target"])
+@pytest.mark.parametrize(("cell", "words"), NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_a_cell_that_is_no_number_is_named_with_what_helps(tmp_path, cell, words, column, noise):
+    """In an exact column, the cell must not make categories of the numbers."""
+    path = tmp_path / "table.csv"
+    path.write_text(lines_of(cell, column), encoding="utf-8")
+    with pytest.raises(ValueError, match=words) as caught:
+        csv(path, target="y", noise=noise)
+    message = str(caught.value)
+    assert f"'{'ay'[column]}'" in message
+    assert "row 7" in message or "[7]" in message
+    assert cell.strip('"') in message or "lacks values" in message or "is inf" in message
+    assert "\n" not in message
+
+
+X = "a,b,y\n1,5,2\n3,6,4\n7,8,9\n"
+EURO, NAMED = X.replace(",", ";"), X.replace("\n", "\nr,", 3)
+LABELLED = "id,a,y\n" + "".join(f"{k},{k * 7 % 12},1\n" for k in range(12))
+TABLE = [[1, 5], [3, 6], [7, 8]], [2, 4, 9]
+READ = {
+    "commas": (X, {}, TABLE),
+    "semicolons": (X.replace(",", ";"), {"sep": ";"}, TABLE),
+    "tabs": (X.replace(",", "\t"), {"sep": "\t"}, TABLE),
+    "white space": (X.replace(",", "   "), {"sep": r"\s+"}, TABLE),
+    "blank lines": (X.replace("\n", "\n\n") + "\n\n", {}, TABLE),
+    "no line break at the end": (X.strip(), {}, TABLE),
+    "spaces in the header": (X.replace("a,b,y", " a, b ,y "), {}, TABLE),
+    "quoted header and cells": (X.replace("a,b", '"a","b"').replace("7,8", '"7","8"'), {}, TABLE),
+    "comments": ("# measured by hand\n" + X, {"comment": "#"}, TABLE),
+    "lines above the header": ("Lab 5\n\n" + X, {"skiprows": 2}, TABLE),
+    "names are given": ("\n".join(X.split("\n")[1:]), {"names": ["a", "b", "y"]}, TABLE),
+    "decimal commas": (EURO.replace("1;", "1,0;"), {"sep": ";", "decimal": ","}, TABLE),
+    "quoted decimal commas": (X.replace("1,5", '"1,0","5,00"'), {"decimal": ","}, TABLE),
+    "thousands": (
+        X.replace("7,8", '"1,007",8'),
+        {"thousands": ","},
+        ([[1, 5], [3, 6], [1007, 8]], [2, 4, 9]),
+    ),
+    "dot thousands": (
+        EURO.replace("7;8", "1.007,5;8"),
+        {"sep": ";", "decimal": ",", "thousands": "."},
+        ([[1, 5], [3, 6], [1007.5, 8]], [2, 4, 9]),
+    ),
+    "a column that is left out": (
+        X.replace("5,2", "x,2").replace("b", "id"),
+        {"drop": "id"},
+        ([[1], [3], [7]], [2, 4, 9]),
+    ),
+    "a column without a name": ("," + NAMED, {"drop": ["Unnamed: 0"]}, TABLE),
+    "names of rows": ("," + NAMED, {"index_col": 0}, TABLE),
+    "names of rows without a name": (NAMED, {"index_col": 0}, TABLE),
+    "true and false": (
+        X.replace(",5", ",True").replace(",6", ",False").replace(",8", ",True"),
+        {},
+        ([[1, 1], [3, 0], [7, 1]], [2, 4, 9]),
+    ),
+    "large numbers": (X.replace("7,8", "1e300,8"), {}, ([[1, 5], [3, 6], [1e300, 8]], [2, 4, 9])),
+    "names that are numbers": (X.replace("a,b,y", "0,1,2"), {"target": "2"}, TABLE),
+    "a name of two lines": (X.replace("a,b", '"a\n(m)",b'), {}, TABLE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "options", "wanted"), READ.values(), ids=READ)
+def test_files_are_read(tmp_path, text, options, wanted):
+    path = tmp_path / "table.csv"
+    path.write_text(text, encoding="utf-8")
+    table = csv(path, **{"target": "y", "noise": 0.1} | options)
+    np.testing.assert_array_equal(table.x[:, 0], wanted[0])
+    np.testing.assert_array_equal(table.y, wanted[1])
+
+
+REFUSED = {
+    "empty": ("", {}, "is empty"),
+    "only blank lines": ("\n\n", {}, "is empty"),
+    "only a header": ("a,b,y\n", {}, "has a header but no rows"),
+    "no such column": (X, {"target": "z"}, "has no column named 'z'; it has 'a', 'b', 'y'$"),
+    "another separator": (X.replace(",", ";"), {}, r"named 'y'; .* by ';' \(the option sep\)"),
+    "another separator is given": (X, {"sep": ";"}, r"named 'y'; .* by ',' \(the option sep\)"),
+    "no header": ("0.5,2.5\n3,4\n", {}, "has numbers in its first line, which must name"),
+    "two targets": (X.replace("a", "y"), {}, "has more than one column named 'y'"),
+    "two features": (X.replace("a", "b"), {}, "has more than one column named 'b'"),
+    "three features": (X.replace("a,b", "b.1,b").replace("y", "b,y").replace("\n", ",0\n", 4), {},
+                       "has more than one column named 'b'"),
+    "no name": (X.replace("a,b", ",b"), {}, "has no name for its column 'Unnamed: 0': name it, or"),
+    "separators behind lines": (X.replace("\n", ",\n"), {}, "column 'Unnamed: 3'|lacks values"),
+    "only a target": ("y\n1\n2\n", {}, "has no feature beside the target 'y'"),
+    "more cells than names": (X.replace("a,b,y", "a,y"), {}, "has more cells in a line than names"),
+    "names of rows without a name": (NAMED, {}, "give index_col=0"),
+    "numbers of rows without a name": ("a,y\n0,5,2\n1,5,4\n", {}, "give index_col=0"),
+    "columns by usecols": (X, {"usecols": ["a", "y"]}, "leave out usecols"),
+    "a long line": (X.replace("3,6", "3,6,6"), {}, "is no table .*Expected 3 fields in line 3"),
+    "a short line": (X.replace("7,8,9", "7"), {}, r"lacks values of 'b', 'y' in 1 of 3 rows"),
+    "decimal commas between commas": ("a,y\n1,5,2\n3,5,4\n", {}, "has more cells in a line than n"),
+    "a quote that is not closed": (X.replace("3,6", '"3,6'), {}, "is no table that pandas"),
+    "decimal points for commas": (X.replace("1,5", "1.5,5"), {"decimal": ","}, "is text because"),
+    "latin-1": (X.replace("a", "ä").encode("latin-1"), {}, "name its encoding, as encoding='latin"),
+    "utf-16": (X.encode("utf-16"), {}, "name its encoding"),
+    "utf-16 without a mark": (X.encode("utf-16-le"), {}, "named 'y'|has a NUL"),
+    "a NUL in a name": (X.replace("a", "a\0"), {}, "has a NUL in the name"),
+    "not a text": (b"\xff\xfe\x00\x80", {}, "is no table that pandas.read_csv reads"),
+    "numbers of children": ("k,a,y\n0,1,2\n1,2,2\n3+,5,1\n", {"noise": {"a": 0.1}},
+                            r"'k' is text because of '3\+' in row 2 .*pandas Categorical"),
+    "row numbers": (LABELLED, {"noise": {"a": 1}}, r"'id' of .*csv numbers or labels the rows"),
+    "names of people": (LABELLED.replace("\n", "\np", 12), {"noise": {"a": 1}},
+                        "another text in each row, which labels the rows"),
+    "codes by missing and by na_values": (X, {"missing": [], "na_values": ["-"]}, "not by both"),
+    "every row lacks a value": (X.replace(",5", ",").replace(",6", ",").replace(",8", ","),
+                                {"missing": []}, "in each row a value is missing, of 'b'"),
+    "features and drop": (X, {"features": ["a"], "drop": ["b"]}, "by features or by drop, not"),
+    "features twice": (X, {"features": ["a", "a"]}, "'a' is named twice"),
+    "the target is a feature": (X, {"features": ["a", "y"]}, "'y' is named twice"),
+    "drop of no column": (X, {"drop": ["c"]}, "has no column named 'c'"),
+    "drop of the target": (X, {"drop": ["y"]}, "'y' is named twice, as one to drop"),
+    "parts": (X, {"chunksize": 2}, r"for parts of a file write nj\.observations\.chunks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "options", "message"), REFUSED.values(), ids=REFUSED)
+def test_files_are_refused_clearly(tmp_path, content, options, message):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    raises(message, csv, path, **{"target": "y", "noise": 0.1} | options)
+
+
+def test_encodings_compression_and_open_files(tmp_path):
+    text = "größe,y\n1,2\n3,5\n"
+    (tmp_path / "latin.csv").write_text(text, encoding="latin-1")
+    (tmp_path / "table.csv.gz").write_bytes(gzip.compress(text.encode()))
+    for path, options in (
+        (tmp_path / "latin.csv", {"encoding": "latin-1"}),
+        (str(tmp_path / "table.csv.gz"), {}),
+        (io.StringIO(text), {}),
+        (io.BytesIO(text.encode()), {}),
     ):
-        parts = iter(table)
-        next(parts)
-        raises(message, next, parts)
+        table = csv(path, target="y", noise=0.1, **options)
+        assert table.names == ("größe",)
+        assert table.y.tolist() == [2, 5]
+    raises("the file has more than one column", csv, io.StringIO("y,y\n1,2\n"), target="y", noise=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nois'"):
+        csv(io.StringIO(text), target="y", nois=0.1)
+    with pytest.raises(
+        TypeError, match=r"std_error is now noise=\{'x1': nj.sd\(column='x1_sd'\)\}"
+    ):
+        csv(io.StringIO(text), target="y", std_error={"größe": "sd"})
 
 
-def test_lengths_must_match(arrays):
-    np.save(arrays[1], Y[:-1])
-    message = r"x\.npy has shape \[23, 3\], but .*y\.npy has \[22\]: "
-    raises(message, list, chunks(*arrays, noise=0.1))
+def test_without_pandas_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'read by pandas: pip install "noisy_jax\[frames\]"$'):
+        csv("table.csv", target="y", noise=0.1)
 
 
-@pytest.mark.parametrize("content", [b"", b"x1,x2\n1,2\n", "truncated"])
-def test_other_files_are_named(arrays, content):
-    content = arrays[0].read_bytes()[:-8] if content == "truncated" else content
-    arrays[0].write_bytes(content)
-    raises(r"x\.npy is not a NumPy file of an array of numbers: ", list, chunks(*arrays, noise=0.1))
+def test_a_file_is_its_frame(tmp_path, rng):
+    """Long format, standard deviations by row, indicators, reliability, unequal replicates."""
+    n = 40
+    who = np.repeat([f"p{k}" for k in range(n // 2)], 2)
+    frame = pd.DataFrame(
+        {"who": who, "a": rng.normal(size=n), "b": rng.normal(size=n), "y": np.arange(n) // 2 % 7}
+    )
+    wide = pd.DataFrame(rng.normal(size=(n, 4)), columns=["a", "a2", "a3", "y"])
+    wide.loc[3, "a3"] = np.nan
+    wide["sex"], wide["sd"] = np.where(wide["a"] > 0, "m", "f"), np.abs(wide["a2"]) + 0.1
+    cases = [
+        (frame, {"subject": "who", "replicates": ["a", "b"]}),
+        (wide, {"replicates": {"a": ["a2", "a3"]}, "drop": ["sd"]}),
+        (wide, {"noise": {"a": nj.sd(column="sd")}, "drop": ["a2", "a3"]}),
+        (wide, {"noise": {"a": nj.reliability(0.9)}, "features": ["sex", "a"]}),
+        (wide, {"noise": {"a": 0.1, "a2": nj.sd(0.2)}, "features": ["a", "a2"],
+                "products": [("a", "a2")]}),
+    ]  # fmt: skip
+    for number, (rows, options) in enumerate(cases):
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        found = csv(tmp_path / "rows.csv", target="y", **options)
+        wanted = nj.table(rows, target="y", **options)
+        assert (found.names, found.references) == (wanted.names, wanted.references), number
+        assert found.index.equals(wanted.index)
+        for name in ("x", "y") if wanted.cov is None else ("x", "y", "cov"):
+            one, other = getattr(found, name), getattr(wanted, name)
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
-BY_ROW = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.ones(23, np.float32)))
+def test_weights_are_matched_with_the_rows_that_are_left(tmp_path, rng):
+    rows = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "y"])
+    rows.loc[4, "a"] = np.nan
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.warns(
+        UserWarning, match="1 of 30 rows are left out, as they have missing values, of"
+    ):
+        table = csv(tmp_path / "rows.csv", target="y", noise=0.01, missing=[])
+    weights = pd.Series(np.ones(30))
+    raises(r"weights\.loc\[observations\.index\]", nj.fit, table, weights=weights)
+    nj.fit(table, weights=weights.loc[table.index])
 
 
-@pytest.mark.parametrize(
-    ("names", "arguments", "error", "message"),
-    [
-        (("none.csv",), {"target": "y"}, FileNotFoundError, "No such file.*none.csv"),
-        (("x.npy", "none.npy"), {}, FileNotFoundError, "No such file.*none.npy"),
-        (("x.txt",), {}, ValueError, "end of the file's name must be '.csv', .* got '.txt'"),
-        (("table.csv",), {}, ValueError, "name its column by target="),
-        (("table.csv", "y.npy"), {"target": "y"}, ValueError, "give no other file"),
-        (("x.npy",), {}, ValueError, r'two, such as chunks\("x.npy", "y.npy"\)'),
-        (("x.npy", "y.npy"), {"rows": 0}, ValueError, "rows must be a whole number of at least 1"),
-        (("x.npy", "y.npy"), {"noise": BY_ROW}, ValueError, "for one a row, pass a list of tables"),
-        ((X, Y), {}, ValueError, "path must be a file's path, got .*; see from_arrays"),
-        (("x.npy", Y), {}, ValueError, "y must be a file's path, got .*; see from_arrays"),
-        (("x.npy", "y.npy"), {"drop": ["x1"]}, ValueError, "are for CSV files: leave them out"),
-        (("x.npy", "y.npy"), {"cross_cov": np.ones((23, 3))}, ValueError, "the same in all rows"),
-    ],
-)
-def test_wrong_arguments_give_one_clear_line(path, arrays, names, arguments, error, message):
-    files = (path.parent / one if isinstance(one, str) else one for one in names)
-    with pytest.raises(error, match=message) as caught:
-        chunks(*files, **{"noise": 0.1} | arguments)
-    assert "\n" not in str(caught.value)
+def test_messages_do_not_repeat_long_cells_and_headers(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f"a,y\n{'long ' * 10_000},2\n")
+    with pytest.raises(ValueError, match="'long long") as caught:
+        csv(path, target="y", noise=0.1)
+    assert len(str(caught.value)) < 330 + len(str(path))
+    names = [f"x{i}" for i in range(5000)]
+    path.write_text(",".join(names) + "\n" + ",".join(["1"] * 5000) + "\n")
+    with pytest.raises(ValueError, match=r"named 'y'; it has 'x0', .*\(5,000 in all\)") as caught:
+        csv(path, target="y", noise=0.1)
+    assert len(str(caught.value)) < 250 + len(str(path))
 
 
-def test_a_table_of_no_rows_is_an_error(tmp_path, path):
-    path.write_text("x1,x2,y\n")
-    for table in (saved(tmp_path, X[:0], Y[:0]), chunks(path, target="y", noise=0.1)):
-        raises(r"has a header but no rows|at least one chunk", nj.fit, table)
+def test_the_time_for_a_header_grows_like_its_length(tmp_path):
+    """With a loop over all names for each name this would take minutes."""
+    path, count = tmp_path / "table.csv", 20_000
+    names = [f"x{i}" for i in range(count)]
+    path.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * (count + 1)) + "\n")
+    start = time.monotonic()
+    found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3])
+    assert found.names == tuple(names[:3])
+    assert time.monotonic() - start < 5
 
 
-STREAM = """
-import hashlib
-import re
-import sys
-from pathlib import Path
-
-import jax
-import numpy as np
-
-import noisy_jax as nj
-
-kind, form, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
-options = {"noise": 0.25, "rows": rows}
-if form == "csv":
-    table = nj.observations.chunks("table.csv", target="y", **options)
-else:
-    table = nj.observations.chunks("x.npy", "y.npy", **options)
-if kind == "fit":
-    result = nj.fit(table)
-    kept = vars(result) | {"uncorrected": vars(result.uncorrected), "risk": vars(result.risk)}
-else:
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
-    result = nj.learn(learner, table, jax.random.key(0))
-    kept = [result.state, result.risk, result.risk_std_error, result.variance, result.scale]
-digest = hashlib.sha256()
-for leaf in jax.tree.leaves(kept):
-    leaf = np.asarray(leaf)
-    digest.update(leaf.tobytes() if leaf.dtype.kind in "fi" else str(leaf).encode())
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-print(digest.hexdigest())
-"""
-
-
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(1_000_000, 5))
-    y = x @ [1.0, -2.0, 0.5, 0.0, 3.0] + 0.1 * rng.normal(size=len(x))
-    return x + 0.5 * rng.normal(size=x.shape), y
-
-
-def written(folder, x, y, form):
-    folder.mkdir()
-    if form == "csv":
-        options = {"delimiter": ",", "comments": "", "header": "a,b,c,d,e,y", "fmt": "%.9g"}
-        np.savetxt(folder / "table.csv", np.column_stack([x, y]), **options)
-    else:
-        np.save(folder / "x.npy", x)
-        np.save(folder / "y.npy", y)
-    return folder
-
-
-SCALE = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-
-
-@SCALE
-@pytest.mark.long
-@pytest.mark.parametrize("form", ["npy", "csv"])
-def test_peak_memory_does_not_grow_with_the_number_of_rows(tmp_path, start, rows, form):
-    x, y = rows
-    few = written(tmp_path / "few", x[:50_000], y[:50_000], form)
-    count = {"npy": 1_000_000, "csv": 250_000}[form]
-    many = written(tmp_path / "many", x[:count], y[:count], form)
-    for kind in ("fit", "learn"):
-        words = kind, form, 10_000
-        running = (start(STREAM, folder, *words, shared=False) for folder in (few, many))
-        peaks = [int(outputs(process)[0].splitlines()[-2]) for process in running]
-        print(f"{kind}, {form}: {peaks[0]:,} kB for 50,000 rows, {peaks[1]:,} kB for {count:,}")
-        assert peaks[1] < 1.1 * peaks[0] + 5_000
+def test_a_missing_replicate_is_no_missing_value(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,a2,y\n1,2,3\n2,NA,3\nNA,3,1\nNA,-,2\n")
+    options = {"target": "y", "replicates": {"a": "a2"}, "noise": {"a": 0.1}}
+    with pytest.warns(UserWarning, match="1 of 4 rows are left out"):
+        table = csv(tmp_path / "rows.csv", missing="-", **options)
+    assert table.x.ravel().tolist() == [1.5, 2, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (tmp_path / "rows.csv").write_text("a,a2,y\n1,2,3\n2,NA,3\nNA,3,1\n")
+        assert csv(tmp_path / "rows.csv", **options).x.ravel().tolist() == [1.5, 2, 3]

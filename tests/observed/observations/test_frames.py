@@ -144,15 +144,15 @@ def test_weights_and_clusters_by_subject():
     np.testing.assert_allclose(fit.coefficients, [1.0], rtol=0.1)
 
 
-def test_incomplete_replicates_in_chunks(tmp_path):
+def test_incomplete_replicates_in_chunks():
     """Whether a chunk has all replicates of its rows, or not, does not matter."""
     frame = pd.DataFrame({"a1": A[:, 0], "a2": A[:, 1], "a3": A[:, 2], "y": Y})
     for gaps in (slice(0, 40), slice(N - 40, N)):
         some = frame.copy()
         some.loc[some.index[gaps], "a3"] = np.nan
-        some.to_csv(tmp_path / "rows.csv", index=False)
         options = {"target": "y", "replicates": {"a": ["a1", "a2", "a3"]}}
-        chunks = nj.observations.chunks(tmp_path / "rows.csv", rows=N // 4, **options)
+        frames = [some[start : start + N // 4] for start in range(0, N, N // 4)]
+        chunks = nj.observations.chunks(frames, **options)
         fit, whole = nj.fit(chunks), nj.fit(nj.table(some, **options))
         np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.02)
         learner = nj.learners.two_copies(radius=1.0)
@@ -343,7 +343,7 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
         ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
         ({"e": [np.nan, *ERRORS[1:]]}, {}, r"column 'e' must be finite, but column 'e'\[0\] is"),
         ({"id": np.arange(N)}, {}, "column 'id' of the frame numbers or labels the rows"),
-        ({}, {"noise": None}, "nj.table needs what is known of the errors: noise={'x1': 0.25}"),
+        ({}, {"noise": None}, "nj.csv need what is known of the errors: noise={'x1': 0.25}"),
         ({}, {"noise": {"a": -1.0}, "drop": ["e"]}, r"noise\['a'\] must be finite and >= 0"),
         (HALF, UNNAMED, "incomplete replicates need noise by their names, such as noise="),
         (LACKING, {"replicates": {"b": ["f", "g"]}}, "'b' has no value in 1 .* row 0: drop such"),

@@ -111,7 +111,6 @@ def fitted(parts, **options):
         (lambda part: partitions(frame(9, 0), **KNOWN), "in memory is for nj.table"),
         (lambda part: partitions([], **KNOWN), "a list of delayed data frames"),
         (lambda part: partitions(part, noise={"a": 1.0}), "name y's column by target="),
-        (lambda part: partitions(part, sep=";", **KNOWN), "leave out sep, decimal and missing"),
         (lambda part: partitions(part, subject="b", **KNOWN), "rows of one subject apart"),
         (lambda part: fitted([dask.delayed(frame)(0, 0)]), "no partition of 1 has a row"),
         (lambda part: fitted(part, target="z"), "partition 0 has no column named 'z'"),

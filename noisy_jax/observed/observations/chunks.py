@@ -1,0 +1,138 @@
+"""Tables in parts: any iterable of data frames, of which one at a time is in memory."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from noisy_jax.noise import PerRound
+from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.described import Reliability, StandardDeviation
+from noisy_jax.observed.observations.frames import columns_of
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import given, listed
+
+
+def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
+    """A table in parts, for `fit` and `learn` on more rows than fit into memory.
+
+    `nj.fit` and `nj.learn` also take any iterable of tables that agree in their columns and noise,
+    such as `(nj.observations.from_arrays(x[i : i + 9999], y[i : i + 9999], noise=0.1) for i in …)`.
+
+    Args:
+        frames: an iterable of data frames with the same columns, of any kind that `nj.table` takes,
+            or of pyarrow's batches: `pandas.read_csv("big.csv", chunksize=65_536)`, or
+            `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators,
+            and can be gone through once, as `fit` and `learn` do.
+        **columns: all arguments of `nj.table` but `subject`. The noise must be the same in all
+            rows, or standard deviations in a column (`nj.sd(column=…)`). Make
+            indicators of categories before, since a chunk may lack some: texts raise ValueError.
+
+    Returns:
+        `Chunks`, an iterable of tables.
+
+    Raises:
+        ValueError: also while chunks are read, with the number of the chunk, from 0.
+
+    Example:
+        >>> import io, numpy as np, pandas, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=50_000)
+        >>> rows = pandas.DataFrame({"x": x + rng.normal(size=50_000), "y": 2 * x})
+        >>> file = io.StringIO(rows.to_csv(index=False))  # or the path of a file
+        >>> frames = pandas.read_csv(file, chunksize=9999)
+        >>> result = nj.fit(nj.observations.chunks(frames, target="y", noise={"x": 1.0}))
+        >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
+        [2.] [1.]
+    """
+    if isinstance(frames, str | os.PathLike):
+        raise ValueError(
+            f"chunks takes data frames, got the path {os.fspath(frames)!r}: "
+            "chunks(pandas.read_csv(path, chunksize=65_536), …), or of a Parquet file "
+            "chunks(pyarrow.parquet.ParquetFile(path).iter_batches(65_536), …)"
+        )
+    whole = isinstance(frames, Mapping) or hasattr(frames, "columns") or hasattr(frames, "shape")
+    if whole or not isinstance(frames, Iterable):
+        raise ValueError(
+            f"chunks takes an iterable of data frames, got {given(frames)}: one data frame is for "
+            "nj.table, arrays are for nj.observations.from_arrays, and dask's frames for "
+            "nj.observations.partitions"
+        )
+    known = Columns(**columns)
+    if known.target is None:
+        raise ValueError("name y's column by target=")
+    check_parts(known)
+    return Chunks(frames, known)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Chunks:
+    """The tables that `chunks` makes; `columns` holds what its arguments say of the columns."""
+
+    frames: Iterable[Any]
+    columns: Columns
+
+    def __iter__(self) -> Iterator[Observations]:
+        """The tables of the frames that have rows."""
+        for number, frame in enumerate(self.frames):
+            table = of_part(self.columns, frame, f"chunk {number}")
+            if table is not None:
+                yield table
+
+
+def of_part(
+    columns: Columns, frame: Any, where: str, *, labelled: bool = True
+) -> Observations | None:
+    """The table of a part of the rows, `None` without rows; ValueError says `where` they are.
+
+    With `labelled` false a column that numbers or labels the rows is not looked for.
+    """
+    by_name = isinstance(frame, Mapping)
+    if not (any(map(np.size, frame.values())) if by_name else len(frame)):
+        return None
+    form = columns.layout.checked()
+    try:
+        header, column, index = columns_of(frame)
+        if form.features is None and not labelled:
+            names = columns.roles(header, where, form).names
+            form = form._replace(features=names, drop=())
+        table = columns.table(header, column, where, form, index=index)
+        check_no_categories(table, where)
+    except ValueError as error:
+        if where in str(error):
+            raise
+        raise ValueError(f"{where}: {error}") from error
+    return table
+
+
+def check_no_categories(table: Observations, where: str) -> None:
+    """Raises ValueError if a part has indicators of categories, of which it may lack some."""
+    misclassified = tuple(f"{one.name}[" for one in table.categories)
+    others = [one for one in table.references if not one.startswith(misclassified)]
+    if others:
+        raise ValueError(
+            f"{where} has the categories {listed(others)}, of which a chunk may lack some: make "
+            "them indicators, or drop them"
+        )
+
+
+def check_parts(known: Columns) -> None:
+    """Raises ValueError if a part of the rows does not show what is known of the columns."""
+    by_name = known.noise.values() if isinstance(known.noise, Mapping) else [known.noise]
+    if known.subject is not None or any(isinstance(one, Reliability) for one in by_name):
+        raise ValueError(
+            "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
+            "(reliability): read the table by nj.csv, or give the variance of the error"
+        )
+    if known.beside():
+        raise ValueError(
+            f"chunks take no {listed([*known.beside()])}: these are for one table, read whole"
+        )
+    by_row = isinstance(known.noise, StandardDeviation) and np.ndim(known.noise.value) > 1
+    if by_row or isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
+        raise ValueError(
+            "the noise of chunks must be the same in all rows; for one a row, pass a list of "
+            "tables by from_arrays"
+        )
