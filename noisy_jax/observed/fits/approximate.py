@@ -117,7 +117,7 @@ def named_fit(
     model: str,
     theta: np.ndarray,
     covariance: np.ndarray,
-    freedom: float,
+    freedom: float | np.ndarray,
     names: tuple[str, ...],
 ) -> GeneralizedCoefficients:
     """The predictor with intercept and coefficients `theta`, in original units."""

@@ -50,7 +50,7 @@ _AT_ONCE = 2**22  # numbers in memory
 
 
 def pairs_of_groups(groups: int) -> list[tuple[int, int]]:
-    """G of the pairs, since each needs a fit; no pair is of neighbouring blocks of rows."""
+    """G of the pairs, since each needs a fit; each group is in two pairs."""
     return [(g, (g + groups // 3) % groups) for g in range(groups)]
 
 

@@ -4,19 +4,15 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import (
-    OURS,
-    NoisyTable,
-    named_fit,
-    plain_fit,
-    spread_by_noise,
-)
+from noisy_jax.observed.fits.approximate import OURS, NoisyTable, named_fit, plain_fit
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.generalized import CorrectedModel
-from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
+from noisy_jax.observed.fits.sandwich import blocks_of, variance
+from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
@@ -56,9 +52,10 @@ class RegressionCalibration:
     rows it gives the coefficients of `nj.methods.Linear`, which also says how well they are
     identified, and estimates clean errors.
 
-    Standard errors are from the jackknife over 32 groups of blocks of up to 64 consecutive rows:
-    the calibration, with a covariance that comes from replicates, is estimated anew without each
-    group. Standard errors of a stated covariance (`noise.CovarianceEstimate`) are added.
+    Standard errors are from the sandwich with leverages (HC3) of the scores of rows. These contain
+    what a row does to the mean and the covariance of the rows, and to a covariance of the noise
+    that comes from replicates. Standard errors of a stated covariance (`noise.CovarianceEstimate`)
+    are added.
 
     Args:
         model: "linear", "logistic" or "poisson".
@@ -91,41 +88,98 @@ class RegressionCalibration:
 
 def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
     table = NoisyTable.of(observations, model)
-    names = observations.names
-
-    def both(rows, starts=(None, None)):
-        """The fits to the rows and to calibrated rows, `[2, 1 + d]`, and as they are computed."""
-        pair = rows, rows._replace(x=calibrated(rows))
-        found = [plain_fit(model, *one, observations) for one in zip(pair, starts, strict=True)]
-        return table.in_original_units(np.array(found)), found
-
-    every = table.some(slice(None))
-    theta, starts = both(every)
-    numbers = np.arange(len(every.y))
-    left = [
-        both(table.some(np.delete(numbers, group)), starts)[0] for group in groups_of(len(numbers))
-    ]
-    spreads = [jackknifed(np.array(one)) for one in zip(*left, strict=True)]
-    (plain, _), (spread, freedom) = spreads
-    spread = spread + spread_by_noise(
-        lambda cov: both(every._replace(cov=cov), starts)[0][1], table, observations
-    )
-    uncorrected = named_fit(model, theta[0], plain, freedom, names)
-    corrected = named_fit(model, theta[1], spread, freedom, names)
+    rows, jacobian = table.some(slice(None)), table.units.jacobian(0)
+    noise, made = UncertainNoise(observations, table.units.products), []
+    for corrected in (False, True):
+        way = Calibration(rows, not corrected)
+        seen = rows._replace(x=way.x)
+        theta = plain_fit(model, seen, None, observations)
+        spread, freedom, directions = _spread(model, theta, seen, way, table, jacobian)
+        if corrected and not noise.exact:
+            own = noise.freedom(way.cov.mean(axis=0), np.outer(theta[1:], theta[1:]))
+            spread, freedom = noise.widened(directions, own, spread, freedom, jacobian)
+        found = table.in_original_units(theta), jacobian @ spread @ jacobian.T
+        made.append(named_fit(model, *found, freedom, observations.names))
     return CalibratedFit(
-        **vars(corrected),
-        uncorrected=uncorrected,
+        **vars(made[1]),
+        uncorrected=made[0],
         reliability=table.reliability,
         scale=Rows.of(observations).x.std(axis=0),
         target=observations.target,
-        num_rows=len(numbers),
+        num_rows=len(rows.y),
         num_copies=observations.x.shape[1],
     )
 
 
-def calibrated(rows: Rows) -> np.ndarray:
-    """The best linear predictions `[n, d]` of the clean columns: see `RegressionCalibration`."""
-    clean, _ = covariances(linear_moments(rows.x, rows.y, rows.cov))
-    mean, n = rows.x.mean(axis=0), len(rows.y)
-    weights = np.linalg.solve(clean + (1 - 1 / n) * rows.cov, clean)  # [d, d], or one a row
-    return mean + np.matmul((rows.x - mean)[:, None], weights)[:, 0]
+def _spread(model, theta, seen: Rows, way: "Calibration", table: NoisyTable, jacobian):
+    """Covariance `[p, p]`, degrees of freedom `[p]`, and derivatives in the noise's covariance.
+
+    With z = (1, x̂), y of mean μ at x̂ and w the coefficients, the score (y − μ) z has the derivative
+    −μ' z wᵀ + (y − μ) (0, I) in x̂.
+    """
+    eta = theta[0] + seen.x @ theta[1:]
+    mean, slope = _mean(model, eta)
+    design = np.column_stack([np.ones(len(eta)), seen.x])
+    moves = -(slope[:, None] * design)[:, :, None] * theta[1:]
+    moves[:, 1:] += (seen.y - mean)[:, None, None] * np.eye(len(theta) - 1)
+    added, directions = way.added(moves, table)
+    scores = (seen.y - mean)[:, None] * design + added
+    whole = (design * slope[:, None]).T @ design
+    parts = (
+        (scores[part], (slope[part, None] * design[part])[:, :, None] * design[part, None])
+        for part in blocks_of(len(eta), len(theta))
+    )
+    spread, freedom, _ = variance(parts, whole, combined=jacobian)
+    return spread, freedom, np.tensordot(np.linalg.inv(whole), directions, 1)
+
+
+def _mean(model: str, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of y and its derivative, from linear predictors."""
+    if model == "linear":
+        return eta, np.ones(len(eta))
+    mean = MODELS[model].mean(eta)
+    return mean, mean * (1 - mean) if model == "logistic" else mean
+
+
+class Calibration:
+    """The calibrated rows, and how they move with what they are computed from.
+
+    With z_i = x̃_i − x̄, K_i = Σ_x + C_i and G_i = Σ_x K_i⁻¹,
+
+        x̂_i = x̄ + G_i z_i,    dx̂_i = (I − G_i)(dx̄ + dΣ_x K_i⁻¹ z_i) − G_i dC_i K_i⁻¹ z_i.
+
+    If the rows are taken as they are, x̂_i = x̃_i.
+    """
+
+    def __init__(self, rows: Rows, as_they_are: bool = False):
+        n, dim = rows.x.shape
+        self.cov = np.broadcast_to(rows.cov, (n, dim, dim))
+        self._apart, self._share = rows.x - rows.x.mean(axis=0), 1 - 1 / n
+        if as_they_are:
+            self.x, self._gain = rows.x, np.broadcast_to(np.eye(dim), (n, dim, dim))
+            self._inside = np.zeros((n, dim))
+            return
+        clean, _ = covariances(linear_moments(rows.x, rows.y, rows.cov))
+        inverse = np.linalg.inv(clean + self._share * self.cov)
+        self._inside = np.matmul(inverse, self._apart[:, :, None])[:, :, 0]
+        self._gain = clean @ inverse
+        self.x = rows.x.mean(axis=0) + self._inside @ clean
+
+    def added(self, moves: np.ndarray, table: NoisyTable) -> tuple[np.ndarray, np.ndarray]:
+        """What row i adds to Σψ by moving the calibration of all rows, `[n, p]`.
+
+        And the derivatives `[p, d, d]` of Σψ in the covariance of the noise. `moves` `[n, p, d]`
+        are the derivatives of the scores in x̂.
+        """
+        n, kept = len(moves), moves @ self._gain
+        by_mean = (moves - kept).sum(axis=0)
+        by_clean = np.einsum("npb,nc->pbc", moves - kept, self._inside)
+        by_noise = -self._share * np.einsum("npb,nc->pbc", kept, self._inside)
+        square = self._apart[:, :, None] * self._apart[:, None]
+        own = np.broadcast_to(table.rows.cov, square.shape)
+        own = self._share * (own - own.mean(axis=0))
+        found = self._apart @ by_mean.T
+        found += np.tensordot(square - square.mean(axis=0) - own, by_clean, ((1, 2), (1, 2)))
+        if table.estimated:
+            found += np.tensordot(own, by_noise / self._share, ((1, 2), (1, 2)))
+        return found / n, by_noise - self._share * by_clean

@@ -24,7 +24,7 @@ from noisy_jax.observed.fits.functions import (
     FourierPredictor,
     KernelComparison,
 )
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, blocks_of_rows, check_clusters
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.trials import (
@@ -67,12 +67,13 @@ def fourier_fit(
     if len(y) < LEAST_GROUPS:
         raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
     own = np.ones(len(y)) if weights is None else weights / weights.mean()
+    check_clusters(clusters)
     units = Units.of(x, y, observations, own)
     cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
     cov = np.average(cov, axis=0, weights=own) if cov.ndim == 3 else cov
     rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
     standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
-    weighted = WeightedRows(standard, target, own, _groups(len(y), clusters))
+    weighted = WeightedRows(standard, target, own, labels_of(len(y), clusters, GROUPS))
     if rows.cov.any():
         plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=own))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)
@@ -189,15 +190,6 @@ def by_each_row(observations: Observations) -> bool:
     if by_row or np.isnan(observations.x).any():
         return True
     return observations.noise is None and noise_follows_values(observations)
-
-
-def _groups(rows: int, clusters: np.ndarray | None) -> np.ndarray:
-    """The number of the group of each row, `[n]`; rows of a cluster are in one group."""
-    if clusters is None:
-        number = min(GROUPS, rows)
-        return blocks_of_rows(rows, number) % number
-    check_clusters(clusters)
-    return clusters % GROUPS
 
 
 def frequencies_of(

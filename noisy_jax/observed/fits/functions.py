@@ -187,7 +187,7 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         is tried, because a band around a fit that is biased misses the curve. If one of the length
         scales that were tried is at most half the chosen ℓ, it is a fit with the longest of these,
         and with about a tenth of what is best there. The width is from the jackknife over up to 16
-        groups of rows, so that neighbouring rows may depend on each other.
+        groups, to which rows, or clusters, are dealt at random.
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points

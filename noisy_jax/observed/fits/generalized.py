@@ -1,26 +1,23 @@
 """Logistic and Poisson regression on noisy features, by estimating equations.
 
-The equations are in `scores`; `roots` solves them. Standard errors are from the jackknife over
-groups of rows, whose covariance of θ̂ is (G − 1)/G Σ_g (θ_(g) − mean)(θ_(g) − mean)ᵀ. Where the
-equations without some group have no root, or only a share of the noise is taken away, they are from
-the sandwich A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − 1 − d), A = −∂Σψ/∂θ, with independent rows.
+The equations are in `scores`; `roots` solves them, and `sandwich` has the variance of the root.
 """
 
 import dataclasses
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, groups_of, jackknifed
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root
-from noisy_jax.observed.fits.sandwich import of_scores
+from noisy_jax.observed.fits.sandwich import blocks_of, variance
 from noisy_jax.observed.fits.scores import (
     MODELS,
     Enumerated,
-    Equations,
     Model,
     enumerated,
     summed,
@@ -180,63 +177,37 @@ class _Problem(NamedTuple):
 
     def fitted(self, theta: np.ndarray, share: float) -> Coefficients:
         """In original units, with intervals, from a root with a share of the noise."""
-        rows = self.rows(slice(None)).with_share(share)
-        made = self.model.equations(theta, rows)
-        without = self._without_groups(theta, share) if share in (0, 1) else None
-        if without is None:
-            count = len(rows.y) if self.clusters is None else int(self.clusters.max()) + 1
-            spread, freedom = self._sandwich(made, theta, rows.cov, share), count - len(theta)
-        else:
-            spread, freedom = jackknifed(without)
+        rows, jacobian = self.rows(slice(None)).with_share(share), self.units.jacobian(0)
+        whole = self.model.equations(theta, rows)
+        moves = whole.in_covariance(theta[1:])
+        parts = self._scores(theta, rows, moves, share)
+        spread, freedom, _ = variance(parts, -whole.jacobian, self.clusters, jacobian)
         noise = UncertainNoise(self.observations, self.units.products)
         if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
-            moves = share * made.in_covariance(theta[1:])
-            moves = np.tensordot(np.linalg.inv(-made.jacobian), moves, 1)
-            spread += noise.covariance(moves)
+            cov = self.table.cov if self.table.cov.ndim == 2 else self.table.cov.mean(axis=0)
+            own = noise.freedom(cov, np.outer(theta[1:], theta[1:]))
+            moves = np.tensordot(np.linalg.inv(-whole.jacobian), share * moves, 1)
+            spread, freedom = noise.widened(moves, own, spread, freedom, jacobian)
         at = np.zeros(len(theta) - 1)
-        names = self.observations.names
-        return self.units.restored(theta[0], theta[1:], spread, at, freedom, names)
-
-    def _without_groups(self, theta, share) -> np.ndarray | None:
-        """`[G, 1 + d]`, roots without each group of rows; `None` with a warning if one fails.
-
-        In large tables they are so near to θ that one step of Newton's method finds them.
-        """
-        n = len(self.table.y)
-        groups = groups_of(n, self.clusters)
-        if self.observations.cov is not None and n >= _LARGE:  # one step of Newton's method
-            every = (self.rows(group).with_share(share) for group in groups)
-            parts = [self.model.equations(theta, rows) for rows in every]
-            score = sum(one.score for one in parts)
-            jacobian = sum(one.jacobian for one in parts)
-            steps = [np.linalg.solve(one.jacobian - jacobian, score - one.score) for one in parts]
-            return theta + np.array(steps)
-        rest = (self.rows(np.delete(np.arange(n), group)).with_share(share) for group in groups)
-        found = [root(self.model, theta, rows) for rows in rest]
-        if all(one is not None for one in found):
-            return np.array(found)
-        failed = sum(one is None for one in found)
-        warnings.warn(
-            f"the {'corrected' if share else 'uncorrected'} equations have no root without "
-            f"{failed} of the {len(found)} groups of rows that the jackknife leaves out: standard "
-            "errors are from the sandwich, which takes "
-            f"{'rows' if self.clusters is None else 'clusters'} as independent; the coefficients "
-            "are weakly determined",
-            stacklevel=7,
+        return self.units.restored(
+            theta[0], theta[1:], spread, at, freedom, self.observations.names
         )
-        return None
 
-    def _sandwich(self, made: Equations, theta, cov, share) -> np.ndarray:
-        """By the scores ψ_i; where the rows' covariances are averaged, with what its own moves."""
-        scores = made.scores
-        if self.observations.cov is None:
-            apart = share * self.table.cov - cov
-            moves = np.tensordot(apart, made.in_covariance(theta[1:]), ((1, 2), (1, 2)))
-            scores = scores + moves * (self.weights / self.weights.sum())[:, None]
-        return of_scores(scores, made.jacobian, self.clusters)
+    def _scores(self, theta, rows, moves, share) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """ψ_i and −∂ψ_i/∂θ of blocks of rows.
+
+        Where all rows share the mean of their covariances, ψ_i contains what row i does to it.
+        """
+        own = self.weights / self.weights.sum()
+        for part in blocks_of(len(rows.y), len(theta)):
+            made = self.model.equations(theta, rows.some(part), by_row=True)
+            scores = made.scores
+            if self.observations.cov is None:
+                apart = (share * self.table.some(part).cov - rows.cov) * own[part, None, None]
+                scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2)))
+            yield scores, -made.jacobian
 
 
-_LARGE = 16_384
 _NO_ROOT = "the corrected equations have no stable root with the whole covariance of the noise"
 _INSTEAD = "drop columns, add rows or replicates, or take the uncorrected fit, with noise=0"
 

@@ -17,27 +17,41 @@ GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
 LEAST_GROUPS = 8
 """Fewer give standard errors that scatter by more than a quarter."""
-BLOCK = 64
-"""Consecutive rows that stay together, since neighbouring rows may depend on each other."""
+_SEED = 0
 
 
-def blocks_of_rows(rows: int, groups: int) -> np.ndarray:
-    """The number of the block of each row `[n]`: of at most 64, so that there are `groups`."""
-    return np.arange(rows) // max(1, min(BLOCK, rows // groups))
+def labels_of(rows: int, clusters: np.ndarray | None = None, count: int = GROUPS) -> np.ndarray:
+    """The group of each row, `[n]`, among at most `count` of equal numbers of rows or clusters.
+
+    They are dealt at random, the same way in every call, so that no order of the rows, such as by
+    y, makes groups more alike or more different than independent rows are.
+    """
+    units = rows if clusters is None else int(clusters.max()) + 1
+    dealt = np.arange(units)
+    if units > count:
+        dealt = np.random.default_rng(_SEED).permutation(units) % count
+    return dealt if clusters is None else dealt[clusters]
 
 
-def grouped(labels: np.ndarray, count: int) -> tuple[np.ndarray, list[slice]]:
-    """An order of the rows in which each of the groups `labels % count` is one slice."""
-    groups = labels % count
-    order = np.argsort(groups, kind="stable")
-    ends = np.searchsorted(groups[order], np.arange(count + 1))
+def streamed_labels(first: int, rows: int) -> np.ndarray:
+    """The groups of rows that begin at the place `first` of a table of unknown length, `[rows]`.
+
+    They are as in `labels_of`, but of about equal numbers of rows only.
+    """
+    return (np.random.PCG64(_SEED).advance(first).random_raw(rows) % GROUPS).astype(np.int64)
+
+
+def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[slice]]:
+    """An order of the rows in which each group is one slice; groups without rows are left out."""
+    labels = labels.astype(np.uint8)  # of which NumPy sorts many fast
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels[order], np.arange(count + 1))
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
-def groups_of(rows: int, clusters=None, count: int = GROUPS) -> list[np.ndarray]:
-    """The rows of each group that the jackknife leaves out: blocks of rows, or whole clusters."""
-    labels = blocks_of_rows(rows, count) if clusters is None else clusters
-    order, groups = grouped(labels, count)
+def groups_of(rows: int, clusters: np.ndarray | None = None) -> list[np.ndarray]:
+    """The rows of each group that the jackknife leaves out."""
+    order, groups = grouped(labels_of(rows, clusters))
     return [order[group] for group in groups]
 
 

@@ -67,8 +67,8 @@ class Linear:
             determined by one of them alone.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
-            time. Groups are blocks of 64 consecutive rows, shorter ones in tables of less than 512
-            rows. So neighbouring rows may depend on each other.
+            time. Rows, or clusters, are dealt to the groups at random. Both take rows as
+            independent: for neighbouring rows that depend on each other give `clusters`.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.
@@ -123,9 +123,7 @@ class Logistic:
     fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
     share of C is taken away, with a warning and wide intervals (`GeneralizedFit.share`). Replicates
     of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
-    Standard errors are from the jackknife over 32 groups of blocks of up to 64 consecutive rows;
-    where the equations without some group have no root, from the sandwich, with a warning. In
-    tables of 16,384 rows or more, the jackknife takes one step of Newton's method for each group.
+    Standard errors are from the sandwich of the scores of rows with their leverages (HC3).
 
     Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
     equations are summed over all true categories and labels, with weights that are right on
@@ -138,7 +136,7 @@ class Logistic:
         weights: `[n]` weights of the rows, by which their scores are multiplied, or the name of
             their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column, which the jackknife or the sandwich then leaves together.
+            name of their column, which standard errors then take as one.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.

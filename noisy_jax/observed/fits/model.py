@@ -26,7 +26,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.unbiased import Transformed, gaussian, replicates
 from noisy_jax.unbiased.transformed import needs_covariance
-from noisy_jax.validation import check_labels, choice, given, instance, listed, number, whole
+from noisy_jax.validation import check_labels, given, instance, listed, number, whole
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
@@ -82,14 +82,11 @@ class Model:
             losses that are linear in y, allow errors in y that are independent of x.
         estimate: a transformation in place of the one above; `functools.partial` gives it options,
             such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
-        errors: "jackknife" (the default below 5,000 rows), which leaves out one of 32 groups of
-            blocks of up to 64 consecutive rows at a time; or "sandwich", which takes rows as
-            independent. In small tables its intervals are too narrow.
         seed: of the draws.
         weights: `[n]` weights of the rows, by which their losses are multiplied, or the name of
             their column, as in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column, which the jackknife or the sandwich then leaves together.
+            name of their column, which standard errors then take as one.
 
     Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
     extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
@@ -129,7 +126,6 @@ class Model:
     _: dataclasses.KW_ONLY
     loss: Loss | Callable[..., Any] = _SQUARED
     estimate: Callable[..., Any] | None = None
-    errors: str | None = None
     seed: int = 0
     weights: Any = None
     clusters: Any = None
@@ -140,8 +136,6 @@ class Model:
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
         if isinstance(self.loss, Loss):
             check_smooth(self.loss)
-        if self.errors is not None:
-            choice("errors", self.errors, ("sandwich", "jackknife"))
         whole("seed", self.seed, 0)
 
     def fitted(self, observations: Observations) -> ModelFit:
@@ -157,7 +151,7 @@ class Model:
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
             check_callables(self.curve, self.loss, start, rows.x[0, 0], names, rows.names)
-            fit = model_fit(rows, functions, start, names, errors=self.errors, **options)
+            fit = model_fit(rows, functions, start, names, **options)
         return remarked(fit, [*found, *more])
 
     def restored(self, fit: ModelFit) -> ModelFit:

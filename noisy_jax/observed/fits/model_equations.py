@@ -10,14 +10,15 @@ the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, a
 row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies. Rows may have
 different numbers of copies, with NaN behind the last: then ℓ̂ is taken from the copies of each row.
 
-Rows are in groups, which the jackknife leaves out. Everything is in float64. The curve and the loss
-that users write are checked before anything is compiled.
+Everything is in float64, for blocks of rows of one size, so that one program serves a table. The
+programs of the last few models are kept. The curve and the loss that users write are checked before
+anything is compiled.
 """
 
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -25,11 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from noisy_jax.observed.fits.groups import GROUPS, groups_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
 from noisy_jax.validation import given, listed, parsed_key
 
+_ROWS = 4096  # of a block
+_KEPT = 8  # programs: each fit has one without and one with the correction
 _NOT_JAX = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
@@ -69,25 +71,25 @@ class Sums(NamedTuple):
     loss: float  # Σ ℓ̂
     score: np.ndarray  # [p], Σ ψ
     jacobian: np.ndarray  # [p, p], of Σ ψ
-    losses: np.ndarray  # [G], Σ ℓ̂ of each group of rows
-    parts: np.ndarray  # [G, p], Σ ψ of each
-    jacobians: np.ndarray  # [G, p, p]
-    scores: Any  # [n, p], ψ, on the device
+
+
+class ByRow(NamedTuple):
+    """What a block of rows adds to them, times the weights of the rows."""
+
+    losses: np.ndarray  # [m]
+    scores: np.ndarray  # [m, p]
+    jacobians: np.ndarray  # [m, p, p]
 
 
 class ModelEquations:
     """The equations of one table in parameters u, with θ = center + scale u.
 
-    θ are the numbers of `start`, a pytree of arrays. `clusters` `[n]` are whole numbers from 0 of
-    rows that stay together, or `None`.
+    θ are the numbers of `start`, a pytree of arrays.
 
     Attributes:
         center: `[p]`; at first `start`.
         scale: `[p]`; at first 1.
-        left_out: a group of rows, or `None`.
         num_rows: n.
-        num_groups: G.
-        clusters: of `scores_of`, in its order, or `None`.
     """
 
     def __init__(
@@ -97,59 +99,58 @@ class ModelEquations:
         table: Observations,
         seed: int,
         weights: np.ndarray | None = None,
-        clusters: np.ndarray | None = None,
     ):
         self.functions, self._start, self._seed = functions, start, seed
         self.center = np.asarray(ravel_pytree(start)[0])
         self.scale = np.ones(len(self.center))
-        self.left_out: int | None = None
-        n = len(table.y)
-        groups = groups_of(n, clusters, min(GROUPS, n))
-        self.clusters = None if clusters is None else clusters[np.concatenate(groups)]
-        size = len(groups), max(map(len, groups))
-        self._rows = np.zeros(size, int)  # behind those of a group, the first row
-        self._kept = np.zeros(size)
-        for rows, kept, own in zip(self._rows, self._kept, groups, strict=True):
-            rows[: len(own)] = own
-            kept[: len(own)] = 1.0 if weights is None else weights[own]
+        self.num_rows = n = len(table.y)
         known, cov = np.asarray(table.cov), None
         if functions.reads_cov:
-            cov = _short(known)[self._rows] if known.ndim == 3 else _short(known)
-        rows = table.x[self._rows], table.y[self._rows], self._rows
-        self._table = jax.device_put((*rows, self._kept, cov))
+            cov = _short(known)
+        self._weights = np.ones(n) if weights is None else weights
+        self._blocks = []
+        for first in range(0, n, size := min(n, _ROWS)):
+            rows = np.minimum(np.arange(first, first + size), n - 1)  # behind the last, it again
+            own = cov[rows] if known.ndim == 3 and cov is not None else cov
+            self._blocks.append(jax.device_put((table.x[rows], table.y[rows], rows, own)))
+        by_row = cov is not None and known.ndim == 3
         counts = tuple(np.unique(table.num_copies()).tolist())
-        self._options = {"functions": functions, "counts": counts}
-        self.num_rows, self.num_groups = n, len(groups)
+        self._programs = _programs(functions, counts, by_row)
 
     def equations(self, u: np.ndarray, rows: Share) -> Sums:
-        """The sums at u, with a share of the noise, without the group that is left out."""
+        """The sums at u, with a share of the noise."""
+        parts = [
+            Sums(float(one.losses.sum()), one.scores.sum(axis=0), one.jacobians.sum(axis=0))
+            for one in self.by_row(u, rows)
+        ]
+        return Sums._make(map(sum, zip(*parts, strict=True)))
+
+    def by_row(self, u: np.ndarray, rows: Share) -> Iterator[ByRow]:
+        """The terms of these sums, of blocks of rows."""
         theta, units = self.center + self.scale * u, np.outer(self.scale, self.scale)
         args = theta, float(rows.cov), self._start, self._seed
-        found = _sums(*args, *self._table, **self._options)
-        loss, parts, jacobians = (np.asarray(each) for each in found[:3])
-        parts, jacobians = parts * self.scale, jacobians * units
-        kept = np.arange(len(parts)) != self.left_out
-        total = float(kept @ loss), kept @ parts, np.tensordot(kept, jacobians, 1)
-        return Sums(*total, loss, parts, jacobians, found[3])
+        for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
+            weights = self._weights[first : first + _ROWS]
+            found = [np.asarray(one)[: len(weights)] for one in self._programs[0](*args, *block)]
+            losses, scores, jacobians = (np.einsum("n,n...->n...", weights, one) for one in found)
+            yield ByRow(losses, scores * self.scale, jacobians * units)
 
     def params_of(self, theta: np.ndarray) -> Any:
         """θ `[p]` as a pytree of NumPy arrays."""
         params = ravel_pytree(self._start)[1](jnp.asarray(theta))
         return jax.tree.map(np.asarray, params)
 
-    def scores_of(self, found: Sums) -> np.ndarray:
-        """ψ times the weights, `[n, p]`, in the order of the groups."""
-        scores = np.asarray(found.scores) * self._kept[..., None]
-        return scores[self._kept > 0] * self.scale
-
     def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
         """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.
 
         By the heat equation that of E ℓ̂ is −½ E ∇²ℓ̂, the Hessian in x.
         """
-        theta = self.center + self.scale * u
-        args = theta, share, self._start, self._seed
-        moves = _in_covariance(*args, *self._table, **self._options)
+        args = self.center + self.scale * u, share, self._start, self._seed
+        moves = 0.0
+        for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
+            weights = self._weights[first : first + _ROWS]
+            kept = np.pad(weights, (0, len(block[1]) - len(weights)))
+            moves = moves + np.asarray(self._programs[1](kept, *args, *block))
         return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
 
 
@@ -180,46 +181,39 @@ def _estimates(functions: Functions, counts, of_row, share, start, seed):
     return one
 
 
-def _over_groups(of_group: Callable[..., Any], table: Any, cov: Any) -> Any:
-    """Calls `of_group(*arrays, cov, axes)` for each group; `axes` is the `in_axes` for `vmap`."""
-    if cov is not None and cov.ndim > 2:  # [G, m, …], for one a row
-        return jax.lax.map(lambda one: of_group(*one, (None, 0, 0, 0, 0)), (*table, cov))
-    return jax.lax.map(lambda one: of_group(*one, cov, (None, 0, 0, 0, None)), table)
+@functools.lru_cache(maxsize=_KEPT)
+def _programs(functions: Functions, counts: tuple[int, ...], by_row: bool) -> tuple[Any, Any]:
+    """ℓ̂ `[m]`, ψ `[m, p]` and ∂ψ/∂θ `[m, p, p]` of rows; and ½ Σ ∇_θ of the Hessian in x.
 
+    The latter, `[d, d, p]`, is of its estimate. `by_row` says whether each row has a covariance of
+    its own. The compiled programs go with the functions, which live as long as they are kept here:
+    a loop over models, each with a curve of its own, does not fill the memory.
+    """
+    axes = (None, 0, 0, 0, 0 if by_row else None)
 
-@functools.partial(jax.jit, static_argnames=("functions", "counts"))
-def _sums(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
-    """Σℓ̂ `[G]`, Σψ `[G, p]`, its Jacobian `[G, p, p]` and ψ `[G, m, p]`."""
-    loss = _estimates(functions, counts, functions.of_row, share, start, seed)
+    def scores(theta, share, start, seed, copies, y, rows, cov):
+        loss = _estimates(functions, counts, functions.of_row, share, start, seed)
 
-    def of_group(copies, y, rows, kept, cov, axes):
-        def slope(theta):
-            each = jax.vmap(jax.value_and_grad(loss), axes)
-            values, slopes = each(theta, copies, y, rows, cov)
-            return -kept @ slopes, (kept @ values, -slopes)
+        def slope(theta, *row):
+            value, slope = jax.value_and_grad(loss)(theta, *row)
+            return -slope, (value, -slope)
 
-        jacobian, (value, scores) = jax.jacfwd(slope, has_aux=True)(theta)
-        return value, kept @ scores, jacobian, scores
-
-    return _over_groups(of_group, (copies, y, rows, kept), cov)
-
-
-@functools.partial(jax.jit, static_argnames=("functions", "counts"))
-def _in_covariance(theta, share, start, seed, copies, y, rows, kept, cov, *, functions, counts):
-    """½ Σ ∇_θ of the estimated Hessian in x, `[d, d, p]`."""
+        each = jax.vmap(jax.jacfwd(slope, has_aux=True), axes)
+        jacobians, (values, slopes) = each(theta, copies, y, rows, cov)
+        return values, slopes, jacobians
 
     def bent(params, x, y):
         return jax.hessian(functions.of_row, argnums=1)(params, x, y) / 2
 
-    estimate = _estimates(functions, counts, bent, share, start, seed)
+    def in_covariance(kept, theta, share, start, seed, copies, y, rows, cov):
+        estimate = _estimates(functions, counts, bent, share, start, seed)
 
-    def of_group(copies, y, rows, kept, cov, axes):
         def total(theta):
             return jnp.tensordot(kept, jax.vmap(estimate, axes)(theta, copies, y, rows, cov), 1)
 
         return jax.jacfwd(total)(theta)
 
-    return _over_groups(of_group, (copies, y, rows, kept), cov).sum(axis=0)
+    return jax.jit(scores), jax.jit(in_covariance)
 
 
 def check_callables(

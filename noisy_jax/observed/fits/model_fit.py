@@ -15,10 +15,6 @@ from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.tables import Table
 from noisy_jax.validation import between
 
-FEW = 5000
-"""Rows below which the jackknife is better than the sandwich, which is much faster."""
-_NARROW = f"In tables below {FEW:,} rows intervals by the sandwich are somewhat too narrow."
-
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class ModelEstimates(Estimates):
@@ -27,7 +23,7 @@ class ModelEstimates(Estimates):
     Attributes:
         coefficients: `[p]`, all parameters in a row.
         covariance: `[p, p]`.
-        degrees_of_freedom: of Student's t in intervals.
+        degrees_of_freedom: `[p]`, of Student's t in intervals.
         names: p names, such as "rate" and "w[0]".
         features: d names of the columns.
         references: as in `nj.fits.Coefficients`.
@@ -40,7 +36,7 @@ class ModelEstimates(Estimates):
 
     coefficients: np.ndarray
     covariance: np.ndarray
-    degrees_of_freedom: float
+    degrees_of_freedom: float | np.ndarray
     names: tuple[str, ...]
     features: tuple[str, ...]
     references: tuple[str, ...] = ()
@@ -82,7 +78,7 @@ class ModelEstimates(Estimates):
         slopes = np.concatenate([leaf.reshape(*middle.shape, -1) for leaf in leaves], axis=-1)
         errors = np.sqrt(np.sum((slopes @ self.covariance) * slopes, axis=-1))
         level = float(between("level", level, 0, 1))
-        half = half_width(errors, self.degrees_of_freedom, level=level)
+        half = half_width(errors, np.min(self.degrees_of_freedom), level=level)
         return middle - half, middle + half
 
     def _at(self, x: Any, made_of: Callable[[Any], Any]) -> Any:
@@ -110,7 +106,6 @@ class ModelFit(ModelEstimates, Saved):
         num_rows: n.
         num_copies: V.
         share: of the noise that is taken away; 1, unless the equations have no root with all of it.
-        errors: "jackknife" or "sandwich".
         places: `[8, d]`, features at which `nj.load_fit` compares the curve that it is given.
         values: `[8]`, predictions there.
         remarks: what the rows show against the assumptions of the correction, and whether they are
@@ -124,7 +119,6 @@ class ModelFit(ModelEstimates, Saved):
     num_rows: int
     num_copies: int
     share: float
-    errors: str
     places: np.ndarray
     values: np.ndarray
     remarks: tuple[str, ...] = ()
@@ -145,10 +139,8 @@ class ModelFit(ModelEstimates, Saved):
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates."""
         lines = [
-            *([_NARROW] if self.errors == "sandwich" and self.num_rows < FEW else []),
-            f"Standard errors by the {self.errors}. The parameters are for clean features; to "
-            "predict",
-            "from features that are as noisy as these, use fit.uncorrected.",
+            "The parameters are for clean features; to predict from features that are as noisy as",
+            "these, use fit.uncorrected.",
             *self._doubts(),
         ]
         return Table(self._rows(LEVEL), COLUMNS, self.title, below="\n".join(lines))

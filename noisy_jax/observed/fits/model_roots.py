@@ -1,8 +1,4 @@
-"""The fit of a model: its uncorrected parameters, the root that continues them, its covariance.
-
-Standard errors are from the sandwich A⁻¹ (Σ ψψᵀ) A⁻¹ n/(n − p), A = −∂Σψ/∂θ; in small tables from
-the jackknife, which solves the equations again without each group of rows.
-"""
+"""The fit of a model: its uncorrected parameters, the root that continues them, its covariance."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,11 +10,11 @@ from noisy_jax.intervals import half_width
 from noisy_jax.losses import squared
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.doubts import BELOW, LEVEL
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, jackknifed
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
-from noisy_jax.observed.fits.model_fit import FEW, ModelEstimates, ModelFit
+from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
-from noisy_jax.observed.fits.sandwich import of_scores
+from noisy_jax.observed.fits.sandwich import variance
 from noisy_jax.observed.fits.saved import places_of
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
@@ -40,7 +36,6 @@ def model_fit(
     start: Any,
     names: tuple[str, ...],
     *,
-    errors: str | None,
     seed: int,
     weights: np.ndarray | None,
     clusters: np.ndarray | None,
@@ -50,13 +45,12 @@ def model_fit(
     check_clusters(clusters, max(LEAST_GROUPS, size + 1))
     if n < size + 3:
         raise ValueError(f"a model of {size} parameters needs at least {size + 3} rows, got {n}")
-    errors = errors or ("jackknife" if n < FEW else "sandwich")
     nothing, zero = Share(table.y, np.zeros(())), np.zeros(size)
 
-    rest = table, seed, weights, clusters
+    rest = table, seed, weights
     plain = ModelEquations(functions[0], start, *rest)
     _minimize(plain, names)
-    uncorrected = _estimates(plain, zero, nothing, names, errors, table)[0]
+    uncorrected = _estimates(plain, zero, nothing, names, table, clusters)[0]
 
     equations = ModelEquations(functions[1], start, *rest)
     equations.center, equations.scale = plain.center, plain.scale
@@ -73,7 +67,7 @@ def model_fit(
     if share < 1:
         remarks.append(f"{_NO_ROOT}, so that {share:.0%} of it is taken away: {_WHY}; {_INSTEAD}")
     rows = nothing._replace(cov=np.asarray(share))
-    found, doubts = _estimates(equations, u, rows, names, errors, table)
+    found, doubts = _estimates(equations, u, rows, names, table, clusters)
     remarks += doubts
     for remark in remarks:
         category = AssumptionWarning if remark is BELOW else UserWarning
@@ -87,7 +81,6 @@ def model_fit(
         num_rows=n,
         num_copies=table.x.shape[1],
         share=share,
-        errors=errors,
         places=places,
         values=np.asarray(found.predict(places)),
         remarks=tuple(remarks),
@@ -97,14 +90,9 @@ def model_fit(
 _NO_ROOT = "the corrected equations have no stable root with the whole noise"
 _WHY = "the rows are too few for so much noise, or the noise is smaller than given"
 _INSTEAD = "add rows or replicates, or take fewer parameters"
-_FAILED = (
-    "too few rows to trust the intervals: without some group of rows that the jackknife leaves out "
-    "the equations have no root, so that standard errors are from the sandwich, which is too "
-    f"narrow; {_INSTEAD}"
-)
 _TOO_SMALL = (
-    "too few rows to trust the estimates, which are skewed: standard errors by the jackknife are "
-    f"{{:.2g}} times as large as those by the sandwich, and in large tables they agree; {_INSTEAD}"
+    "too few rows to trust the estimates, which are skewed: standard errors with the leverages of "
+    f"rows are {{:.2g}} times as large as without, and in large tables they agree; {_INSTEAD}"
 )
 
 
@@ -158,7 +146,8 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
         )
     equations.center = theta
     found = equations.equations(zero, none)
-    size = np.sqrt((equations.scores_of(found) ** 2).sum(0) * equations.num_rows)
+    square = sum((one.scores**2).sum(axis=0) for one in equations.by_row(zero, none))
+    size = np.sqrt(square * equations.num_rows)
     own = size / -np.diag(found.jacobian)
     equations.scale = np.maximum(own, 1e-8 * np.maximum(np.abs(theta), unit))
     u = root(equations, zero, none, Patience())
@@ -180,38 +169,34 @@ def _estimates(
     u: np.ndarray,
     rows: Share,
     names: tuple[str, ...],
-    errors: str,
     table: Observations,
+    clusters: np.ndarray | None,
 ) -> tuple[ModelEstimates, list[str]]:
     """The parameters at a root u with their covariance, and doubts about it."""
-    made, n, share = equations.equations(u, rows), len(table.y), float(rows.cov)
-    clusters = equations.clusters
-    count = n if clusters is None else int(clusters.max()) + 1
-    bread, freedom = np.linalg.inv(-made.jacobian), float(count - len(u))
-    spread = of_scores(equations.scores_of(made), made.jacobian, clusters)
-    # Roots without each group, after one step of Newton's method: no further pass over the rows.
-    rest = made.jacobian - made.jacobians, (made.parts - made.score)[..., None]
-    near, doubts = u + np.linalg.solve(*rest)[..., 0], []
-    without = near if errors == "sandwich" else _without_groups(equations, near, rows)
-    if without is None:
-        doubts.append(_FAILED)
-    else:
-        left_out = jackknifed(without)
-        wider = float(np.sqrt(np.max(np.diag(left_out[0]) / np.diag(spread))))
-        if wider > _WIDER:
-            doubts.append(_TOO_SMALL.format(wider))
-        if errors == "jackknife":
-            spread, freedom = left_out
+    made, share, doubts = equations.equations(u, rows), float(rows.cov), []
+    losses: list[np.ndarray] = []
+
+    def parts():
+        for one in equations.by_row(u, rows):
+            losses.append(one.losses)
+            yield one.scores, -one.jacobians
+
+    spread, freedom, wider = variance(parts(), -made.jacobian, clusters)
+    if wider > _WIDER:
+        doubts.append(_TOO_SMALL.format(wider))
     if share == 1 and equations.functions.loss == squared():
-        error = np.std(made.losses, ddof=1) * len(made.losses) ** 0.5
+        each = np.concatenate(losses)
+        each = each if clusters is None else np.bincount(clusters, each)
+        error = np.std(each, ddof=1) * len(each) ** 0.5
         fitted = np.trace(spread @ -made.jacobian)  # by which the rows' own loss is too small
-        half = half_width(error, len(made.losses) - 1, level=1 - 2 * LEVEL)
+        half = half_width(error, len(each) - 1, level=1 - 2 * LEVEL)
         if made.loss + fitted + half < 0:
             doubts.append(BELOW)
     noise = UncertainNoise(table)
     if share and not noise.exact:  # delta method: du = A⁻¹ (∂Σψ/∂C) dC
         moves = share * equations.in_covariance(u, share)
-        spread = spread + noise.covariance(np.tensordot(bread, moves, 1))
+        moves = np.tensordot(np.linalg.inv(-made.jacobian), moves, 1)
+        spread, freedom = noise.widened(moves, np.inf, spread, freedom, np.eye(len(u)))
     theta = equations.center + equations.scale * u
     return (
         ModelEstimates(
@@ -225,14 +210,3 @@ def _estimates(
         ),
         doubts,
     )
-
-
-def _without_groups(equations: ModelEquations, near: np.ndarray, rows: Share) -> np.ndarray | None:
-    """`[G, p]`, roots without each group of rows, near to `near`; `None` if one is not found."""
-    found = []
-    for equations.left_out, guess in enumerate(near):
-        found.append(root(equations, guess, rows, _PATIENCE))
-        if found[-1] is None:
-            break
-    equations.left_out = None
-    return None if found[-1] is None else np.array(found)

@@ -13,9 +13,9 @@ from noisy_jax.intervals import p_value
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt
 from noisy_jax.observed.fits.groups import (
-    GROUPS,
     grouped,
     jackknifed,
+    labels_of,
 )
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear import LinearFit
@@ -94,10 +94,8 @@ def _solved(
         raise UndeterminedError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
     rows = Rows.of(observations, weights)
     units = Units.of(rows.x, rows.y, observations) if equal is None else equal.units
-    order, slices = slice(None), [slice(g, None, GROUPS) for g in range(min(n, GROUPS))]
-    if clusters is not None:
-        order, slices = grouped(clusters, GROUPS)
-        clusters = clusters[order]
+    order, slices = grouped(labels_of(n, clusters))
+    clusters = None if clusters is None else clusters[order]
     rows = rows.some(order)
     parts = [units.moments(rows.some(group)) for group in slices]
     solver = NormalEquations(parts, units, observations, n, equal)
@@ -187,7 +185,12 @@ class NormalEquations:
         for corrected in (True, False):
             share = self.share(whole, corrected)
             cov, freedom = spread(corrected)
-            cov, freedom = self.noise.widened(whole, share, cov, freedom, self.jacobian)
+            gram, beta = whole.centred(share=share)[0], whole.solution(share=share)[1]
+            moves = np.zeros((1 + len(beta), *gram.shape))
+            # dβ = −S⁻¹ dS β with dS = −κ dΣ
+            moves[1:] = (np.linalg.inv(gram) * share * whole.weight)[:, :, None] * beta
+            own = self._freedom(beta)
+            cov, freedom = self.noise.widened(moves, own, cov, freedom, self.jacobian)
             intercept, beta = self.solution(whole, corrected)
             slopes.append(beta)
             y = intercept + float(beta @ self.at)
@@ -208,6 +211,10 @@ class NormalEquations:
             share=self.share(whole, True),
         )
 
+    def _freedom(self, beta: np.ndarray) -> float:
+        """Degrees of freedom of what the errors of the noise's covariance add."""
+        return self.noise.freedom(self.whole.cov / self.whole.weight, np.outer(beta, beta))
+
     def _risk(self, slopes: list[np.ndarray]) -> Comparison:
         """Estimated clean risks of both predictors, each group judged by the fit to the others."""
         parts, weight, square = self.parts, self.whole.weight, self.units.y_scale**2
@@ -226,7 +233,7 @@ class NormalEquations:
             squares = [np.outer(beta, beta) * square for beta in slopes]
             directions = np.array([*squares, squares[0] - squares[1]])
             added = np.diag(self.noise.covariance(directions))
-            own = self.noise.freedom(self.whole, slopes[0])
+            own = self._freedom(slopes[0])
             freedom = float(combined_freedom((variances[2], added[2]), (freedom, own)))
             variances = variances + added
         pairs = np.stack([means, np.sqrt(variances)], axis=1).ravel().tolist()

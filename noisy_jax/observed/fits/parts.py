@@ -3,9 +3,8 @@
 The rows are in one table, in chunks, or in parts that are elsewhere. The fit without a group, for
 intervals by the jackknife, follows from the moments of the other groups.
 
-A group consists of blocks of 64 consecutive rows, since neighbouring rows may depend on each other.
-Below 512 rows, blocks have the largest power of two of rows that leaves 8 groups, so that only rows
-which are nearer to each other may depend on each other.
+Rows are dealt to 32 groups by random numbers that depend on their place alone. So the order of the
+rows does not matter to the jackknife, and chunks of any size give the groups of the whole table.
 
 Each part has moments in units of its own. With x' = a ∘ x + b and y' = αy + β, the moments of
 (x', y') follow from the moments of (x, y) (`LinearMoments.moved`), so that parts are merged without
@@ -21,7 +20,14 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.groups import BLOCK, GROUPS, LEAST_GROUPS, grouped, jackknifed
+from noisy_jax.observed.fits.groups import (
+    GROUPS,
+    LEAST_GROUPS,
+    grouped,
+    jackknifed,
+    labels_of,
+    streamed_labels,
+)
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
 from noisy_jax.observed.fits.normal_equations import NormalEquations
@@ -86,9 +92,8 @@ def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
         for group in np.flatnonzero(sums.groups[0])
     ]
     rows, dim = sums.rows, len(units.scale)
-    least = max(LEAST_GROUPS, dim + 2 + block_of(rows))  # d + 2 without one block
-    if rows < least:
-        raise ValueError(f"the jackknife needs at least {least} rows; use errors='sandwich'")
+    if len(parts) < LEAST_GROUPS or rows - rows // LEAST_GROUPS < dim + 2:
+        raise ValueError(f"{rows} rows are too few for the jackknife; use errors='sandwich'")
     ends = sums.ends * [[-1], [1]]
     check_varies(ends[:, :-1], ends[:, -1], first)
     solver = NormalEquations(parts, units, first, rows)
@@ -100,9 +105,9 @@ def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
     return solver.fit(spread)
 
 
-def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -> GroupSums:
+def added(sums: GroupSums, units: Units, chunk: Observations, weights, clusters) -> GroupSums:
     """The sums with the rows of one more chunk."""
-    if chunk.beside and weights is None and labels is None:
+    if chunk.beside and weights is None and clusters is None:
         raise ValueError(
             f"chunks and parts of a table take no {listed([*chunk.beside])}: these are for one "
             "table, read whole"
@@ -112,30 +117,17 @@ def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -
     low, high = (
         np.append(reduced(end, table.x), end.reduce(chunk.y)) for end in (np.minimum, np.maximum)
     )
-    block = block_of(rows)
-    labels = np.arange(sums.rows, rows) // block if labels is None else labels
-    groups = coarser(sums.groups, block // block_of(sums.rows))
-    order, slices = grouped(labels, GROUPS)
+    if clusters is None:
+        labels = streamed_labels(sums.rows, len(chunk.y))
+    else:
+        labels = labels_of(rows, clusters)
+    groups = tuple(leaf.copy() for leaf in sums.groups)
+    order, slices = grouped(labels)
     for group in slices:
         part = units.moments(table.some(order[group]))
         for total, value in zip(groups, part, strict=True):
-            total[labels[order[group][0]] % GROUPS] += value
+            total[labels[order[group][0]]] += value
     return GroupSums(rows, np.maximum(sums.ends, [-low, high]), groups)
-
-
-def block_of(rows: int) -> int:
-    """How many consecutive rows of a table stay together: a power of two."""
-    return min(BLOCK, 1 << max(0, (rows // LEAST_GROUPS).bit_length() - 1))
-
-
-def coarser(groups: tuple[np.ndarray, ...], factor: int) -> tuple[np.ndarray, ...]:
-    """The groups for blocks that are `factor` times as long, which are few so far."""
-    if factor == 1:
-        return groups
-    made = tuple(np.zeros_like(leaf) for leaf in groups)
-    for total, leaf in zip(made, groups, strict=True):
-        np.add.at(total, np.arange(GROUPS) // factor, leaf)
-    return made
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -157,7 +149,7 @@ class TableMoments:
     _units: Units
     _ends: np.ndarray
     _groups: tuple[np.ndarray, ...]
-    _blocks: int
+    _turn: int
 
     def __repr__(self) -> str:
         """The number of rows, and the columns."""
@@ -166,7 +158,7 @@ class TableMoments:
     def plus(self, other: "TableMoments") -> "TableMoments":
         """The moments of both parts, with the units of this one.
 
-        Groups of the other part go on behind the last block of rows of this one.
+        The groups of the other part are rotated, so that many small parts fill all groups.
         """
         instance("other", other, TableMoments, "nj.fits.moments(table) makes one")
         check_alike(self.table, other.table)
@@ -175,20 +167,14 @@ class TableMoments:
         center = (new.center - own.center) / own.scale
         y_center = (new.y_center - own.y_center) / own.y_scale
         moved = LinearMoments._make(other._groups).moved(scale, center, y_scale, y_center)
-        block = block_of(rows)
-        factors = [block // block_of(part.rows) for part in (self, other)]
-        both: Any = self._groups, tuple(moved)
-        first, second = map(coarser, both, factors)
-        counts = (self._blocks, other._blocks)
-        blocks, more = (-(-count // factor) for count, factor in zip(counts, factors, strict=True))
-        groups = [a + np.roll(b, blocks, axis=0) for a, b in zip(first, second, strict=True)]
+        pairs = zip(self._groups, moved, strict=True)
         return dataclasses.replace(
             self,
             rows=rows,
             doubts=(*self.doubts, *(one for one in other.doubts if one not in self.doubts)),
             _ends=np.maximum(self._ends, other._ends),
-            _groups=tuple(groups),
-            _blocks=blocks + more,
+            _groups=tuple(a + np.roll(b, self._turn, axis=0) for a, b in pairs),
+            _turn=self._turn + other._turn,
         )
 
     def fit(self) -> LinearFit:
@@ -240,7 +226,7 @@ def moments(table: Observations) -> TableMoments:
         _units=units,
         _ends=sums.ends,
         _groups=sums.groups,
-        _blocks=-(-sums.rows // block_of(sums.rows)),
+        _turn=int(streamed_labels(sums.rows, 1)[0]),
     )
 
 

@@ -1,25 +1,37 @@
-"""The covariance of a linear fit, from what each row adds to its equations.
+"""The covariance of the root of an equation Σψ = 0, from what each row adds to it.
 
-A row of weight w, with z = (1, x̃ − x̄), residual r and noise of covariance Σ and of covariance c
-with y, adds to the equations of the mean of y and of the slopes β the score
+With A = −∂Σψ/∂θ and A_i = −∂ψ_i/∂θ the root without row i differs, to one step of Newton's method,
+by
+
+    v_i = (A − A_i)⁻¹ψ_i,
+
+and the covariance is Σ vvᵀ. For least squares without noise v = A⁻¹ψ/(1 − h) with the leverage h of
+the row, which is HC3. Scores and Jacobians of a cluster are added up, so that v is without the
+cluster. No order of the rows matters.
+
+The size of A⁻¹A_i is h = √tr (A⁻¹A_i)², the leverage where A_i has rank 1. A larger one than 0.95
+is made 0.95. A row that alone has some category has the leverage 1 and the score 0, which say
+nothing of its error. So with h ≥ ½, vᵀAv counts as no smaller than h Σψᵀ A⁻¹ψ/p, which is the
+typical one for p parameters.
+
+A linear fit has an A_i that is a product of two vectors, so that no row needs a matrix. A row of
+weight w, with z = (1, x̃ − x̄), residual r and noise of covariance Σ and of covariance c with
+y, adds to the equations of the mean of y and of the slopes β the score
 
     ψ = w (r, (x̃ − x̄) r + κ(1 − w/W)(Σβ − c)),   W = Σ w,
 
-where κ is the share of the noise that is taken away. With K the block diagonal matrix of W and of
-the corrected Gram matrix, the fit without this row differs by about
+where κ is the share of the noise that is taken away. A is the block diagonal matrix of W and of the
+corrected Gram matrix, and A_i = w zzᵀ: the noise of one row is left out of it. Scores of clusters
+are added up, and then divided by A alone; with h ≥ ½ a row counts as left out in clusters too, and
+r/(1 − h) as no smaller than the root of the mean squared residual of all rows.
 
-    v = (K − w zzᵀ)⁻¹ ψ,
-
-and the covariance is Σ vvᵀ. Without noise v = K⁻¹ψ/(1 − h) with the leverage h = w zᵀK⁻¹z, which
-is HC3. Scores of clusters are added up, and then divided by K alone.
-
-A row that alone has some category has the leverage 1 and the residual 0, which say nothing of its
-error. So with h ≥ ½ a row counts as left out in clusters too, and r/(1 − h) as no smaller than the
-root of the mean squared residual of all rows.
-
-Source: MacKinnon and White, Journal of Econometrics 29 (1985); for corrected scores Carroll et al.,
-Measurement Error in Nonlinear Models (2006), App. A.6.
+Source: MacKinnon and White, Journal of Econometrics 29 (1985); for clusters Bell and McCaffrey,
+Survey Methodology 28 (2002); for corrected scores Carroll et al., Measurement Error in Nonlinear
+Models (2006), App. A.6.
 """
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,17 +40,101 @@ from noisy_jax.observed.fits.units import Rows, Units
 
 LEVERAGE = 0.95
 """Larger leverages count as this."""
+_ALONE = 0.5 - 1e-9  # leverage of a row, from which on its score says little of its error
+_AT_ONCE = 1 << 20  # numbers of the Jacobians in memory
+
+
+class Variance(NamedTuple):
+    """Of p parameters."""
+
+    covariance: np.ndarray  # [p, p]
+    freedom: np.ndarray  # [k], degrees of freedom of k combinations of them
+    wider: float  # largest ratio of a standard error to the one by A in place of A − A_i
+
+
+def blocks_of(rows: int, size: int) -> Iterator[slice]:
+    """Blocks of rows whose Jacobians, `[size, size]` each, fit into memory."""
+    step = max(1, min(ROWS, _AT_ONCE // size**2))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def variance(
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    whole: np.ndarray,
+    clusters: np.ndarray | None = None,
+    combined: np.ndarray | None = None,
+) -> Variance:
+    """The covariance of a root, and Satterthwaite's degrees of freedom.
+
+    With independent v of variance σ² and fourth moment μ, the relative variance of a sum of n
+    squares v² is (μ − σ⁴)/(n σ⁴), which is 2 over the degrees of freedom:
+    2 (Σ v²)² / (Σ v⁴ − (Σ v²)²/n), at most n − p, or the number of clusters less 1.
+
+    Args:
+        parts: ψ_i `[m, p]` and A_i `[m, p, p]` of blocks of rows.
+        whole: A `[p, p]`.
+        clusters: `[n]`, whole numbers from 0, in the order of the rows.
+        combined: `[k, p]`, the combinations that have degrees of freedom; by default all θ.
+    """
+    size, inverse = len(whole), np.linalg.inv(whole)
+    combined = np.eye(size) if combined is None else combined
+    if clusters is not None:
+        parts = [_added_up(parts, clusters, size)]
+    squares, plain = np.zeros((2, size, size))
+    count, typical, fourth, alone = 0, 0.0, np.zeros(len(combined)), []
+    for scores, jacobians in parts:
+        moves, leverages = scores @ inverse.T, inverse @ jacobians
+        plain += moves.T @ moves
+        typical += np.sum(scores * moves) / size
+        sizes = np.sqrt(np.maximum(np.einsum("nij,nji->n", leverages, leverages), 0))
+        kept = (LEVERAGE / np.maximum(sizes, LEVERAGE))[:, None, None]
+        moves = np.linalg.solve(np.eye(size) - kept * leverages, moves[..., None])[..., 0]
+        large = sizes > _ALONE
+        alone += zip(moves[large], leverages[large], sizes[large], strict=True)
+        moves = moves[~large]
+        squares += moves.T @ moves
+        fourth += ((moves @ combined.T) ** 4).sum(axis=0)
+        count += len(scores)
+    for move, leverage, own in alone:
+        values, vectors = np.linalg.eig(leverage)
+        axis = np.real(vectors[:, np.argmax(np.abs(values))])
+        least, length = max(own * typical, 0.0), abs(axis @ whole @ axis)
+        if move @ whole @ move < least and length > 0:
+            move = axis * (least / length) ** 0.5
+        squares += np.outer(move, move)
+        fourth += (combined @ move) ** 4
+    most = count - size if clusters is None else count - 1
+    freedom = _freedom(squares, fourth, combined, count, most)
+    ratios = np.diag(squares) / np.where(np.diag(plain) > 0, np.diag(plain), np.inf)
+    return Variance(squares, freedom, float(np.sqrt(ratios.max())))
+
+
+def _added_up(parts, clusters: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and Jacobians of whole clusters."""
+    count, start = int(clusters.max()) + 1, 0
+    scores, jacobians = np.zeros((count, size)), np.zeros((count, size, size))
+    for own, slopes in parts:
+        labels = clusters[start : start + len(own)]
+        np.add.at(scores, labels, own)
+        np.add.at(jacobians, labels, slopes)
+        start += len(own)
+    return scores, jacobians
+
+
+def _freedom(squares, fourth, combined, count: int, most: float) -> np.ndarray:
+    """Satterthwaite's degrees of freedom `[k]`, from Σ vvᵀ and the sums of fourth powers."""
+    total = np.diag(combined @ squares @ combined.T) ** 2
+    spread = np.maximum(fourth - total / count, 2 * total / most)
+    return 2 * total / np.where(spread > 0, spread, 2.0 / most)
 
 
 def sandwich(
     whole: LinearMoments, share: float, rows: Rows, units: Units, clusters, jacobian: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance `[1 + d, 1 + d]` of the mean of y and of β, and degrees of freedom `[1 + d]`.
+    """Covariance `[1 + d, 1 + d]` of the mean of y and of β of a linear fit.
 
-    The degrees of freedom belong to the variances of intercept and coefficients, which are sums
-    of squares v². With independent v of variance σ² and fourth moment μ the relative variance of
-    such a sum is (μ − σ⁴)/(n σ⁴), which is 2 over Satterthwaite's degrees of freedom:
-    2 (Σ v²)² / (Σ v⁴ − (Σ v²)²/n), at most n − 1 − d, or the number of clusters less 1.
+    And the degrees of freedom `[1 + d]` of the variances of intercept and coefficients, as in
+    `variance`.
 
     `whole` are the moments of the rows in these units; the rows are in original ones. `clusters`
     `[n]` are whole numbers from 0, or `None`. `jacobian` `[1 + d, 1 + d]` is of intercept and
@@ -64,23 +160,7 @@ def sandwich(
     if clusters is not None:
         most, sums = count - 1, sums @ inverse * (count / (count - 1)) ** 0.5
         squares, fourth = sums.T @ sums, ((sums @ jacobian.T) ** 4).sum(axis=0)
-    total = np.diag(jacobian @ squares @ jacobian.T) ** 2
-    spread = np.maximum(fourth - total / count, 2 * total / most)
-    return squares, 2 * total / np.where(spread > 0, spread, 2.0 / most)
-
-
-def of_scores(scores: np.ndarray, jacobian: np.ndarray, clusters=None) -> np.ndarray:
-    """A⁻¹ (Σ_i ψ_iψ_iᵀ) A⁻ᵀ n/(n − p), `[p, p]`, for equations Σψ = 0 with A = −∂Σψ/∂θ.
-
-    From ψ `[n, p]`, and `jacobian`, −A. ψ are added up by `clusters`, whole numbers from 0, first.
-    """
-    if clusters is not None:
-        sums = np.zeros((int(clusters.max()) + 1, scores.shape[1]))
-        np.add.at(sums, clusters, scores)
-        scores = sums
-    moves = scores @ np.linalg.inv(-jacobian).T
-    n, size = moves.shape
-    return moves.T @ moves * (n / (n - size))
+    return squares, _freedom(squares, fourth, jacobian, count, most)
 
 
 class Scores:
@@ -114,7 +194,7 @@ class Scores:
         left_out = residual + (residual * size + moved) / (1 - np.minimum(size, LEVERAGE))
         large = np.copysign(np.maximum(np.abs(left_out), self._typical), left_out)
         others = left_out if leverage else residual
-        residual = np.where(size > 0.5 - 1e-9, large, others)
+        residual = np.where(size > _ALONE, large, others)
         z *= weights * residual
         z[1:] += noise
         return z

@@ -43,7 +43,7 @@ class Equations(NamedTuple):
     """The scores of the rows at some θ = (a, w), and the derivatives of their sum."""
 
     scores: np.ndarray  # [n, 1 + d]
-    jacobian: np.ndarray  # [1 + d, 1 + d]
+    jacobian: np.ndarray  # [1 + d, 1 + d], or [n, 1 + d, 1 + d] if it is wanted by row
     squared: np.ndarray  # [1 + d]
     linear: float
 
@@ -59,7 +59,7 @@ class Equations(NamedTuple):
         return moves
 
 
-def conditional_score(theta: np.ndarray, rows: Rows) -> Equations:
+def conditional_score(theta: np.ndarray, rows: Rows, by_row: bool = False) -> Equations:
     """(y − σ(a + ⟨w, c⟩)) (1, c) with c = x̃ + (y − ½)Cw, y in {0, 1}."""
     half, noise = rows.y - 0.5, rows.cov @ theta[1:]
     c = rows.x + half[:, None] * noise
@@ -67,28 +67,28 @@ def conditional_score(theta: np.ndarray, rows: Rows) -> Equations:
     weights = 1.0 if rows.weights is None else rows.weights
     residual, slope = weights * (rows.y - mean), weights * mean * (1 - mean)
     design, moves = _with_one(c), _with_one(c + half[:, None] * noise)
-    jacobian = -(design * slope[:, None]).T @ moves
-    jacobian[1:, 1:] += _weighted(rows.cov, residual * half)
+    jacobian = -_products(design * slope[:, None], moves, by_row)
+    jacobian[..., 1:, 1:] += _weighted(rows.cov, residual * half, by_row)
     squared = -design.T @ (slope * half)
     return Equations(design * residual[:, None], jacobian, squared, float(residual @ half))
 
 
-def corrected_score(theta: np.ndarray, rows: Rows) -> Equations:
+def corrected_score(theta: np.ndarray, rows: Rows, by_row: bool = False) -> Equations:
     """y (1, x̃) − m (1, x̃ − Cw) with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw)."""
     noise = rows.cov @ theta[1:]
     design = _with_one(rows.x - noise)
     weights = 1.0 if rows.weights is None else rows.weights
     mean = weights * np.exp(theta[0] + (rows.x - noise / 2) @ theta[1:])
     scores = _with_one(rows.x) * (weights * rows.y)[:, None] - design * mean[:, None]
-    jacobian = -(design * mean[:, None]).T @ design
-    jacobian[1:, 1:] += _weighted(rows.cov, mean)
+    jacobian = -_products(design * mean[:, None], design, by_row)
+    jacobian[..., 1:, 1:] += _weighted(rows.cov, mean, by_row)
     return Equations(scores, jacobian, design.T @ mean / 2, float(mean.sum()))
 
 
 class Model(NamedTuple):
     """What differs between the models."""
 
-    equations: Callable[[np.ndarray, Any], Equations]
+    equations: Callable[..., Equations]
     mean: Callable[[Any], Any]  # of y, from a + ⟨w, x⟩
     link: Callable[[Any], Any]  # its inverse
     unit: str  # of which exp(w_j) is a ratio
@@ -128,8 +128,15 @@ def _with_one(columns: np.ndarray) -> np.ndarray:
     return np.column_stack([np.ones(len(columns)), columns])
 
 
-def _weighted(cov: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Σ_i weight_i C_i, `[d, d]`."""
+def _products(left: np.ndarray, right: np.ndarray, by_row: bool) -> np.ndarray:
+    """Σ_i l_i r_iᵀ, `[p, p]`, or its terms `[n, p, p]`."""
+    return left[:, :, None] * right[:, None] if by_row else left.T @ right
+
+
+def _weighted(cov: np.ndarray, weights: np.ndarray, by_row: bool) -> np.ndarray:
+    """Σ_i weight_i C_i, `[d, d]`, or its terms `[n, d, d]`."""
+    if by_row:
+        return weights[:, None, None] * cov
     return weights.sum() * cov if cov.ndim == 2 else np.tensordot(weights, cov, 1)
 
 
@@ -206,12 +213,12 @@ def enumerated(
 
 
 def summed(
-    equations: Callable[[np.ndarray, Rows], Equations],
-) -> Callable[[np.ndarray, Enumerated], Equations]:
+    equations: Callable[..., Equations],
+) -> Callable[..., Equations]:
     """The weighted sum of the equations over the combinations."""
 
-    def total(theta, rows):
-        first, *others = (equations(theta, one) for one in rows.rows)
+    def total(theta, rows, by_row=False):
+        first, *others = (equations(theta, one, by_row) for one in rows.rows)
         for one in others:
             first = Equations._make(a + b for a, b in zip(first, one, strict=True))
         return first

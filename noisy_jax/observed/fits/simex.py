@@ -54,8 +54,8 @@ class SIMEX:
       draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances.
       For "linear" this covariance assumes residuals of equal variance; for "logistic" and
       "poisson" it is the sandwich; a function returns its own.
-    - "jackknife": SIMEX again, with the same draws, without one of 32 groups of blocks of up to 64
-      consecutive rows at a time. It takes 33 times as long, except for "linear".
+    - "jackknife": SIMEX again, with the same draws, without one of 32 groups at a time, to which
+      rows are dealt at random. It takes 33 times as long, except for "linear".
 
     The default is "extrapolated" where there are covariances, and "jackknife" where there are none,
     or where the covariance of the noise is estimated from the table's replicates, which only the

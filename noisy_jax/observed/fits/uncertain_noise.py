@@ -12,7 +12,6 @@ chosen by simulation.
 
 import numpy as np
 
-from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.observations import Observations
 
 _FACTOR = 3.0
@@ -59,36 +58,38 @@ class UncertainNoise:
             return self._deviations
         return np.linalg.qr(self._deviations.reshape(-1, dim**2))[1].reshape(-1, dim, dim)
 
-    def freedom(self, whole: LinearMoments, beta: np.ndarray) -> float:
-        """Degrees of freedom of the variance that the errors of Σ̂ add to a fit with slopes β."""
-        square = np.outer(beta, beta)
+    def freedom(self, cov: np.ndarray, square: np.ndarray) -> float:
+        """Degrees of freedom of the variance that the errors of Σ̂ add to a prediction.
+
+        `cov` `[d, d]` is Σ̂, and `square` `[d, d]` is ββᵀ of the slopes β.
+        """
         error = self.covariance(square[None])[0, 0] ** 0.5
         if error == 0:
             return np.inf
-        return max(1.0, float(np.sum(square * whole.cov)) / whole.weight / (_FACTOR * error))
+        return max(1.0, float(np.sum(square * cov)) / (_FACTOR * error))
 
     def widened(
         self,
-        whole: LinearMoments,
-        share: float,
+        directions: np.ndarray,
+        own: float,
         spread: np.ndarray,
         freedom: float | np.ndarray,
         jacobian: np.ndarray,
     ) -> tuple[np.ndarray, float | np.ndarray]:
-        """Covariance `[1 + d, 1 + d]` and degrees of freedom with the uncertainty of Σ̂ added.
+        """Covariance `[p, p]` and degrees of freedom `[k]` with the uncertainty of Σ̂ added.
 
-        They are `spread` and `freedom` without it, of the mean of y and of β; the other arguments
-        are as in `sandwich`.
+        Args:
+            directions: `[p, d, d]`, derivatives of the estimates in Σ̂.
+            own: degrees of freedom of what is added, as from `freedom`.
+            spread: `[p, p]`, the covariance without it.
+            freedom: without it, `[]` or `[k]`.
+            jacobian: `[k, p]`, combinations of the estimates to which degrees of freedom belong.
         """
         if self.exact:
             return spread, freedom
-        gram, beta = whole.centred(share=share)[0], whole.solution(share=share)[1]
-        added = np.zeros_like(spread)
-        # dβ = −S⁻¹ dS β with dS = −κ dΣ
-        inverse = np.linalg.inv(gram) * share * whole.weight
-        added[1:, 1:] = self.covariance(inverse[:, :, None] * beta)
+        added = self.covariance(directions)
         variances = [np.diag(jacobian @ part @ jacobian.T) for part in (spread, added)]
-        return spread + added, combined_freedom(variances, (freedom, self.freedom(whole, beta)))
+        return spread + added, combined_freedom(variances, (freedom, own))
 
 
 def combined_freedom(variances, freedoms) -> np.ndarray:

@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits import trials
 from noisy_jax.observed.fits.bands import calibrated, half_widths
 from noisy_jax.observed.fits.fourier import fourier_fit
+from noisy_jax.observed.fits.groups import labels_of
 from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
 from tests.errors import raises
 from tests.keys import SHIFT
@@ -81,7 +82,7 @@ def test_a_band_is_the_jackknife_in_plain_numpy(rng, known, monkeypatch):
         cross = clean(omega, target @ np.exp(1j * angles))
         return np.block([[cc, sc.T], [sc, ss]]) / 4, np.append(cross.real, cross.imag) / 2
 
-    groups = np.arange(n) // 64 % GROUPS
+    groups = labels_of(n, count=GROUPS)
     parts = [moments(groups == g, slice(None)) for g in range(GROUPS)]
     gram, cross = sum(a for a, _ in parts), sum(b for _, b in parts)
     apart = [a - gram * np.mean(groups == g) for g, (a, _) in enumerate(parts)]

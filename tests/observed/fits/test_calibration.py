@@ -6,14 +6,20 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.approximate import plain_fit
-from noisy_jax.observed.fits.calibration import calibrated
+from noisy_jax.observed.fits.calibration import Calibration
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.observed.rows import agree, check_coverage, check_jackknife, regression
+from tests.observed.rows import (
+    agree,
+    check_coverage,
+    check_left_out,
+    numbers,
+    regression,
+)
 
 CALIBRATION = nj.methods.RegressionCalibration
-SLOW, MODELS = pytest.mark.slow, ["linear", "logistic", "poisson"]
+MODELS = ["linear", "logistic", "poisson"]
 VARIANCES = np.array([0.3, 0.0])
 BETA = np.array([0.8, -0.5])
 
@@ -26,7 +32,7 @@ def test_predictions_are_the_best_linear_ones_of_each_row(rng):
     """Σ_x (Σ_x + C_i)⁻¹ by hand; exact columns stay, and predict the others."""
     x, y = drawn(rng, 50)
     cov = rng.uniform(0.5, 1, (50, 1, 1)) * np.diag(VARIANCES)
-    made = calibrated(Rows(x, y, cov))
+    made = Calibration(Rows(x, y, cov)).x
     mean, share = x.mean(axis=0), 1 - 1 / 50
     clean = np.cov(x, rowvar=False, ddof=0) - share * cov.mean(axis=0)
     for row, found, own in zip(x, made, cov, strict=True):
@@ -34,7 +40,7 @@ def test_predictions_are_the_best_linear_ones_of_each_row(rng):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
     np.testing.assert_allclose(made[:, 1], x[:, 1])
     moved = x + [0, 1] * rng.normal(size=(50, 1))
-    assert np.abs(calibrated(Rows(moved, y, cov))[:, 0] - made[:, 0]).max() > 0.1
+    assert np.abs(Calibration(Rows(moved, y, cov)).x[:, 0] - made[:, 0]).max() > 0.1
 
 
 def test_linear_coefficients_are_the_exact_ones(rng):
@@ -48,11 +54,36 @@ def test_linear_coefficients_are_the_exact_ones(rng):
         assert np.abs(fit.coefficients - plain).max() > 0.02
 
 
-@pytest.mark.parametrize("model", ["linear", *(pytest.param(m, marks=SLOW) for m in MODELS[1:])])
-def test_intervals_leave_out_groups_and_calibrate_anew(rng, model):
-    clean, y = drawn(rng, 640, model, variances=np.zeros(2))
-    copies = np.stack([clean + [0.5, 0.3] * rng.normal(size=clean.shape) for _ in range(2)], 1)
-    check_jackknife(copies, y, np.arange(640) // 20, CALIBRATION(model), 4e-3)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("kind", ["by row", "replicates"])
+def test_variances_are_those_of_rows_left_out_and_calibrated_anew(rng, model, kind):
+    clean, y = drawn(rng, 120, model, variances=np.zeros(2))
+    if kind == "replicates":
+        copies = np.stack([clean + [0.5, 0.3] * rng.normal(size=clean.shape) for _ in range(2)], 1)
+        check_left_out(copies, y, CALIBRATION(model), 0.06)
+        return
+    variances = rng.uniform(0.1, 0.4, size=clean.shape)
+    noisy = clean + variances**0.5 * rng.normal(size=clean.shape)
+    check_left_out(noisy, y, CALIBRATION(model), 0.06, variances)
+
+
+def test_a_stated_standard_error_of_the_noise_moves_the_coefficients(rng):
+    """By differences of fits under other covariances."""
+    x, y = drawn(rng, 300, "logistic")
+    cov, error = np.diag([0.3, 0.1]), np.array([[0.03, 0.01], [0.01, 0.02]])
+
+    def fitted(cov, error):
+        table = from_arrays(x, y, noise=nj.noise.CovarianceEstimate(cov, error))
+        return nj.fit(table, CALIBRATION("logistic"))
+
+    expected = fitted(cov, 0 * error).covariance
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        move = np.zeros((2, 2))
+        move[i, j] = move[j, i] = 1e-3
+        ends = [numbers(fitted(cov + sign * move, 0 * error)) for sign in (1, -1)]
+        slope = (ends[0] - ends[1]) / 2e-3 * error[i, j]
+        expected = expected + np.outer(slope, slope)
+    np.testing.assert_allclose(fitted(cov, error).covariance, expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize("model", ["logistic", "poisson"])

@@ -118,12 +118,13 @@ def test_narrow_features_in_three_dimensions_stay_finite():
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_neighbouring_rows_may_depend_on_each_other():
-    """The standard error of equal rows in blocks of 16 is four times that of single rows."""
+def test_rows_that_depend_on_each_other_are_given_as_clusters():
+    """The standard error of equal rows in clusters of 16 is four times that of single rows."""
     x, y = sine(2000, generator(5))
     y += 0.5 * generator(6).normal(size=2000)
     once = nj.fit(table(x, y, 0.0), features(0.7)).risk
-    many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), features(0.7)).risk
+    method = nj.fourier(length_scale=0.7, num_features=64, clusters=np.repeat(np.arange(2000), 16))
+    many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), method).risk
     assert 0.5 < many.corrected_std_error / once.corrected_std_error < 2
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.groups import labels_of, streamed_labels
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
@@ -35,12 +36,12 @@ def without(fits):
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-def test_equals_fits_that_leave_out_a_group_of_blocks_or_clusters(rng, clustered):
+def test_equals_fits_that_leave_out_a_group_of_rows_or_clusters(rng, clustered):
     x, y = table(5000, rng)
     clusters = rng.integers(40, size=5000) if clustered else None
     fit = jackknifed(observed(x, y), clusters)
     agree(fit, nj.fit(observed(x, y)), "coefficients", "intercept", rtol=1e-9)
-    groups = clusters % 32 if clustered else np.arange(5000) // 64 % 32
+    groups = labels_of(5000, clusters) if clustered else streamed_labels(0, 5000)
     left = [nj.fit(observed(x[groups != g], y[groups != g])) for g in range(32)]
     np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
     plain = without([one.uncorrected for one in left])
@@ -48,15 +49,14 @@ def test_equals_fits_that_leave_out_a_group_of_blocks_or_clusters(rng, clustered
     assert fit.degrees_of_freedom == 31
 
 
-@pytest.mark.parametrize(("rows", "block"), [(12, 1), (40, 4), (127, 8), (300, 32), (512, 64)])
-def test_small_tables_have_shorter_blocks(rng, rows, block):
-    """At least 8 groups, whatever the chunks are; 64 rows a block from 512 rows on."""
+@pytest.mark.parametrize("rows", [12, 40, 300])
+def test_small_tables_have_at_least_8_groups_whatever_the_chunks_are(rng, rows):
     x, y = table(rows, rng)
     x = x + 5 * x.mean(axis=0)
-    groups = np.arange(rows) // block
+    groups = streamed_labels(0, rows)
     fit = nj.fit(from_arrays(x, y, noise=0.01), errors="jackknife")
-    assert 8 <= groups.max() + 1 == fit.degrees_of_freedom + 1 <= 16
-    parts = [(x[groups != g], y[groups != g]) for g in range(groups.max() + 1)]
+    assert 8 <= len(set(groups)) == fit.degrees_of_freedom + 1 <= 32
+    parts = [(x[groups != g], y[groups != g]) for g in set(groups)]
     left = [nj.fit(from_arrays(*part, noise=0.01)) for part in parts]
     np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
     cuts = [3, rows // 3, rows // 2]
@@ -69,7 +69,7 @@ def test_risk_is_that_of_rows_left_out(rng):
     """By a plain loop over rows, whose noise is taken away row by row."""
     x, y = table(2500, rng)
     risk = jackknifed(observed(x, y)).risk
-    groups = np.arange(2500) // 64 % 32
+    groups = streamed_labels(0, 2500)
     squares, plain = np.empty((2, 2500))
     for g in range(32):
         here = groups == g
@@ -106,15 +106,15 @@ def test_chunks_give_the_fit_of_the_whole_also_where_a_column_begins_constant(rn
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_neighbouring_rows_may_depend_on_each_other():
+def test_rows_that_depend_on_each_other_are_given_as_clusters():
     """The sandwich takes rows to be independent, and is seen to be too sure."""
-    found, jackknife, sandwich = [], [], []
+    found, jackknife, sandwich, labels = [], [], [], np.arange(8000) // 20
     for seed in range(40):
         rng = np.random.default_rng(seed + 1000 * SHIFT)
         waves = rng.normal(size=(2, 8000 // 20, 2)).repeat(20, axis=1)  # blocks of equal rows
         x, y = waves[0], waves[0] @ [1.0, -0.5] + waves[1, :, 0]
         noisy = observed(x + rng.normal(size=x.shape) @ FACTOR.T, y)
-        fit = nj.fit(noisy, errors="jackknife")
+        fit = nj.fit(noisy, errors="jackknife", clusters=labels)
         found.append(fit.coefficients)
         jackknife.append(fit.std_error)
         sandwich.append(nj.fit(noisy).std_error)
@@ -122,6 +122,18 @@ def test_neighbouring_rows_may_depend_on_each_other():
     # A standard deviation of 40 numbers has a relative standard error of 1/√78.
     np.testing.assert_allclose(np.mean(jackknife, axis=0) / true, 1, atol=5 / 78**0.5)
     assert np.all(np.mean(sandwich, axis=0) / true < 0.4)
+
+
+def test_groups_do_not_follow_the_order_of_rows_or_of_labels():
+    """Means of the groups of sorted numbers vary as much as those of independent numbers."""
+    rows = 32_000
+    for labels in (labels_of(rows), streamed_labels(0, rows), labels_of(rows, np.arange(rows))):
+        own = np.bincount(labels, np.arange(rows)) / np.bincount(labels)
+        ratio = own.var() / (rows**2 / 12 / (rows / 32))
+        assert abs(ratio - 1) < 5 * (2 / 31) ** 0.5
+        assert ratio > 0.2
+    np.testing.assert_array_equal(streamed_labels(700, 100), streamed_labels(0, 800)[700:])
+    assert np.ptp(np.bincount(labels_of(rows + 5))) == 1
 
 
 def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
@@ -155,7 +167,10 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
         (lambda one: nj.fit(one, object()), "such as nj.methods.* or nj.fourier.*, got object"),
         (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (lambda one: nj.fit(one, clusters=NAN), "clusters must be labels, got NaN in row 7"),
-        (lambda one: jackknifed(one.rows(np.arange(7))), "8 rows; use errors='sandwich'"),
+        (
+            lambda one: jackknifed(one.rows(np.arange(7))),
+            "7 rows are too few .*; use errors='sandwich'",
+        ),
         (lambda one: jackknifed(one, np.arange(100) % 7), "8 clusters; use errors='sandwich'"),
         (lambda one: nj.fit([one, OTHER]), "one has .* and 'z'"),
     ],
