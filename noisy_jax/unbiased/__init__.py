@@ -10,6 +10,9 @@ copies of x with E g = f(x). They differ in what must be known of the noise:
 | `gaussian` | that it is Gaussian, and its covariance | 1 | entire |
 | `replicates` | nothing; g has a small bias | V | 2(k + 1) times differentiable |
 
+x may be a pytree, such as a dict of arrays, and f may return a new state besides the loss, or
+exchange numbers between rows, as batch normalization does (see `Transformed`).
+
 Differentiate outside: the gradient of g in the other arguments is unbiased for the gradient of f.
 `diagnose` tells from noisy rows alone whether a correction works, and whether it pays.
 """

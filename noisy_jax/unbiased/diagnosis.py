@@ -173,7 +173,7 @@ def diagnose(
     def one(row, key):
         """Values and gradients of a row: corrected, not corrected, and of one order more."""
         args = [whole_of(params), *row]
-        used = g.mean_of_used(jnp.asarray(args[place]), key)
+        used = jax.tree.map(lambda leaf: g.mean_of_used(jnp.asarray(leaf), key), args[place])
         plain = [*args[:place], used, *args[place + 1 :]]
         values = jax.eval_shape(lambda: f(*plain))
         if not isinstance(values, jax.ShapeDtypeStruct) or values.shape:
@@ -187,15 +187,16 @@ def diagnose(
         corrected, slope = jax.value_and_grad(estimate)(params)
         average, plain_slope = jax.value_and_grad(lambda p: f(whole_of(p), *plain[1:]))(params)
         further = g.next_order(*args) if g.next_order else jnp.nan
-        eps = float(jnp.finfo(used.dtype).eps)
-        plain[place] = used * (1 + _MOVE * eps)
+        eps = max(float(jnp.finfo(leaf.dtype).eps) for leaf in jax.tree.leaves(used))
+        plain[place] = jax.tree.map(lambda leaf: leaf * (1 + _MOVE * eps), used)
         rounding = abs(f(*plain) - average) + eps * abs(average)
         return (corrected, average, further, rounding), (slope, plain_slope)
 
     values, squares, (mean_corrected, mean_plain) = _sums(one, rows, keys, count)
     corrected, average, further, rounding = values
     if not np.isfinite(corrected + average).all():
-        used = jax.vmap(g.mean_of_used)(jnp.asarray(rows[place - 1]), keys)
+        of_rows = jax.vmap(g.mean_of_used)
+        used = jax.tree.map(lambda leaf: of_rows(jnp.asarray(leaf), keys), rows[place - 1])
         _check_finite(rows, place - 1, used)
     further = further - corrected
     difference = jax.tree.map(jnp.subtract, mean_plain, mean_corrected)
@@ -243,7 +244,8 @@ def diagnose(
 
 def _check_finite(rows: Sequence[Any], i: int, used: jax.Array) -> None:
     """Raises ValueError for NaN or infinity, but in copies that are not used."""
-    check_finite(f"the mean of the copies in rows[{i}]", used)
+    for leaf in jax.tree.leaves(used):
+        check_finite(f"the mean of the copies in rows[{i}]", leaf)
     for path, leaf in jax.tree_util.tree_leaves_with_path([*rows[:i], None, *rows[i + 1 :]]):
         if jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             check_finite(f"rows{jax.tree_util.keystr(path)}", leaf)

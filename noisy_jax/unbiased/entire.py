@@ -9,7 +9,7 @@ each one whose arguments depend on x must be linear or entire in them.
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,8 @@ _RULES: dict[str, Callable[..., Any]] = {
     "mul": continuation.product,
 }
 _FUNCTIONS = ("cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "sin", "sinh", "square")
-_OTHERS = ("debug_callback", "debug_print", "scatter-mul")
+_LOOKS = ("check", "debug_callback", "debug_print")  # at the real parts
+_OTHERS = (*_LOOKS, "scatter-mul")
 
 # Linear in the other arguments, if these ones do not depend on x.
 _LINEAR_BUT = {
@@ -125,29 +126,49 @@ def continued(f: Callable[..., Any], real: jax.Array, imaginary: jax.Array, name
         ValueError: f is not entire, or a result is complex or no number of floating point.
     """
     results, structure = _both_parts(f, Continued(real, imaginary), name)
-    return jax.tree.unflatten(structure, [each.re for each in results])
+    reals = [each.re if isinstance(each, Continued) else each for each in results]
+    return jax.tree.unflatten(structure, reals)
 
 
 def continued_number(f: Callable[..., Any], z: Continued, name: str) -> Continued:
     """f(z) of a function with one array as its result; else as `continued`."""
     ((result,), _) = _both_parts(f, z, name)
-    return result
+    if isinstance(result, Continued):
+        return result
+    return Continued(result, jnp.zeros_like(result))
 
 
-def _both_parts(f: Callable[..., Any], z: Continued, name: str) -> tuple[list[Continued], Any]:
+def _both_parts(f: Callable[..., Any], z: Continued, name: str) -> tuple[list[Any], Any]:
+    """The results of f(z), those that depend on z as `Continued`, and their structure."""
     closed, shape = jax.make_jaxpr(f, return_shape=True)(z.re)
-    for result in jax.tree.leaves(shape):
-        if not jnp.issubdtype(result.dtype, jnp.floating):
+    results = _known(_Walk(name)(closed.jaxpr, closed.consts, [z]))
+    for each in results:
+        if isinstance(each, Continued) and jnp.iscomplexobj(each.re):
             raise ValueError(
-                f"{name} estimates real functions, but a result of f is of type {result.dtype}: "
-                "return real and imaginary parts one by one, and no whole numbers"
+                f"{name} estimates real functions, but a result of f is of type {each.re.dtype}: "
+                "return real and imaginary parts one by one"
             )
-    walk = _Walk(name)
-    results = [
-        each if isinstance(each, Continued) else Continued(each, jnp.zeros_like(each))
-        for each in walk(closed.jaxpr, closed.consts, [z])
-    ]
     return results, jax.tree.structure(shape)
+
+
+class _Seen(NamedTuple):
+    """A truth value or whole number that depends on x: it may be checked or printed, not used.
+
+    Attributes:
+        value: at the real part.
+        error: of the operation that it comes from.
+    """
+
+    value: Any
+    error: ValueError
+
+
+def _known(values: list[Any]) -> list[Any]:
+    """The values; raises ValueError if one of them depends on x through what is not analytic."""
+    for each in values:
+        if isinstance(each, _Seen):
+            raise each.error
+    return values
 
 
 class _Walk:
@@ -173,7 +194,7 @@ class _Walk:
 
         for eqn in jaxpr.eqns:
             inputs = [read(atom) for atom in eqn.invars]
-            if any(isinstance(each, Continued) for each in inputs):
+            if any(isinstance(each, Continued | _Seen) for each in inputs):
                 results = self._continued(eqn, inputs)
             else:
                 results = _bind(eqn)(*inputs)
@@ -194,8 +215,14 @@ class _Walk:
                     return [continuation.cosh(*inputs), continuation.sinh(*inputs)]
             walk = _Walk(self._name, (function, self._place(eqn)))
             if inner is None:
-                return CONTROL[name](walk, eqn.params, inputs)
+                known = lambda *args: _known(walk(*args))  # noqa: E731
+                return CONTROL[name](known, eqn.params, _known(inputs))
             return walk(inner.jaxpr, inner.consts, inputs)
+        if name in _LOOKS:
+            return _bind(eqn)(*map(_at_real_part, inputs))
+        seen = [each for each in inputs if isinstance(each, _Seen)]
+        if seen:
+            return self._seen(eqn, inputs, seen[0].error)
         kind = _TABLE.get(name)
         if name == "convert_element_type":
             kept = jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact)
@@ -209,7 +236,16 @@ class _Walk:
             return continuation.linear(_bind(eqn), *inputs)
         if kind == "entire":
             return continuation.by_complex(_bind(eqn), *inputs)
-        self._fail(eqn, kind)
+        return self._seen(eqn, inputs, self._error(eqn, kind))
+
+    def _seen(self, eqn, inputs, error: ValueError) -> Any:
+        """The results, if they are truth values or whole numbers; else raises the error."""
+        kinds = [each.aval.dtype for each in eqn.outvars]
+        if not kinds or any(jnp.issubdtype(kind, jnp.inexact) for kind in kinds):
+            raise error
+        values = _bind(eqn)(*map(_at_real_part, inputs))
+        several = eqn.primitive.multiple_results
+        return [_Seen(each, error) for each in values] if several else _Seen(values, error)
 
     def _place(self, eqn) -> str:
         """The line of f, or the call of a function of JAX's in f, which may be traced only once."""
@@ -220,21 +256,27 @@ class _Walk:
             return place
         return self._caller[1]
 
-    def _fail(self, eqn, kind) -> None:
+    def _error(self, eqn, kind) -> ValueError:
         name = eqn.primitive.name
         where = f" in {self._caller[0]}" if self._caller else ""
         place = self._place(eqn)
         what = f"{name!r}{where}" + (f" ({place})" if place else "")
         if kind is None:
-            raise ValueError(
+            return ValueError(
                 f"{self._name} needs an entire function of x, and does not know whether {what} is "
                 "one: say so by unbiased.register(primitive, kind), or use multilevel or replicates"
             )
         reason = _REASONS[kind]
         advice = f"{_ADVICE[name]}; " if name in _ADVICE else ""
-        raise ValueError(
+        return ValueError(
             f"{self._name} needs an entire function of x, but {what} {reason}: {advice}{_WAY_OUT}"
         )
+
+
+def _at_real_part(arg: Any) -> Any:
+    if isinstance(arg, Continued):
+        return arg.re
+    return arg.value if isinstance(arg, _Seen) else arg
 
 
 def _special(eqn, inputs) -> Callable[..., Any] | None:
@@ -261,8 +303,6 @@ def _special(eqn, inputs) -> Callable[..., Any] | None:
         return lambda apply, *args: continuation.by_complex(
             times, *map(continuation.with_parts, args)
         )
-    if name in ("debug_callback", "debug_print"):  # of the real parts
-        return lambda apply, *args: apply(*[a.re if isinstance(a, Continued) else a for a in args])
     matrix = _LINEAR_BUT.get(name)
     if name == "custom_linear_solve":
         constants = sum(eqn.params["const_lengths"])

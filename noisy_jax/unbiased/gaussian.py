@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.entire import continued
-from noisy_jax.unbiased.transformed import Transformed, mean, weighted
+from noisy_jax.unbiased.transformed import Traced, Transformed, mean, weighted
 from noisy_jax.validation import at_least_float32, check_dimension, parsed_key, whole
 
 
@@ -28,10 +29,11 @@ def gaussian(
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of real numbers.
         noise: its covariance, `[]`, `[d]` (diagonal) or `[d, d]`, along the last axis of x; or
-            `noise.Gaussian`, whose mean is not subtracted. For another one in each row make g in
+            `noise.Gaussian`, whose mean is not subtracted; of a pytree x, of its leaves flattened
+            one after another. For another one in each row make g in
             the function that runs under `vmap`: the covariance may be traced.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are,
-            but `key`, which g takes for itself: give that of f another name.
+            but `key`, which is reserved by the estimator: rename f's own argument `key`.
         draws: how many ξ are drawn, each of which evaluates f once.
 
     Returns:
@@ -71,14 +73,17 @@ def gaussian(
         shape, count = copies.shape[1:], len(copies)
         check_dimension("noise", cov, shape)
         wide = at_least_float32(copies.dtype)
-        zeros = jnp.zeros((draws, *(shape or (1,))), wide)
-        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
         real = mean(copies)
 
         def one(imaginary):
             return continued(at, real, imaginary.astype(copies.dtype), "gaussian")
 
-        return weighted(one, drawn, jnp.full(draws, 1 / draws))
+        f = Traced.of(one, jax.ShapeDtypeStruct(shape, wide))
+        for axis in f.axes:  # the rows of one f have draws of their own, also with the same key
+            key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        zeros = jnp.zeros((draws, *(shape or (1,))), wide)
+        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
+        return weighted(f, drawn, jnp.full(draws, 1 / draws))
 
     g = Transformed(f, estimate, argnum, 1)
     g.noise, g.draws = Gaussian(cov), True

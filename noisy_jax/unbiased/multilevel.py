@@ -81,7 +81,7 @@ def multilevel(
         f: a function of one clean input, of any shape. Its results are any pytree of numbers of
             floating point.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are,
-            but `key`, which g takes for itself: give that of f another name.
+            but `key`, which is reserved by the estimator: rename f's own argument `key`.
         levels: L ≥ 1.
         base: b ≥ 1.
         continue_with: q in (0, 1]. A smaller q takes fewer copies and gives a larger variance.
@@ -89,7 +89,8 @@ def multilevel(
 
     Returns:
         g, which takes copies `[V, *x.shape]` in place of x, V = b 2^L, and a keyword `key`, which
-        must be another one in each call. It uses the first `g.copies_needed(key)` copies and does
+        must be another one in each call. Rows between which f exchanges numbers need the same key:
+        if their levels differ, g is NaN. It uses the first `g.copies_needed(key)` copies and does
         not read the others, which need not be measured: any number, also NaN, may stand there.
         Means and weighted sums are taken in at least float32, all else in the types of f and x: in
         bfloat16 the difference of levels keeps the rounding of f, times 1/p_N.

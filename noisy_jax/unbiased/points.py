@@ -3,10 +3,10 @@
 `jax.vmap(f)` at P points inside a `jax.vmap` over n rows computes with arrays [n, P, …]. The
 gradient of a matrix product of such arrays takes several times as long on CPUs as that of nP rows.
 So the points are a primitive, which `vmap` turns into nP rows; all other transformations replace it
-by `jax.vmap(f)`.
+by `jax.vmap(f)`. A function with effects, which exchanges numbers between rows, or checks or prints
+them, is not merged: its rows stay what they are.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,12 +15,36 @@ from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
 
-def at_points(f: Callable[..., Any], points: jax.Array) -> Any:
+def at_points(f: ClosedJaxpr, points: jax.Array) -> list[jax.Array]:
     """f at each of the points `[P, *x.shape]`: its results with a leading axis of P."""
-    closed, shape = jax.make_jaxpr(f, return_shape=True)(points[0])
-    jaxpr, axes = closed.jaxpr, (None,) * len(closed.consts)
-    results = _POINTS.bind(points, *closed.consts, jaxpr=jaxpr, axes=axes)
-    return jax.tree.unflatten(jax.tree.structure(shape), results)
+    if f.effects:
+        return jax.vmap(jaxpr_as_fun(f))(points)
+    axes = (None,) * len(f.consts)
+    return _POINTS.bind(points, *f.consts, jaxpr=f.jaxpr, axes=axes)
+
+
+def exchanges(f: ClosedJaxpr) -> list[Any]:
+    """Returns the names of the axes over which f exchanges numbers, as by `jax.lax.psum`."""
+    named = [effect for effect in f.effects if type(effect).__name__ == "NamedAxisEffect"]
+    return sorted((effect.name for effect in named), key=str)
+
+
+def dependent(f: ClosedJaxpr, points: jax.Array) -> list[bool]:
+    """Returns which results of f depend on the point."""
+    found: list[bool] = []
+
+    @jax.custom_batching.custom_vmap
+    def seen(*results):
+        return results
+
+    @seen.def_vmap
+    def _(size, batched, *results):
+        del size
+        found[:] = batched
+        return results, tuple(batched)
+
+    jax.eval_shape(jax.vmap(lambda x: seen(*jaxpr_as_fun(f)(x))), points)
+    return found
 
 
 def _mapped(points, *consts, jaxpr, axes):

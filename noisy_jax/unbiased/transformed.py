@@ -4,13 +4,14 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 
-from noisy_jax.unbiased.points import at_points
+from noisy_jax.unbiased.points import at_points, dependent, exchanges
 from noisy_jax.validation import at_least_float32, given
 
 
@@ -19,10 +20,17 @@ class Transformed:
 
     It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` as f.
 
+    x is an array or any pytree of arrays, such as a dict: its copies are the same pytree, with a
+    leading axis of V in each leaf. Besides the loss f may return a new state: numbers of floating
+    point are estimated as the loss is, and all else, such as counters, is returned as it is.
+
+    f may exchange numbers between rows, as `jax.lax.pmean` does under `jax.vmap(g, axis_name=…)`.
+    Then g estimates the function of all rows.
+
     Attributes:
         copies: V, the number of copies that g needs.
         points: `(copies, key) -> (points[P, *x.shape], weights[P])` with g = Σ_j w_j f(p_j); `None`
-            if g is no such sum.
+            if g is no such sum. The leaves of a pytree are one array `[V, D]` here.
         next_order: an estimate of one order more from the same copies, of `replicates` only.
         noise: the distribution that g is built for, or its class; `None` for any noise.
         draws: whether g needs a key. Else it passes the keyword `key` on to an f that takes one.
@@ -51,32 +59,23 @@ class Transformed:
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
         i = self.place(len(args))
-        message = (
-            f"argument {i} must be noisy copies [V, *x.shape] of numbers of floating point, "
-            f"with V of at least {self.copies}, got "
-        )
-        try:
-            copies = jnp.asarray(args[i])
-        except TypeError:
-            raise ValueError(f"{message}{given(args[i])}: argnum is the place of x") from None
-        shape = jnp.shape(copies)
-        if not shape or shape[0] < self.copies or not jnp.issubdtype(copies.dtype, jnp.floating):
-            raise ValueError(f"{message}{list(shape)} of {jnp.result_type(copies)}")
-
+        copies, x_of = _parsed(args[i], i, self.copies)
         of_f = None if key is None else _key_of(self._f, args)
         if of_f is not None and not self.draws:
             kwargs["key"] = key
         elif of_f is not None and of_f.default is of_f.empty:
-            raise ValueError("g takes the keyword key for itself: give that of f another name")
+            raise ValueError(
+                "key is reserved by the estimator, which draws from it: rename f's own argument "
+                "key, as by lambda *args, own_key: f(*args, key=own_key)"
+            )
 
-        def at(x):
+        def at(point):
+            x = x_of(point)
             try:
                 return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
             except Exception as error:
-                error.add_note(
-                    f"f got an x of shape {list(jnp.shape(x))}, one of the copies {list(shape)}, "
-                    "which are [V, *x.shape] of one input: batch rows with jax.vmap"
-                )
+                if note := _note(error, x, args[i]):
+                    error.add_note(note)
                 raise
 
         return self._estimate(copies, at, key)
@@ -88,7 +87,8 @@ class Transformed:
         """The transformation with Σ_j w_j f(p_j), where `points(copies, key)` are p and w."""
 
         def estimate(copies, at, key):
-            return weighted(at, *points(copies, key))
+            each, weights = points(copies, key)
+            return weighted(Traced.of(at, each[0]), each, weights)
 
         g = cls(f, estimate, argnum, copies)
         g.points = points
@@ -107,6 +107,65 @@ class Transformed:
         """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         del key
         return mean(copies)
+
+
+def _parsed(copies: Any, place: int, least: int) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
+    """Returns the copies as one array `[V, …]`, and a function from a point of it to an x of f.
+
+    The leaves of a pytree are flattened, and stand in the array one after another.
+    """
+    message = (
+        f"argument {place} must be noisy copies [V, *x.shape] of numbers of floating point, "
+        f"with V of at least {least}, got "
+    )
+
+    def array(value, where=""):
+        try:
+            value = jnp.asarray(value)
+        except TypeError:
+            raise ValueError(f"{message}{given(value)}{where}: argnum is the place of x") from None
+        shape = jnp.shape(value)
+        if not shape or shape[0] < least or not jnp.issubdtype(value.dtype, jnp.floating):
+            raise ValueError(f"{message}{list(shape)} of {jnp.result_type(value)}{where}")
+        return value
+
+    paths, tree = jax.tree.flatten_with_path(copies)
+    arrays = any(np.ndim(leaf) for _, leaf in paths)
+    if isinstance(copies, list) or not arrays or jax.tree_util.treedef_is_leaf(tree):
+        return array(copies), lambda point: point
+    leaves = [array(leaf, f" at {jax.tree_util.keystr(path)}") for path, leaf in paths]
+    if len({len(leaf) for leaf in leaves}) > 1:
+        shapes = [list(leaf.shape) for leaf in leaves]
+        raise ValueError(f"{message}leaves of different numbers of copies, {shapes}")
+    wide = jnp.result_type(*leaves)
+    flat = [leaf.reshape(len(leaf), -1).astype(wide) for leaf in leaves]
+    ends = np.cumsum([leaf.shape[1] for leaf in flat])[:-1]
+
+    def x_of(point):
+        parts = zip(jnp.split(point, ends), leaves, strict=True)
+        return tree.unflatten(
+            part.reshape(leaf.shape[1:]).astype(leaf.dtype) for part, leaf in parts
+        )
+
+    return jnp.concatenate(flat, axis=1), x_of
+
+
+def _note(error: Exception, x: Any, copies: Any) -> str | None:
+    """Returns what an error inside f needs that its message does not say."""
+    if type(error).__name__ == "TraceContextError":
+        return (
+            "f changes a module of flax that was made outside of f: begin f with "
+            "net = nnx.clone(net), and return nnx.state(net, nnx.Not(nnx.Param)) as a second result"
+        )
+    if isinstance(error, NameError) and "axis name" in str(error):
+        return "f exchanges numbers between rows: batch them with jax.vmap(…, axis_name=…)"
+    if isinstance(error, TypeError | ValueError | IndexError):
+        one, many = (jax.tree.map(lambda leaf: list(jnp.shape(leaf)), each) for each in (x, copies))
+        return (
+            f"f got an x of shape {one}, one of the copies {many}, which are [V, *x.shape] of one "
+            "input: batch rows with jax.vmap, or, if f takes the whole batch, give [V, n, d]"
+        )
+    return None
 
 
 def _key_of(f: Callable[..., Any], args: Any) -> inspect.Parameter | None:
@@ -157,19 +216,49 @@ def mean(copies: jax.Array, axis: int = 0) -> jax.Array:
     return jnp.mean(copies.astype(wide), axis=axis).astype(copies.dtype)
 
 
-def weighted(at: Callable[..., Any], points: jax.Array, weights: jax.Array) -> Any:
-    """Σ_j w_j f(p_j) for points `[P, *x.shape]`, summed in at least float32.
+class Traced(NamedTuple):
+    """A function of one array, traced once for all points.
 
-    f is traced and compiled once, for all points together.
+    Attributes:
+        jaxpr: the program.
+        structure: of its results, a pytree.
+        axes: names of the axes over which it exchanges numbers, as by `jax.lax.psum`.
     """
 
-    def total(values):
+    jaxpr: ClosedJaxpr
+    structure: Any
+    axes: list[Any]
+
+    @classmethod
+    def of(cls, f: Callable[..., Any], point: Any) -> Self:
+        """f, traced at an array or at the shape of one."""
+        jaxpr, shape = jax.make_jaxpr(f, return_shape=True)(point)
+        return cls(jaxpr, jax.tree.structure(shape), exchanges(jaxpr))
+
+
+def weighted(f: Traced, points: jax.Array, weights: jax.Array) -> Any:
+    """Σ_j w_j f(p_j) for points `[P, *x.shape]`, summed in at least float32.
+
+    A result that is no number of floating point, such as a counter, is returned as it is, if it
+    does not depend on x. If f exchanges numbers between rows, this estimates the function of all
+    rows, for which they need the same weights; it is NaN if they have others.
+    """
+    for axis in f.axes:
+        alike = jax.lax.pmin(weights, axis) == jax.lax.pmax(weights, axis)
+        weights = jnp.where(alike, weights, jnp.nan)
+
+    def total(values, depends):
         if not jnp.issubdtype(values.dtype, jnp.inexact):
-            raise ValueError(
-                f"f must return numbers of floating point, but a result is of type {values.dtype}, "
-                "which has no unbiased estimate: leave it out"
-            )
+            if depends:
+                raise ValueError(
+                    f"f must return numbers of floating point, but a result of type {values.dtype} "
+                    "depends on x, which has no unbiased estimate: leave it out"
+                )
+            return values[0]
         wide = at_least_float32(values.dtype)
         return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
 
-    return jax.tree.map(total, at_points(at, points))
+    values = at_points(f.jaxpr, points)
+    plain = all(jnp.issubdtype(each.dtype, jnp.inexact) for each in values)
+    depends = [True] * len(values) if plain else dependent(f.jaxpr, points)
+    return jax.tree.unflatten(f.structure, map(total, values, depends))

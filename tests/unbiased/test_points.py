@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from noisy_jax.unbiased.points import at_points
+from noisy_jax.unbiased.transformed import Traced
 
 W = jnp.array([[0.5, -0.3], [0.2, 0.8], [0.1, 0.4]])
 ROWS = jnp.asarray(np.random.default_rng(0).normal(size=(5, 4, 3)), float)
@@ -28,8 +29,13 @@ def f(w, x, label):
     return {"a": looped, "b": x * value}
 
 
+def merged(f, points):
+    traced = Traced.of(f, points[0])
+    return jax.tree.unflatten(traced.structure, at_points(traced.jaxpr, points))
+
+
 def by_points(w, points, label):
-    return at_points(lambda x: f(w, x, label), points)
+    return merged(lambda x: f(w, x, label), points)
 
 
 def by_vmap(w, points, label):
@@ -62,7 +68,7 @@ USES = {
 
 def by_square(g, w):
     """Of a function without a derivative of its own, which has no forward mode."""
-    rows = jax.vmap(lambda row: at_points(lambda x: (x @ w) ** 2, row))(ROWS)
+    rows = jax.vmap(lambda row: merged(lambda x: (x @ w) ** 2, row))(ROWS)
     return rows if g is by_points else (ROWS @ w) ** 2
 
 
@@ -75,7 +81,7 @@ def test_it_is_vmap(use):
 
 def test_points_and_rows_become_one_axis():
     def total_of_rows(w):
-        return jax.vmap(lambda row: at_points(lambda x: jnp.sin(x @ w), row))(ROWS).sum()
+        return jax.vmap(lambda row: merged(lambda x: jnp.sin(x @ w), row))(ROWS).sum()
 
     program = jax.make_jaxpr(jax.grad(total_of_rows))(W)
     products = [eqn for eqn in program.eqns if eqn.primitive.name == "dot_general"]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.errors import raises
 from tests.unbiased.test_transformed import EVERY, KEY, calls, copies_of
 
 W = np.array([[0.5, -0.3], [0.2, 0.8]]), np.array([0.7, -0.4])
@@ -108,3 +109,108 @@ def test_maps_of_gradients_and_two_maps(name):
     np.testing.assert_allclose(twice, np.array(loop), rtol=1e-3, atol=1e-5)
     curved = jax.jacfwd(jax.grad(lambda last: g(first, last, rows[0, 0], 0.5)))(last)
     np.testing.assert_allclose(curved, curved.T, rtol=1e-3, atol=1e-4)
+
+
+def batch_of(count):
+    """Copies `[V, n, d]` of a batch of five rows, and targets."""
+    return copies_of(count, 5, 2), jnp.arange(5.0)
+
+
+def normalized(weights, x, y, mask=1.0):
+    """Batch normalization by hand, of a whole batch; also the mean and the variance."""
+    hidden = x @ weights[0]
+    mean, var = hidden.mean(axis=0), hidden.var(axis=0)
+    hidden = jnp.sin((hidden - mean[None]) / jnp.sqrt(var + 1e-5)[None]) * mask
+    return ((hidden @ weights[1] - y) ** 2).mean(), (mean, var)
+
+
+WEIGHTS = tuple(jnp.asarray(each, float) for each in W)
+TAKES_ROOTS = pytest.mark.parametrize("name", ["replicates", "multilevel"])
+
+
+@pytest.mark.slow
+@TAKES_ROOTS
+def test_batch_normalization_of_equinox(name):
+    """Rows under `vmap` with a name are the function of the whole batch, and so is the state."""
+    eqx = pytest.importorskip("equinox")
+    norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(
+        2, "batch", momentum=0.9, channelwise_affine=False, mode="batch"
+    )
+
+    def loss(weights, state, x, y):
+        hidden, state = norm(x @ weights[0], state)
+        return (jnp.sin(hidden) @ weights[1] - y) ** 2, state
+
+    g, count = calls(name, loss, 2)
+    copies, y = batch_of(count)
+
+    def risk(weights, state):
+        rows = jax.vmap(g, (None, None, 1, 0), (0, None), axis_name="batch")
+        values, state = rows(weights, state, copies, y)
+        return values.mean(), state
+
+    by_hand, _ = calls(name, normalized, 1)
+    slope, state = jax.jit(jax.grad(risk, has_aux=True))(WEIGHTS, state)
+    expected, moments = jax.jit(jax.grad(by_hand, has_aux=True))(WEIGHTS, copies, y)
+    for found, right in zip(slope, expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-4)
+    for start, found, right in zip((0, 1), state.get(norm.batch_state_index), moments, strict=True):
+        np.testing.assert_allclose(found, 0.9 * start + 0.1 * right, rtol=1e-3, atol=1e-5)
+    assert state.get(norm.batch_counter) == 1
+
+
+@pytest.mark.slow
+@TAKES_ROOTS
+def test_batch_statistics_and_dropout_of_flax(name):
+    """A function of the whole batch, whose new state is a second result."""
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Model(nnx.Module):
+        def __init__(self, rngs):
+            self.first, self.last = map(nnx.Param, WEIGHTS)
+            self.norm = nnx.BatchNorm(2, momentum=0.9, use_bias=False, use_scale=False, rngs=rngs)
+            self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x):
+            hidden = self.dropout(jnp.sin(self.norm(x @ self.first[...])))
+            return hidden @ self.last[...]
+
+    def in_place(model, x, y):
+        return ((model(x) - y) ** 2).mean()
+
+    def loss(model, x, y):
+        model = nnx.clone(model)
+        return in_place(model, x, y), nnx.state(model, nnx.Not(nnx.Param))
+
+    model = Model(nnx.Rngs(0))
+    g, count = calls(name, loss, 1)
+    copies, y = batch_of(count)
+    with pytest.raises(Exception, match="Cannot mutate") as caught:
+        calls(name, in_place, 1)[0](model, copies, y)
+    notes = "".join(caught.value.__notes__)
+    assert "begin f with net = nnx.clone(net)" in notes
+    assert "jax.vmap" not in notes
+
+    (value, state), _ = nnx.value_and_grad(g, has_aux=True)(model, copies, y)
+    mask = nnx.clone(model.dropout)(jnp.ones((5, 2)))
+    by_hand, _ = calls(name, normalized, 1)
+    expected, (mean, var) = jax.jit(by_hand)(WEIGHTS, copies, y, mask)
+    np.testing.assert_allclose(value, expected, rtol=1e-3)
+    nnx.update(model, state)
+    np.testing.assert_allclose(model.norm.mean[...], 0.1 * mean, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(model.norm.var[...], 0.9 + 0.1 * var, rtol=1e-3)
+    assert model.dropout.rngs.count[...] == 1
+
+
+@pytest.mark.parametrize("name", ["pair", "gaussian"])
+def test_batch_normalization_is_not_entire(name):
+    g, count = calls(name, normalized, 1)
+    raises("multilevel and replicates take any smooth function", g, WEIGHTS, *batch_of(count))
+
+
+@EVERY
+def test_statistics_over_rows_without_a_named_axis_say_where_it_is_named(name):
+    g, count = calls(name, lambda x: x - jax.lax.pmean(x, "batch"))
+    with pytest.raises(NameError) as found:
+        g(copies_of(count, 2))
+    assert "axis_name=" in found.value.__notes__[0]
