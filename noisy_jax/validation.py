@@ -117,6 +117,13 @@ def choice(name: str, value, choices: Collection):
     return value
 
 
+def check_unused(reason: str, **options) -> None:
+    """Raises ValueError if one of the options is given: `reason` says why it has no effect."""
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} has no effect {reason}: leave it out")
+
+
 def instance(name: str, value, kind: type, hint: str = ""):
     """The value, if it is an instance of the class, such as a `Learner`."""
     if not isinstance(value, kind):

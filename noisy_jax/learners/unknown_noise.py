@@ -33,9 +33,14 @@ from noisy_jax.unbiased import multilevel, replicates
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued_number
 from noisy_jax.unbiased.pair import complex_point
-from noisy_jax.validation import choice, whole
+from noisy_jax.validation import check_unused, choice, whole
 
 Estimate = Literal["replicates", "multilevel", "pair"]
+_OPTIONS: dict[Estimate, tuple[str, ...]] = {
+    "replicates": ("copies", "order"),
+    "multilevel": ("base", "continue_with"),
+    "pair": ("copies",),
+}
 
 
 def unknown_noise(
@@ -45,10 +50,10 @@ def unknown_noise(
     radius: chex.Numeric,
     horizon: int,
     estimate: Estimate = "replicates",
-    copies: int = 4,
-    order: int = 1,
-    base: int = 1,
-    continue_with: float = 0.5,
+    copies: int | None = None,
+    order: int | None = None,
+    base: int | None = None,
+    continue_with: float | None = None,
     block: int | None = None,
 ) -> Learner:
     """Online kernel learning under noise of unknown distribution, another one in each round.
@@ -70,10 +75,10 @@ def unknown_noise(
         radius: W > 0, the norm of the largest competitor in the kernel's space.
         horizon: T, the largest number of rounds.
         estimate: of the gradient.
-        copies: V, of "replicates" (at least 2^k) and of "pair" (at least 2).
-        order: k ≥ 0 of "replicates"; 0 is the mean of the copies, without correction.
-        base: b ≥ 1 of "multilevel", whose L is the largest with b 2^L ≤ 32, at least 1.
-        continue_with: q of "multilevel", in (0, 1]. A smaller q takes fewer copies.
+        copies: V, of "replicates" (at least 2^k) and of "pair" (at least 2); by default 4.
+        order: k ≥ 0 of "replicates", by default 1; 0 is the mean of the copies, without correction.
+        base: b ≥ 1 of "multilevel", by default 1. L is the largest with b 2^L ≤ 32, at least 1.
+        continue_with: q of "multilevel", in (0, 1], by default ½. A smaller q takes fewer copies.
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
@@ -98,14 +103,19 @@ def unknown_noise(
     check_kernel(kernel)
     check_loss(loss)
     check_smooth(loss)
-    if choice("estimate", estimate, get_args(Estimate)) == "pair":
+    choice("estimate", estimate, get_args(Estimate))
+    options = {"copies": copies, "order": order, "base": base, "continue_with": continue_with}
+    own, reason = _OPTIONS[estimate], f"with estimate={estimate!r}"
+    check_unused(reason, **{name: each for name, each in options.items() if name not in own})
+    copies, base = 4 if copies is None else copies, 1 if base is None else base
+    if estimate == "pair":
         copies, parts = whole("copies", copies, 2), _of_pair(kernel, loss)
     elif estimate == "multilevel":
-        options = {"levels": levels_of(base), "base": base, "continue_with": continue_with}
-        g = multilevel(loss.gradient, **options)
+        q = 0.5 if continue_with is None else continue_with
+        g = multilevel(loss.gradient, levels=levels_of(base), base=base, continue_with=q)
         copies, parts = g.copies, _of_points(kernel, loss, g, g.copies)
     else:
-        g = replicates(loss.gradient, order=order)
+        g = replicates(loss.gradient, order=1 if order is None else order)
         copies = whole("copies", copies, g.copies, "2^order, of which means are taken")
         parts = _of_points(kernel, loss, g, copies)
     rate, margin = rate_of(None, radius), loss.kind == "margin"

@@ -240,6 +240,25 @@ def test_bad_arguments_give_one_clear_line(loss, options, message):
     raises(message, nj.learners.unknown_noise, KERNEL, loss, **given)
 
 
+OWN = {
+    "replicates": {"copies": 4, "order": 1},
+    "multilevel": {"base": 1, "continue_with": 0.5},
+    "pair": {"copies": 4},
+}
+
+
+@pytest.mark.parametrize("estimate", OWN)
+def test_options_of_another_estimate_are_an_error(estimate):
+    """Also at the value that is the default of their own one, which is that of no option."""
+    given = {"estimate": estimate, "radius": 1.0, "horizon": 9}
+    make = functools.partial(nj.learners.unknown_noise, KERNEL, nj.losses.squared(), **given)
+    assert make(**OWN[estimate]).needs == make().needs
+    others = {name: value for own in OWN.values() for name, value in own.items()}
+    for name in others.keys() - OWN[estimate]:
+        message = f"{name} has no effect with estimate='{estimate}': leave it out"
+        raises(message, make, **{name: others[name]})
+
+
 def test_a_kernel_that_is_not_entire_has_no_pairs():
     kernel, options = nj.kernels.laplacian(length_scale=1.0), {"radius": 1.0, "horizon": 9}
     learner = nj.learners.unknown_noise(kernel, nj.losses.squared(), estimate="pair", **options)

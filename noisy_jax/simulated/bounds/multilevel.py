@@ -6,7 +6,15 @@ import chex
 import numpy as np
 
 from noisy_jax.noise import Noise
-from noisy_jax.validation import between, instance, non_negative, positive, whole, within
+from noisy_jax.validation import (
+    between,
+    check_unused,
+    instance,
+    non_negative,
+    positive,
+    whole,
+    within,
+)
 
 _SHARES = np.linspace(0.01, 1, 100)
 _RATIOS = np.linspace(0.02, 0.98, 97)
@@ -48,7 +56,7 @@ def multilevel(
     base: int = 1,
     continue_with: chex.Numeric | None = None,
     ratio: chex.Numeric | None = None,
-    price: chex.Numeric = 1.0,
+    price: chex.Numeric | None = None,
 ) -> MultilevelMoments:
     """Second moment and copies of `unbiased.multilevel` of f, with values in any Hilbert space.
 
@@ -74,7 +82,8 @@ def multilevel(
         base: b ≥ 1.
         continue_with: q in (0, 1].
         ratio: r in (0, 1).
-        price: of a copy, at least 0, where the other costs of a round are 1.
+        price: of a copy, at least 0, where the other costs of a round are 1; by default 1. It has
+            an effect where q or r is not given.
 
     Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.
 
@@ -93,6 +102,7 @@ def multilevel(
     if (length_scale is None) == (lipschitz is None):
         raise ValueError("give length_scale, of a Gaussian kernel, or lipschitz, of any f")
     if length_scale is not None:
+        check_unused("with length_scale: values of the feature map have norm 1", first=first)
         squared = 3 / float(positive("length_scale", length_scale)) ** 4
         first = 1.0
     else:
@@ -106,7 +116,9 @@ def multilevel(
         within("continue_with", continue_with, 0, 1)
     if ratio is not None:
         r = np.full((1, 1), float(between("ratio", ratio, 0, 1)))
-    price = float(non_negative("price", price))
+    if continue_with is not None and ratio is not None:
+        check_unused("where continue_with and ratio are given", price=price)
+    price = float(non_negative("price", 1.0 if price is None else price))
 
     corrections, copies = np.zeros(()), base * (1 - q)
     for level in range(1, levels + 1):

@@ -23,7 +23,7 @@ from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
-from noisy_jax.validation import array_module, instance, non_negative, positive
+from noisy_jax.validation import array_module, check_unused, instance, non_negative, positive
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.
@@ -36,7 +36,7 @@ def random_truncation(
     *,
     horizon: chex.Numeric,
     closed_form: bool = False,
-    p: chex.Numeric = 2.0,
+    p: chex.Numeric | None = None,
 ) -> TruncationGuarantee:
     """Guarantee of `learners.random_truncation`.
 
@@ -64,7 +64,7 @@ def random_truncation(
         estimator: by `unbiased.gradient`.
         horizon: T > 0 rounds.
         closed_form: the theorems' bound instead of the exact sums.
-        p: base of the geometric distribution, above 1, for the closed form.
+        p: base of the geometric distribution, above 1, for the closed form; by default 2.
 
     Example:
         >>> import noisy_jax as nj
@@ -76,7 +76,9 @@ def random_truncation(
     """
     hint = "unbiased.gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
-    p = base(p)
+    if not closed_form:
+        check_unused("without closed_form=True", p=p)
+    p = base(2.0 if p is None else p)
     with np.errstate(over="ignore", divide="ignore"):
         if closed_form:
             hint = "in a world there is no closed form"

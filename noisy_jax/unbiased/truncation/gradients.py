@@ -37,6 +37,7 @@ from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import (
     array_module,
     between,
+    check_unused,
     choice,
     concrete,
     non_negative,
@@ -159,7 +160,7 @@ def gradient(
     x_second_moment: chex.Numeric | None = None,
     y_largest: chex.Numeric = 1.0,
     distribution: Distribution = "geometric",
-    p: chex.Numeric = 2.0,
+    p: chex.Numeric | None = None,
     center: chex.Numeric = 0.0,
     value_second: chex.Numeric | None = None,
     max_bias: chex.Numeric = 0.05,
@@ -183,10 +184,10 @@ def gradient(
         x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
             (`bounds.moments`): the variance is all that must be known of the noise. `None` in a
             world.
-        y_largest: B_y ≥ |y| ≥ 0; used by residual losses.
+        y_largest: B_y ≥ |y| ≥ 0; a loss of the margin, whose labels are ±1, does not depend on it.
         distribution: of the orders: "geometric", as in the paper, or "optimal", with the smallest
             variance.
-        p: base of the geometric distribution, above 1; larger means fewer copies.
+        p: base of the geometric distribution, above 1, by default 2; larger means fewer copies.
         center: c, of the series of the derivative; best left at 0, unless values are known to be
             near another number.
         value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by
@@ -209,10 +210,14 @@ def gradient(
         1.14 copies on average, at most 4
     """
     radius = positive("radius", radius)
-    y_largest = non_negative("y_largest", y_largest)
-    distribution, p = choice("distribution", distribution, get_args(Distribution)), orders.base(p)
-    center, max_bias = number("center", center), positive("max_bias", max_bias)
     loss_series = series_of_loss(loss)
+    y_largest = non_negative("y_largest", y_largest)
+    if choice("distribution", distribution, get_args(Distribution)) == "geometric":
+        check_unused("with distribution='geometric'", value_second=value_second)
+    else:
+        check_unused("with distribution='optimal'", p=p)
+    p = orders.base(2.0 if p is None else p)
+    center, max_bias = number("center", center), positive("max_bias", max_bias)
 
     def distribution_of(coefficients, second_moment):
         if distribution == "geometric":

@@ -78,6 +78,11 @@ def test_the_best_options_are_the_best_of_a_grid():
     [
         ({}, "give length_scale, of a Gaussian kernel, or lipschitz"),
         ({"lipschitz": 1.0}, "first, a bound on"),
+        ({"length_scale": 1.0, "first": 1.0}, "first has no effect with length_scale"),
+        (
+            {"length_scale": 1.0, "continue_with": 0.5, "ratio": 0.3, "price": 1.0},
+            "price has no effect where continue_with and ratio are given",
+        ),
         ({"length_scale": 1.0, "continue_with": 0.0}, "continue_with must be positive"),
     ],
 )

@@ -137,7 +137,8 @@ def test_horizon_may_be_traced():
     ("estimator", "options", "message"),
     [
         (of("linear"), {"horizon": 0}, "horizon must be positive"),
-        (of("linear"), {"horizon": 5, "p": 1.0}, "p must be above 1"),
+        (of("linear"), {"horizon": 5, "p": 1.0, "closed_form": True}, "p must be above 1"),
+        (of("linear"), {"horizon": 5, "p": 2.0}, "p has no effect without closed_form=True"),
         (
             nj.kernels.linear(),
             {"horizon": 5},

@@ -129,6 +129,8 @@ TOO_LARGE = LARGE | {"x_second_moment": 1.2, "distribution": "optimal"}
         ({"kernel": nj.kernels.laplacian(length_scale=1.0)}, "kernel must have a power series"),
         ({"kernel": nj.kernels.matern(nu=1.5, length_scale=1.0)}, "must have a power series"),
         ({"p": 1.0}, "p must be above 1"),
+        ({"p": 2.0, "distribution": "optimal"}, "p has no effect with distribution='optimal'"),
+        ({"value_second": 0.5}, "value_second has no effect with distribution='geometric'"),
         ({"distribution": "uniform"}, "distribution must be 'geometric' or 'optimal'"),
         (LARGE, r"p must be .* below 1\.66667, got 2\.0: .* scale .*, or distribution='optimal'"),
         (TOO_LARGE, r"^x_second_moment must be .* below 1, got 1\.2: .*scale the data down$"),
