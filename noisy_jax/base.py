@@ -11,11 +11,13 @@ The data of round t::
 Clean data go to `predict` only, for evaluation; no argument of `step` can carry them.
 """
 
+import contextlib
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import chex
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,7 +27,32 @@ from noisy_jax.varying import of_this_device
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
 
+_T = TypeVar("_T", bound=type)
 
+
+def exportable(cls: _T) -> _T:
+    """Class decorator: registers a NamedTuple, so that `jax.export` serializes functions of it.
+
+    To load such a function, a process imports the room that holds the class, as
+    `import noisy_jax.learners` does for learners and their states. Its name in the file is
+    `package.Class`.
+
+    Example:
+        >>> @exportable
+        ... class CountState(NamedTuple):
+        ...     count: jax.Array
+        >>> step = jax.jit(lambda state: CountState(state.count + 1))
+        >>> data = jax.export.export(step)(CountState(jnp.int32(0))).serialize()
+        >>> print(jax.export.deserialize(data).call(CountState(jnp.int32(2))).count)
+        3
+    """
+    name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
+    with contextlib.suppress(ValueError):  # registered before, by its package or a reload
+        jax.export.register_namedtuple_serialization(cls, serialized_name=name)
+    return cls
+
+
+@exportable
 class Stream(NamedTuple):
     """Clean examples, one for each round, fixed before the first round.
 
@@ -38,6 +65,7 @@ class Stream(NamedTuple):
     y: jax.Array
 
 
+@exportable
 class Sample(NamedTuple):
     """What a learner sees in one round.
 
@@ -119,7 +147,8 @@ class Learner(NamedTuple):
     the hyper-parameters inside a learner may be traced.
 
     Attributes:
-        init: `(dim) -> state`, the state before round 0.
+        init: `(dim) -> state`, the state before round 0. It may be donated: no two of its arrays
+            share a buffer, with each other or with what the learner was built from (`fresh`).
         step: `(state, sample, key) -> state`, one round. The key is for the learner's own
             randomness; a deterministic learner ignores it.
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
@@ -145,6 +174,27 @@ class Learner(NamedTuple):
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
     weights: Callable[[State], Any] | None = None
+
+
+def fresh(state: State) -> State:
+    """Copies a state into buffers of its own, which no other of its arrays or the caller shares.
+
+    `Learner.init` returns such states, so that they can be donated (`jax.jit(…, donate_argnums)`).
+    """
+    return jax.tree.map(jnp.copy, state)
+
+
+def in_this_precision(init: Callable[[int], State], state: State, dim: int) -> State:
+    """Converts a state to the types that `init(dim)` makes now.
+
+    They differ if `jax_enable_x64` was set or unset since the state was made.
+    """
+    default = jnp.result_type(float)
+    types = {jnp.result_type(leaf) for leaf in jax.tree.leaves(state)}
+    if all(one == default or not jnp.issubdtype(one, jnp.floating) for one in types):
+        return state
+    made = jax.eval_shape(lambda: init(dim))
+    return jax.tree.map(lambda leaf, own: jnp.asarray(leaf, own.dtype), state, made)
 
 
 def has_noise(noise: Any) -> bool:

@@ -1,10 +1,19 @@
-"""The draws of `jax.random` in shapes that XLA compiles and computes fast on CPUs."""
+"""The draws of `jax.random`, the same ones with and without `jax_enable_x64`.
+
+`jax.random` takes twice as many random bits for a number in float64, so that the same key gives
+another number. Here all numbers are drawn in float32, or as whole numbers of 32 bits, and then
+converted: under x64 a simulation is the same, with less rounding. All rooms draw by these functions
+(`tests/test_draws.py` looks for others).
+"""
 
 from typing import Any
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
+
+Shape = tuple[int, ...]
 
 
 def in_vectors(size: int) -> int:
@@ -16,10 +25,79 @@ def in_vectors(size: int) -> int:
     return size if size > 16 else 1 << max(size - 1, 0).bit_length()
 
 
-def normal(key: chex.PRNGKey, shape: tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """`jax.random.normal`, drawn flat: arrays of 9 to 15 columns compile up to five times as fast.
+def normal(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+    """N(0, 1), drawn flat: arrays of 9 to 15 columns compile up to five times as fast.
 
-    With `jax_threefry_partitionable`, JAX's default, the numbers are the same.
+    With `jax_threefry_partitionable`, JAX's default, the numbers are those of `jax.random.normal`.
     """
     size = int(np.prod(shape))
-    return jax.random.normal(key, (in_vectors(size),), dtype)[:size].reshape(shape)
+    draws = jax.random.normal(key, (in_vectors(size),), jnp.float32)
+    return draws[:size].reshape(shape).astype(dtype)
+
+
+def uniform(
+    key: chex.PRNGKey,
+    shape: Shape = (),
+    dtype: Any = float,
+    minval: chex.Numeric = 0,
+    maxval: chex.Numeric = 1,
+) -> jax.Array:
+    """Uniform on [minval, maxval).
+
+    Example:
+        >>> with jax.enable_x64(True):
+        ...     print(f"{uniform(jax.random.key(0)):.4f}")
+        0.9477
+        >>> print(f"{uniform(jax.random.key(0)):.4f}")
+        0.9477
+    """
+    return jax.random.uniform(key, shape, jnp.float32, minval, maxval).astype(dtype)
+
+
+def laplace(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+    """Density exp(−|n|)/2."""
+    return jax.random.laplace(key, shape, jnp.float32).astype(dtype)
+
+
+def exponential(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+    """Density exp(−n) for n ≥ 0."""
+    return jax.random.exponential(key, shape, jnp.float32).astype(dtype)
+
+
+def gamma(key: chex.PRNGKey, a: chex.Numeric, shape: Shape, dtype: Any = float) -> jax.Array:
+    """Density n^(a − 1) exp(−n)/Γ(a)."""
+    return jax.random.gamma(key, _float32(a), shape, jnp.float32).astype(dtype)
+
+
+def student_t(key: chex.PRNGKey, df: chex.Numeric, shape: Shape, dtype: Any = float) -> jax.Array:
+    """Student's t with `df` degrees of freedom."""
+    return jax.random.t(key, _float32(df), shape, jnp.float32).astype(dtype)
+
+
+def bernoulli(key: chex.PRNGKey, p: chex.Numeric, shape: Shape) -> jax.Array:
+    """True with probability p."""
+    return jax.random.bernoulli(key, _float32(p), shape)
+
+
+def rademacher(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+    """±1, each with probability ½."""
+    return 2 * bernoulli(key, 0.5, shape).astype(dtype) - 1
+
+
+def poisson(key: chex.PRNGKey, mean: jax.Array, dtype: Any = float) -> jax.Array:
+    """Counts with these means."""
+    return jax.random.poisson(key, _float32(mean), dtype=jnp.int32).astype(dtype)
+
+
+def categorical(key: chex.PRNGKey, logits: chex.Array, shape: Shape | None = None) -> jax.Array:
+    """i with probability ∝ exp(logits_i), over the last axis."""
+    return jax.random.categorical(key, _float32(logits), shape=shape)
+
+
+def integers(key: chex.PRNGKey, shape: Shape, minval: int, maxval: int) -> jax.Array:
+    """Uniform on the whole numbers from `minval` to `maxval` − 1."""
+    return jax.random.randint(key, shape, minval, maxval, jnp.int32)
+
+
+def _float32(values: chex.Numeric) -> jax.Array:
+    return jnp.asarray(values, jnp.float32)

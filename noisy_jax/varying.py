@@ -1,6 +1,7 @@
-"""Arrays inside `jax.shard_map`, which may differ between devices."""
+"""Arrays that are divided over devices: inside `jax.shard_map`, and by a mesh of explicit axes."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -24,6 +25,41 @@ def of_this_device(tree: Tree) -> Tree:
     for axis in _axes():
         tree = jax.tree.map(functools.partial(_tied, other=jax.lax.axis_index(axis)), tree)
     return tree
+
+
+def by_compiler(function: Callable[..., Any], *args: Any) -> Any:
+    """Calls `function(*args)`, in which the compiler divides arrays over the devices.
+
+    It makes a difference under `jax.set_mesh` with explicit axes, where JAX asks each operation how
+    its result is divided, and does not accept loops over a state that is not divided at first. The
+    results are whole; `jax.vmap` over arguments that are divided divides them alike.
+
+    Raises:
+        ValueError: the function closes over arrays that are divided; they must be arguments.
+    """
+    if not jax.sharding.get_abstract_mesh().explicit_axes:
+        return function(*args)
+    leaves, structure = jax.tree.flatten(args)
+    there = [
+        isinstance(leaf, jax.Array) and not jax.typeof(leaf).sharding.mesh.empty for leaf in leaves
+    ]
+
+    def run(moved):
+        moved = iter(moved)
+        own = [next(moved) if is_there else a for a, is_there in zip(leaves, there, strict=True)]
+        return function(*jax.tree.unflatten(structure, own))
+
+    whole = jax.sharding.auto_axes(run, out_sharding=jax.sharding.PartitionSpec())
+    try:
+        return whole([leaf for leaf, is_there in zip(leaves, there, strict=True) if is_there])
+    except ValueError as error:
+        if "should match the aval mesh" not in str(error):
+            raise
+        raise ValueError(
+            "the learner was built from arrays on a mesh of explicit axes: build and run it in one "
+            "function of them, jax.sharding.auto_axes(function, out_sharding=PartitionSpec()), or "
+            "make the mesh with jax.sharding.AxisType.Auto"
+        ) from error
 
 
 def zeros_like(shapes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A learner gives the same numbers inside `jax.shard_map` as on one device."""
+"""A learner gives the same numbers over several devices as on one."""
 
 import functools
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, PartitionSpec
 
 import noisy_jax as nj
 from noisy_jax.noise.observation import BLOCK
@@ -64,6 +64,83 @@ def check_seeds(learner, noise, seeds=2, stream=STREAM):
     found = jax.jit(over_two_devices(run))(keys)
     np.testing.assert_allclose(found, jax.jit(run)(keys), rtol=1e-3, atol=1e-4)
     assert np.ptp(np.asarray(found), axis=0).max() > 0.01
+
+
+def check_explicit(run, *, seeds=8):
+    """`vmap` over keys that a mesh of explicit axes divides gives what one device gives."""
+    keys = jax.random.split(jax.random.key(0), seeds)
+    alone = jax.jit(jax.vmap(run))(keys)
+    with jax.set_mesh(jax.make_mesh((4, 2), ("seeds", "rest"), (AxisType.Explicit,) * 2)):
+        divided = jax.device_put(keys, PartitionSpec("seeds"))
+        found = jax.jit(jax.vmap(run))(divided)
+        assert {leaf.sharding.spec[0] for leaf in jax.tree.leaves(found)} == {"seeds"}
+        first = jax.jit(run)(keys[0])
+    for many, one, expected in zip(*map(jax.tree.leaves, (found, first, alone)), strict=True):
+        np.testing.assert_allclose(many, expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(one, expected[0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["two_copies", "mixture"])
+def test_keys_that_are_divided_explicitly_give_what_one_device_gives(name):
+    learner = LEARNERS[name]()
+    check_explicit(lambda key: nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key))
+
+
+def test_a_learner_of_divided_arrays_says_where_to_build_it():
+    def run(radius):
+        learner = nj.learners.two_copies(radius=radius)
+        return nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), jax.random.key(0)).predictions
+
+    radii = np.array([0.5, 1.0, 1.5, 2.0], np.float32)
+    with jax.set_mesh(jax.make_mesh((4,), ("seeds",), (AxisType.Explicit,))):
+        divided = jax.device_put(radii, PartitionSpec("seeds"))
+        raises("built from arrays on a mesh of explicit axes", jax.jit(jax.vmap(run)), divided)
+        whole = jax.sharding.auto_axes(run, out_sharding=PartitionSpec())
+        found = jax.jit(jax.vmap(whole))(divided)
+    np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(radii), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_every_learner_runs_with_explicit_axes(name):
+    learner = EVERY[name].make(**registry.OPTIONS)
+    x = jax.random.normal(jax.random.key(5), (registry.T, registry.DIM)) / 3
+    stream = nj.Stream(x, jnp.sign(x[:, 0]))
+    comparator = jnp.zeros(registry.T)
+
+    def run(key):
+        rollout = nj.rollout(learner, stream, registry.NOISE, key)
+        regret = nj.simulated.final_regret(
+            learner, stream, registry.NOISE, key, loss=nj.losses.squared(), comparator=comparator
+        )
+        finished = learner.finish(rollout.state) if learner.finish else rollout.state
+        return rollout, regret, learner.predict(finished, x)
+
+    check_explicit(run, seeds=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_world_runs_with_explicit_axes(name):
+    make, noise, options = WORLDS[name]
+    world = make(dim=3, length_scale=1.0, **options)
+    learner = nj.learners.parallel_worlds(world, radius=1.0, horizon=ROUNDS)
+    check_explicit(lambda key: nj.rollout(learner, STREAM, noise, key).predictions, seeds=4)
+
+
+def test_seeds_are_divided_in_the_context_of_a_mesh():
+    learner = LEARNERS["two_copies"]()
+
+    def run(key):
+        return jnp.mean(nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key).predictions)
+
+    alone = nj.monte_carlo(run, 8, jax.random.key(0))
+    for kind in AxisType.Explicit, AxisType.Auto:
+        mesh = jax.make_mesh((4,), ("seeds",), (kind,))
+        with jax.set_mesh(mesh):
+            for divided in None, mesh:
+                found = nj.monte_carlo(run, 8, jax.random.key(0), mesh=divided)
+                np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -4,8 +4,14 @@ A new learner is a `Rule` in a function space, `function_space(kernel, buffer).l
 call of `expansion`, with a function that makes a `Round` from a sample, a rule, and a memory.
 """
 
-from noisy_jax.engine.expansion import ExpansionState, Round, expansion, of_two_outputs
-from noisy_jax.engine.function_space import Buffer, FunctionSpace, function_space, memory_of
+from noisy_jax.engine.expansion import ExpansionState, Round, expansion
+from noisy_jax.engine.function_space import (
+    Buffer,
+    FunctionSpace,
+    function_space,
+    memory_of,
+    of_two_outputs,
+)
 from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, everything, weight_vector
 from noisy_jax.engine.rules import (
     AdaptiveState,

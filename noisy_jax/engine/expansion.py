@@ -32,7 +32,17 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Needs, Readings, Sample, Targets, check_sample
+from noisy_jax.base import (
+    Learner,
+    Needs,
+    Readings,
+    Sample,
+    Targets,
+    check_sample,
+    exportable,
+    fresh,
+    in_this_precision,
+)
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
@@ -54,6 +64,7 @@ class Round(NamedTuple):
     target: Any
 
 
+@exportable
 class ExpansionState(NamedTuple):
     """State of a learner that `expansion` builds.
 
@@ -115,7 +126,7 @@ def expansion(
         noise: distribution of the noise that the learner corrects for; `None` for none.
         readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the outputs at the atoms and at the query points: the
-            learner's `read`; such as `of_two_outputs`. `None` if there are none.
+            learner's `read`; such as `engine.of_two_outputs`. `None` if there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
@@ -146,7 +157,7 @@ def expansion(
             atom = jax.eval_shape(lambda atoms: jax.tree.map(lambda a: a[0], atoms), atom)
         atoms, weights = memory.init(atom)
         squared_norm = None if memory.forgets else jnp.zeros_like(weights[0])
-        return ExpansionState(atoms, weights, squared_norm, jnp.int32(0), rule.init())
+        return fresh(ExpansionState(atoms, weights, squared_norm, jnp.int32(0), rule.init()))
 
     def rounds_of(samples: Sample, keys) -> Round:
         """B rounds, of `[B, K]` atoms."""
@@ -182,7 +193,7 @@ def expansion(
         check(samples.x)
         check(x)
         check_copies_given(copies, samples.x.shape[1])
-        rounds = x.shape[0]
+        state, rounds = in_this_precision(init, state, x.shape[-1]), x.shape[0]
         if memory.horizon is not None and rounds > memory.horizon:
             raise ValueError(
                 f"got {rounds} rounds, but the learner has room for {memory.horizon}: build it, "
@@ -291,15 +302,6 @@ def _flat(atoms):
 def _columns(at_queries, at_points):
     at_queries = at_queries.reshape(*at_points.shape, -1)
     return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
-
-
-def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
-    """Mean and product, `[]` each, of the first two of `outputs [V]`, values of f at noisy copies.
-
-    They are unbiased for f(x) and f(x)² if the two outputs are unbiased and independent.
-    """
-    del target
-    return (outputs[0] + outputs[1]) / 2, outputs[0] * outputs[1]
 
 
 def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, target):

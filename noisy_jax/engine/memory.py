@@ -189,12 +189,12 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
     """
     chunks, *args = of_this_device((chunks, *args))
     closed, shape = jax.make_jaxpr(term, return_shape=True)(chunks, *args)
-    structure, captured = jax.tree.structure(shape), closed.consts
+    # The rule outlives this call, so it must not hold the call's arrays.
+    jaxpr, structure, arity = closed.jaxpr, jax.tree.structure(shape), 1 + len(args)
 
     def summand(*given):
-        own, captured = given[: 1 + len(args)], given[1 + len(args) :]
-        results = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, captured))(*jax.tree.leaves(own))
-        return jax.tree.unflatten(structure, results)
+        function = jaxpr_as_fun(ClosedJaxpr(jaxpr, given[arity:]))
+        return jax.tree.unflatten(structure, function(*jax.tree.leaves(given[:arity])))
 
     def zeros(*args):
         return zeros_like(jax.eval_shape(summand, *args))
@@ -221,7 +221,7 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
 
         return jax.jvp(skipping, args, tangents[1:])
 
-    return total(chunks, *args, *captured)
+    return total(chunks, *args, *closed.consts)
 
 
 def count(atoms: Atoms) -> int:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from noisy_jax.base import exportable
 from noisy_jax.validation import between, check_shape, positive
 
 
@@ -84,6 +85,7 @@ def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[chex.Numeric], 
     return rate if callable(rate) else optax.constant_schedule(rate)
 
 
+@exportable
 class AdaptiveState(NamedTuple):
     """State of an adaptive rate.
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.ball import root
-from noisy_jax.draws import normal
+from noisy_jax.draws import gamma, normal
 from noisy_jax.kernels.kernel import (
     Envelope,
     Kernel,
@@ -78,7 +78,7 @@ def rational(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel
     scale = 2 * alpha * length_scale**2
     return _of_distance(
         lambda r2: (1 + r2 / scale) ** -alpha,
-        lambda key, n: jax.random.gamma(key, alpha, (n,)) / scale,
+        lambda key, n: gamma(key, alpha, (n,)) / scale,
     )
 
 
@@ -124,7 +124,7 @@ def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
 
 
 def _matern_rates(nu, length_scale):
-    return lambda key, n: nu / (2 * length_scale**2 * jax.random.gamma(key, nu, (n,)))
+    return lambda key, n: nu / (2 * length_scale**2 * gamma(key, nu, (n,)))
 
 
 def _of_distance(value, rates) -> Kernel:

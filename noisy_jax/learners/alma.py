@@ -18,12 +18,13 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample
+from noisy_jax.base import Learner, Sample, exportable
 from noisy_jax.engine import Buffer, Round, Rule, Space, Update, expansion, memory_of
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation import non_negative, positive
 
 
+@exportable
 class AlmaState(NamedTuple):
     """What ALMA tracks beside w: field `rule` of its `ExpansionState`.
 

@@ -27,7 +27,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Needs, Sample, check_sample
+from noisy_jax.base import (
+    Learner,
+    Needs,
+    Sample,
+    check_sample,
+    exportable,
+    fresh,
+    in_this_precision,
+)
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
@@ -36,6 +44,7 @@ from noisy_jax.varying import of_this_device, zeros_like
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
 
+@exportable
 class CorrectedState(NamedTuple):
     """State of the corrected leader, in the notation of this module.
 
@@ -104,7 +113,7 @@ def corrected_ftrl(
         size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
         empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), zero, zero)
         grouped = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape)), empty)
-        return CorrectedState(grouped, empty, jnp.zeros(size), zero, zero, jnp.int32(0))
+        return fresh(CorrectedState(grouped, empty, jnp.zeros(size), zero, zero, jnp.int32(0)))
 
     def solved(state: CorrectedState) -> CorrectedState:
         """The state after a block: its sums join their group, and the weights are solved."""
@@ -152,7 +161,7 @@ def corrected_ftrl(
             return filled.reshape(blocks, span, *leaf.shape[1:])
 
         inputs = jax.tree.map(in_blocks, (samples, jnp.ones(rounds, x.dtype), x, keys))
-        state = of_this_device(state)
+        state = of_this_device(in_this_precision(init, state, x.shape[-1]))
         state, outputs = jax.lax.scan(lambda s, i: advance(s, *i), state, inputs)
         return state, *jax.tree.map(
             lambda leaf: jax.lax.dynamic_slice_in_dim(leaf.reshape(-1), first, rounds), outputs
@@ -163,7 +172,8 @@ def corrected_ftrl(
         check_sample(sample, moments.copies)
         shown = (sample, key if moments.random else None)
         one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
-        return advance(of_this_device(state), one, jnp.ones(1), sample.x[:1], keys)[0]
+        state = of_this_device(in_this_precision(init, state, sample.x.shape[-1]))
+        return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):

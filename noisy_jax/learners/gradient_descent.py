@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample, check_sample
-from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
+from noisy_jax.base import Learner, Needs, Sample, check_sample, exportable, fresh
+from noisy_jax.engine.rules import parsed_radius, rate_of, schedule
 from noisy_jax.moments import online
 from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, check_shape, given, whole
@@ -30,6 +30,7 @@ Gradient = Callable[[jax.Array, Sample], jax.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""
 
 
+@exportable
 class GradientDescentState(NamedTuple):
     """State of a linear learner.
 
@@ -84,11 +85,11 @@ def gradient_descent(
         raise ValueError("give learning_rate or optimizer, not both")
     method = descent(radius, optimizer)
     if learning_rate is not None:
-        method = optax.sgd(parsed_rate(learning_rate))
+        method = _at_rate(learning_rate)
 
     def init(dim: int) -> GradientDescentState:
         weights = jnp.zeros(whole("dim", dim, 1, "number of features"))
-        return GradientDescentState(weights, started(method, weights))
+        return fresh(GradientDescentState(weights, started(method, weights)))
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # it draws nothing
@@ -134,6 +135,19 @@ def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransf
         return jax.tree.map(lambda leaf: -eta * leaf, updates), state
 
     return optax.GradientTransformation(lambda params: rate.init(), update)
+
+
+def _at_rate(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
+    """Descent at a given rate. Its state is the number of the round, `[]`."""
+    rate = schedule(learning_rate)
+
+    def update(updates, state: Any, params=None):
+        del params
+        eta = rate(state)
+        moves = jax.tree.map(lambda leaf: -jnp.asarray(eta, leaf.dtype) * leaf, updates)
+        return moves, optax.safe_increment(state)
+
+    return optax.GradientTransformation(lambda params: jnp.int32(0), update)
 
 
 def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:

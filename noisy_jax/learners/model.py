@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample
+from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample, exportable, fresh
 from noisy_jax.engine.rules import parsed_radius
 from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
@@ -28,6 +28,7 @@ from noisy_jax.validation import check_shape, given, instance, whole
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 
+@exportable
 class ModelState(NamedTuple):
     """State of a model.
 
@@ -166,7 +167,7 @@ def model(
     def init(dim: int) -> ModelState:
         x = jnp.zeros(whole("dim", dim, 1, "number of features"))
         jax.eval_shape(value_at, start, x)
-        return ModelState(start, started(method, start))
+        return fresh(ModelState(start, started(method, start)))
 
     def predict(state: ModelState, x: jax.Array) -> jax.Array:
         params, x = of_this_device((state.params, x))

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner
+from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, schedule
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
@@ -34,6 +34,7 @@ _LARGEST_DECAY = 1 + 1e-6
 """A schedule may start at ηλ = 1, and in float32 η = 1/λ times λ may exceed 1 by rounding."""
 
 
+@exportable
 class NormaState(NamedTuple):
     """What NORMA learns beside f: field `rule` of its `ExpansionState`.
 

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner
+from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import MakeMemory, Rule, Update, function_space
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses.loss import Loss, check_loss
@@ -41,6 +41,7 @@ from noisy_jax.validation import concrete, given, positive
 from noisy_jax.worlds import FourierWorld, World
 
 
+@exportable
 class ParameterFreeState(NamedTuple):
     """What FreeGrad tracks beside f: field `rule` of its `ExpansionState`.
 

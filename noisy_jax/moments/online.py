@@ -18,13 +18,14 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Sample
+from noisy_jax.base import Sample, exportable
 from noisy_jax.noise import Noise, covariance_times
 from noisy_jax.validation import whole
 
 Array = jax.Array
 
 
+@exportable
 class Sums(NamedTuple):
     """Sums over rounds. The sums over two sets of rounds can be added, leaf by leaf.
 

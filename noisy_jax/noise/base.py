@@ -4,12 +4,15 @@ Every distribution is a pytree of its parameters, so that `jax.vmap` sweeps over
 known mean, which `observe` subtracts, because the learners assume noise of mean zero.
 """
 
+import contextlib
 import dataclasses
 import functools
+import json
 from typing import Any, TypeVar, dataclass_transform
 
 import chex
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -33,7 +36,8 @@ def register_distribution(cls: _T) -> _T:
 
     Parameters are checked when a user constructs the distribution. They are not checked when JAX
     unflattens the pytree, so that leaves may be tracers, arrays stacked over rounds, or JAX's
-    placeholders. Fields with the metadata `static` are no leaves.
+    placeholders. Fields with the metadata `static` are no leaves. `jax.export` can serialize
+    functions of the distribution, if its static fields are numbers, texts and tuples of them.
     """
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)
@@ -51,7 +55,19 @@ def register_distribution(cls: _T) -> _T:
         return noise
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
+    with contextlib.suppress(ValueError):  # a class of this name was defined before
+        jax.export.register_pytree_node_serialization(
+            cls,
+            serialized_name=f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}",
+            serialize_auxdata=lambda values: json.dumps(values).encode(),
+            deserialize_auxdata=lambda data: _tuples(json.loads(data)),
+        )
     return cls
+
+
+def _tuples(value: Any) -> Any:
+    """Tuples in place of the lists that JSON has for them."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 class Noise:

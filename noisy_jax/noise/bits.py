@@ -53,7 +53,7 @@ def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
 
     def next_half(i, halves):
         # A new array: XLA does not divide a loop that writes to one array among threads.
-        return halves[1], numbers(i.astype(jnp.uint32) * half, half)
+        return halves[1], numbers(jnp.asarray(i, jnp.uint32) * half, half)
 
     room = jnp.broadcast_to(first, half)  # replaced; in shard_map it varies as the key does
     return jnp.concatenate(jax.lax.fori_loop(0, 2, next_half, (room, room)))[:size]

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import normal
+from noisy_jax.draws import normal, poisson
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import non_negative
 
@@ -126,7 +126,7 @@ class Poisson(Dependent):
             )
 
     def _copies(self, key, x):
-        counts = jax.random.poisson(key, x.reshape(-1)).reshape(x.shape).astype(x.dtype)
+        counts = poisson(key, x.reshape(-1), x.dtype).reshape(x.shape)
         return jnp.where(x >= 0, counts, jnp.nan)
 
     def estimated_cov(self, copy: Any) -> Any:

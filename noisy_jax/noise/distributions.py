@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import in_vectors
+from noisy_jax.draws import in_vectors, laplace, rademacher, student_t, uniform
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.noise.hidden import Attributes
 from noisy_jax.noise.misclassified import Misclassified
@@ -66,7 +66,7 @@ class Laplace(_Independent):
     excess_kurtosis = 3.0
 
     def _standard(self, key, size, dtype):
-        return jax.random.laplace(key, (in_vectors(size),), dtype)[:size]
+        return laplace(key, (in_vectors(size),), dtype)[:size]
 
     def log_characteristic(self, omega: Any) -> Any:
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
@@ -96,7 +96,7 @@ class Uniform(_Independent):
     characteristic_vanishes = True
 
     def _standard(self, key, size, dtype):
-        return jax.random.uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
+        return uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
 
     def log_characteristic(self, omega: Any) -> Any:
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
@@ -123,7 +123,7 @@ class Rademacher(_Independent):
     characteristic_vanishes = True
 
     def _standard(self, key, size, dtype):
-        return jax.random.rademacher(key, (in_vectors(size),), dtype)[:size]
+        return rademacher(key, (in_vectors(size),), dtype)[:size]
 
     def log_characteristic(self, omega: Any) -> Any:
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
@@ -168,7 +168,7 @@ class StudentT(_Independent):
         return jnp.where(self.df > 4, 6 / jnp.where(self.df > 4, self.df - 4, 1), jnp.inf)
 
     def _standard(self, key, size, dtype):
-        return jax.random.t(key, self.df, (size,), dtype)
+        return student_t(key, self.df, (size,), dtype)
 
 
 @register_distribution

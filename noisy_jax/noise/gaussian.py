@@ -7,6 +7,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
 from noisy_jax.matrices import PSD_SLACK, check_covariance, eigh
 from noisy_jax.noise.base import (
@@ -35,7 +36,7 @@ def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
         moments 1.00 and 3.00
     """
     if dtype != jnp.float32:
-        return jax.random.normal(key, (size,), dtype)
+        return standard_normal(key, size, jnp.float32).astype(dtype)
     half = -(-size // 2)
     bits = random_bits(key, 2 * half)
     first, second = bits[:half], bits[half:]
@@ -70,7 +71,10 @@ class _Normal(Noise):
         variances, axes = eigh(jnp.asarray(cov, draws.dtype))
         # A traced matrix was not checked: NaN if it is not PSD.
         sound = variances >= -PSD_SLACK * variances[-1]
-        scale = jnp.where(sound, jnp.sqrt(jnp.maximum(variances, 0)), jnp.nan)
+        # Of a variance that is zero but for rounding, the root would not be small.
+        seen = variances > len(variances) * jnp.finfo(draws.dtype).eps * variances[-1]
+        scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, variances, 1)), 0)
+        scale = jnp.where(sound, scale, jnp.nan)
         return draws @ (axes * scale[None]).T
 
 
@@ -154,7 +158,7 @@ class ContaminatedGaussian(_Normal):
     def _copies(self, key, x):
         hit_key, noise_key = jax.random.split(key)
         noisy = super()._copies(noise_key, x)
-        hit = jax.random.bernoulli(hit_key, self.probability, noisy.shape[:-1])
+        hit = bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
 
     def fourth_moment(self, dim: int) -> Any:

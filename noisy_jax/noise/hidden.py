@@ -6,10 +6,10 @@ See `dependent.py` for the estimates of the variance.
 from typing import Any
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import uniform
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.validation import concrete, within
@@ -46,7 +46,7 @@ class Missing(Dependent):
         self._parse("keep", within, stacked, 1e-6, 1)
 
     def _copies(self, key, x):
-        draws = jax.random.uniform(key, (x.size,), x.dtype).reshape(x.shape)
+        draws = uniform(key, (x.size,), x.dtype).reshape(x.shape)
         keep = jnp.broadcast_to(self.keep, x.shape)
         return jnp.where(draws < keep, x, 0) / keep
 
@@ -101,7 +101,7 @@ class Attributes(Dependent):
 
     def _copies(self, key, x):
         k, d, _ = self._sizes(x.shape[-1] if x.ndim else 1)
-        draws = jax.random.uniform(key, (x.size,)).reshape(x.shape)
+        draws = uniform(key, (x.size,)).reshape(x.shape)
         ranks = jnp.argsort(jnp.argsort(draws, axis=-1), axis=-1)
         return (jnp.where(ranks < self.seen, x, 0) * (d / k)).astype(x.dtype)
 

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import uniform
 from noisy_jax.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
@@ -114,7 +115,7 @@ class Misclassified(Dependent):
         self._check_dimension(x.shape)
         true = self._indicators(x)
         ends = jnp.cumsum(_products(true, jnp.asarray(self.matrix, float)), axis=-1)[..., :-1]
-        draws = jax.random.uniform(key, (ends[..., 0].size,)).reshape(ends.shape[:-1])
+        draws = uniform(key, (ends[..., 0].size,)).reshape(ends.shape[:-1])
         recorded = jnp.sum(draws[..., None] >= ends, axis=-1)
         sound = jnp.all((true == 0) | (true == 1), axis=-1)
         copies = jnp.where(sound[..., None], self._inverse()[recorded][..., 1:], jnp.nan)

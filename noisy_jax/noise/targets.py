@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import uniform
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import (
     check_axes,
@@ -115,5 +116,5 @@ class Flip(Noise):
         check_shape("x", x, (), "one label (noise.Flip is for y_noise)")
         y = jnp.asarray(sound_labels(x), float)
         rate = jnp.where(y > 0, *self.rate)
-        flips = jax.random.uniform(parsed_key(key)) < rate
+        flips = uniform(parsed_key(key)) < rate
         return jnp.where(flips, -y, y) + 0 * rate  # NaN if the rate is

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import normal
+from noisy_jax.draws import normal, uniform
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.validation import (
     check_finite,
@@ -180,7 +180,7 @@ def random_rows(key: chex.PRNGKey, y: chex.Array, contamination: chex.Numeric) -
     """
     key = parsed_key(key)
     y = jnp.asarray(y, float)
-    draws = jax.random.uniform(key, y.shape, y.dtype)
+    draws = uniform(key, y.shape, y.dtype)
     return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
 
 

@@ -1,5 +1,6 @@
 """Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -148,7 +149,8 @@ class Simulation:
                 lambda leaf: leaf.update(sharding=shared),
                 jax.eval_shape(lambda *leaves: leaves, *arguments),
             )
-        values = _batch.eval_shape(*arguments, 0, **self._options)
+        with _context(mesh):
+            values = _batch.eval_shape(*arguments, 0, **self._options)
         values = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values)
         nothing = Running.of(values), values if self._levels else None
         self._parts: list[_Part] = []
@@ -183,7 +185,9 @@ class Simulation:
         for part in self._parts:
             for start in range(part.next, part.seeds.stop, self._options["batch_size"]):
                 before = part.seen.count
-                part.add(_batch(run, key, start, **self._options))
+                with _context(mesh):
+                    batch = _batch(run, key, start, **self._options)
+                part.add(batch)
                 done += part.seen.count - before
                 if progress:
                     progress(done, len(self._seeds))
@@ -298,6 +302,11 @@ def _check_results(values: Any) -> None:
         raise ValueError("run must return a pytree of at least one array, got none")
     if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
+
+
+def _context(mesh: Mesh | None) -> contextlib.AbstractContextManager[Any]:
+    """The mesh as that of the context, as `shard_map` asks where the caller has set another one."""
+    return contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh)
 
 
 @functools.partial(jax.jit, static_argnames=("batch_size", "mesh"))

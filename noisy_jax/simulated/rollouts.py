@@ -8,7 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, State, Stream, check_is_stream, check_learner, unrolled
+from noisy_jax.base import (
+    Learner,
+    State,
+    Stream,
+    check_is_stream,
+    check_learner,
+    exportable,
+    in_this_precision,
+    unrolled,
+)
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
@@ -24,9 +33,10 @@ from noisy_jax.validation import (
     whole,
     within,
 )
-from noisy_jax.varying import zeros_like
+from noisy_jax.varying import by_compiler, zeros_like
 
 
+@exportable
 class Rollout(NamedTuple):
     """The result of T rounds.
 
@@ -73,7 +83,8 @@ def rollout(
             way to a threefry key that follows from it.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
-        state: where to start; `learner.init(d)` by default.
+        state: where to start; `learner.init(d)` by default. Where the precision has changed since
+            it was made (`jax_enable_x64`), it is converted.
         first_round: number of the stream's first round, for a run that is continued. Only the
             random keys use it; the state has its own round counter.
 
@@ -89,15 +100,19 @@ def rollout(
     _check(learner, stream, noise, y_noise)
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
-    state, blocks = _through_blocks(
-        learner, stream, noise, key, lambda predictions, _: predictions,
-        y_noise=y_noise, state=state, first_round=first_round,
-    )  # fmt: skip
-    predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
-    after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
-    broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
-    diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
-    return Rollout(state, predictions, diverged_at)
+
+    def run(stream, noise, key, y_noise, state, first_round) -> Rollout:
+        state, blocks = _through_blocks(
+            learner, stream, noise, key, lambda predictions, _: predictions,
+            y_noise=y_noise, state=state, first_round=first_round,
+        )  # fmt: skip
+        predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
+        after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
+        broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
+        diverged_at = jnp.where(broken.any(axis=0), jnp.argmax(broken, axis=0), -1)
+        return Rollout(state, predictions, diverged_at)
+
+    return by_compiler(run, stream, noise, key, y_noise, state, first_round)
 
 
 @jax.default_matmul_precision("highest")
@@ -127,18 +142,22 @@ def final_regret(
     count = len(stream.y) if rounds is None else rounds
     sound = within("rounds", count, 1, len(stream.y))
 
-    def excess(predictions, block):
-        (clean, best), t = block
-        columns = (-1,) + (1,) * (predictions.ndim - 1)
-        own = loss(predictions, jnp.reshape(clean.y, columns))
-        each = own - jnp.reshape(loss(best, clean.y), columns)
-        return jnp.sum(jnp.where(t.reshape(columns) < count, each, 0), axis=0)
+    def run(stream, noise, key, y_noise, comparator, count, rounds, sound) -> jax.Array:
+        def excess(predictions, block):
+            (clean, best), t = block
+            columns = (-1,) + (1,) * (predictions.ndim - 1)
+            own = loss(predictions, jnp.reshape(clean.y, columns))
+            each = own - jnp.reshape(loss(best, clean.y), columns)
+            return jnp.sum(jnp.where(t.reshape(columns) < count, each, 0), axis=0)
 
-    _, blocks = _through_blocks(
-        learner, stream, noise, key, excess, y_noise=y_noise, comparator=comparator, count=rounds
-    )
-    regret = jnp.concatenate(blocks).sum(axis=0)
-    return jnp.where(jnp.isnan(sound), jnp.nan, regret)
+        _, blocks = _through_blocks(
+            learner, stream, noise, key, excess,
+            y_noise=y_noise, comparator=comparator, count=rounds,
+        )  # fmt: skip
+        regret = jnp.concatenate(blocks).sum(axis=0)
+        return jnp.where(jnp.isnan(sound), jnp.nan, regret)
+
+    return by_compiler(run, stream, noise, key, y_noise, comparator, count, rounds, sound)
 
 
 def warn_of_other_noise(
@@ -222,7 +241,7 @@ def _through_blocks(
             inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs
         )
 
-    state = learner.init(dim) if state is None else state
+    state = learner.init(dim) if state is None else in_this_precision(learner.init, state, dim)
     inputs = ((stream, comparator), rounds, changing)
     return scan_in_blocks(block if count is None else block_or_none, state, inputs)
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.draws import uniform
 from noisy_jax.unbiased.transformed import Transformed, mean
 from noisy_jax.validation import (
     at_least_float32,
@@ -189,4 +190,4 @@ def _mean(copies: jax.Array, start, stop) -> jax.Array:
 def _level(key, probabilities: np.ndarray) -> jax.Array:
     key = parsed_key(key)
     ends = jnp.asarray(np.cumsum(probabilities)[:-1], float)
-    return jnp.sum(jax.random.uniform(key, dtype=ends.dtype) >= ends)
+    return jnp.sum(uniform(key, dtype=ends.dtype) >= ends)

@@ -156,7 +156,7 @@ def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: chex.Numeric) -> Wo
 
     def spectrum(key, n):
         node_key, key = jax.random.split(key)
-        node = jax.random.categorical(node_key, jnp.asarray(lifted), shape=(n,))
+        node = categorical(node_key, jnp.asarray(lifted), shape=(n,))
         deviations = jnp.sqrt(2 * jnp.asarray(rates))[node]
         omega = normal(key, (n, dim), deviations.dtype) * deviations
         return omega if axes is None else _rotated(omega, axes.T)

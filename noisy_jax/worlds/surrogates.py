@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import normal
+from noisy_jax.draws import bernoulli, normal
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.matrices import cholesky, solve_triangular
 from noisy_jax.noise import Gaussian, Laplace
@@ -111,7 +111,7 @@ def _laplace_noise(dim, length_scale, noise):
         choice_key, key = jax.random.split(key)
         normals = normal(key, (3, n, dim))
         weighted = jnp.copysign(jnp.sqrt(jnp.sum(normals**2, axis=0)), normals[0])
-        plain = jax.random.bernoulli(choice_key, 1 / (1 + excess)[None], (n, dim))
+        plain = bernoulli(choice_key, 1 / (1 + excess)[None], (n, dim))
         return jnp.where(plain, normals[0], weighted) / jnp.asarray(length_scale, float)
 
     return {"surrogate": surrogate, "diagonal": diagonal, "spectrum": spectrum}

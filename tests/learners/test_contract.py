@@ -228,6 +228,108 @@ def test_uses_no_key_twice(make, stream):
         run(jax.random.key(0))
 
 
+def check_donation(learner):
+    """JAX deletes the arrays of a state that is donated: two rounds, from two first states."""
+    step = jax.jit(learner.step, donate_argnums=0)
+    sample = nj.Sample(jnp.ones((learner.needs.copies, DIM)), jnp.ones(()), jnp.float32(0.2))
+    for state in learner.init(DIM), jax.jit(lambda: learner.init(DIM))():
+        leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
+        assert len({leaf.unsafe_buffer_pointer() for leaf in leaves}) == len(leaves)
+        for number in range(2):
+            state = step(state, sample, jax.random.key(number))
+        assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(state))
+    assert np.isfinite(learner.predict(learner.init(DIM), jnp.ones(DIM))).all()
+
+
+DONATED = {
+    "averaged": averaged,
+    "parameter_free": LEARNERS["parameter_free"].make,
+    "corrected_ftrl": lambda **_: nj.learners.corrected_ftrl(),
+    "adam": lambda radius, **_: nj.learners.two_copies(radius=radius, optimizer=optax.adam(0.1)),
+}
+
+
+@pytest.mark.parametrize("name", DONATED)
+def test_states_with_several_zeros_can_be_donated(name):
+    check_donation(DONATED[name](**OPTIONS))
+
+
+def test_the_parameters_of_a_model_are_not_in_its_state():
+    params = {"w": jnp.zeros(DIM), "b": jnp.zeros(())}
+    learner = nj.learners.model(
+        lambda p, x: x @ p["w"] + p["b"], params, nj.losses.squared(), radius=1.0, copies=2
+    )
+    check_donation(learner)
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(params))
+
+
+@pytest.mark.slow
+def test_every_state_can_be_donated(make):
+    """Of a learner that is built from arrays of the caller, which the state must not contain."""
+    options = {name: jnp.float32(value) for name, value in OPTIONS.items()}
+    check_donation(make(**options))
+    assert not any(value.is_deleted() for value in options.values())
+
+
+def check_without_jit(learner, rounds):
+    """As somebody sees them who looks for a fault: `jax.disable_jit()`."""
+    short = nj.streams.linear(jax.random.key(3), rounds, DIM)
+
+    def run():
+        return nj.rollout(learner, short, NOISE, jax.random.key(5))
+
+    with jax.disable_jit():
+        found = run()
+    chex.assert_trees_all_close(found, jax.jit(run)(), rtol=1e-4, atol=1e-5)
+
+
+def test_without_jit_the_numbers_are_the_same():
+    check_without_jit(LEARNERS["two_copies"].make(**OPTIONS), rounds=2)
+
+
+@pytest.mark.slow
+def test_no_learner_needs_jit(make):
+    check_without_jit(make(**OPTIONS), rounds=1)
+
+
+@pytest.mark.slow
+def test_no_learner_leaks_tracers(make):
+    learner, short = make(**OPTIONS), nj.streams.linear(jax.random.key(3), 2, DIM)
+
+    def loss(scale, key):
+        stream = nj.Stream(scale * short.x, short.y)
+        return nj.rollout(learner, stream, NOISE, key).predictions.sum()
+
+    with jax.checking_leaks():
+        assert np.isfinite(jax.jit(jax.grad(loss))(1.0, jax.random.key(5)))
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_in_another_precision(make, stream):
+    """Under x64 from a state of float32, with data of either type, and back: by the same noise."""
+    learner, runs = played(make)
+
+    def part(first, state, dtype):
+        rows = nj.Stream(*(jnp.asarray(leaf[first : first + 16], dtype) for leaf in stream))
+        return jax.jit(
+            lambda state: nj.rollout(
+                learner, rows, NOISE, jax.random.key(5), state=state, first_round=first
+            )
+        )(state)
+
+    first = part(0, learner.init(DIM), jnp.float32)
+    for dtype in (jnp.float32, jnp.float64):
+        with jax.enable_x64(True):
+            second = part(16, first.state, dtype)
+            chex.assert_trees_all_equal_dtypes(second.state, learner.init(DIM))
+            sample = nj.Sample(jnp.ones((learner.needs.copies, DIM), dtype), dtype(1), dtype(0.2))
+            after = jax.jit(learner.step)(first.state, sample, jax.random.key(0))
+            assert np.isfinite(learner.predict(after, sample.x[0])).all()
+        third = part(32, second.state, jnp.float32)
+        found = np.concatenate([run.predictions for run in (first, second, third)])
+        np.testing.assert_allclose(found, runs.predictions[0], rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):

@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,8 @@ from jax import export
 
 import noisy_jax as nj
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T
+from tests.noise.cases import DISTRIBUTIONS
+from tests.running import printed
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +38,22 @@ ALL = {
     "leader, pair": leader(lambda: nj.moments.pair(features)),
     "leader, multilevel": leader(lambda: nj.moments.multilevel(features, levels=2)),
 }
+OTHERS = {
+    "assuming": lambda **options: nj.wrappers.assuming(
+        nj.learners.known_covariance(**options), 0.1
+    ),
+    "swept": lambda **options: nj.wrappers.swept(
+        lambda radius: LEARNERS["parallel_worlds"].make(**options | {"radius": radius}),
+        jnp.array([0.5, 1.0]),
+    ),
+    "noiseless": lambda **options: nj.wrappers.noiseless(
+        nj.learners.uncorrected(**options), nj.streams.linear(jax.random.key(0), T, DIM)
+    ),
+    "scheduled": lambda **_: nj.learners.two_copies(
+        radius=1.0, learning_rate=lambda t: 0.1 / (t + 1)
+    ),
+}
+"""Wrappers whose rollouts are those of their learners, and a rate that depends on the round."""
 ESTIMATES = {
     "multilevel": functools.partial(nj.unbiased.multilevel, levels=2),
     "replicates": nj.unbiased.replicates,
@@ -67,6 +86,60 @@ def test_a_rollout_is_exported_for_gpu_and_tpu(name):
     program, _ = lowered(ALL[name](**OPTIONS))
     assert program.platforms == PLATFORMS
     assert program.out_avals[0].shape[0] == T
+
+
+@pytest.mark.parametrize("name", OTHERS | ALL)
+def test_a_round_is_exported_with_the_state_as_argument_and_result(name):
+    """A process that loads it gives states, samples and keys as they are, and gets states."""
+    learner = (OTHERS | ALL)[name](**OPTIONS)
+    copies = jax.random.normal(jax.random.key(2), (learner.needs.copies, DIM))
+    sample = nj.Sample(copies, jnp.float32(1.0), jnp.float32(0.2), jnp.zeros(DIM))
+
+    def one_round(state, sample, key):
+        after = learner.step(state, sample, key)
+        return after, learner.predict(after, sample.x)
+
+    args = learner.init(DIM), sample, jax.random.key(3)
+    program = read_again(one_round, *args)
+    assert program.platforms == PLATFORMS
+    found, expected = program.call(*args), jax.jit(one_round)(*args)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*DISTRIBUTIONS, "product", "misclassified", "per round"])
+def test_a_rollout_is_exported_with_stream_and_noise_as_arguments(name):
+    others = {
+        "product": nj.noise.Product([nj.noise.Laplace(0.1)] * 2 + [nj.noise.Gaussian(0.1)]),
+        "misclassified": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=("a", "b")),
+        "per round": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, T))),
+    }
+    noise = (others | DISTRIBUTIONS)[name]
+    x = jax.random.bernoulli(jax.random.key(1), 0.5, (T, 3)).astype(float)
+    learner = nj.learners.known_covariance(radius=1.0)
+
+    def run(stream, noise, key):
+        return nj.rollout(learner, stream, noise, key)
+
+    args = nj.Stream(x, x[:, 0]), noise, jax.random.key(3)
+    found, expected = read_again(run, *args).call(*args), jax.jit(run)(*args)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_state_is_read_by_a_process_that_has_only_imported_learners(tmp_path):
+    learner = ALL["averaged_kernel"](**OPTIONS)
+    state = learner.init(DIM)
+    program = export.export(jax.jit(learner.predict))(state, jnp.ones(DIM))
+    (tmp_path / "predict").write_bytes(program.serialize())
+    script = """
+import sys, pathlib, jax, numpy as np, noisy_jax.learners
+program = jax.export.deserialize(bytearray(pathlib.Path(sys.argv[1]).read_bytes()))
+(state, x), _ = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), program.in_tree.unflatten(
+    program.in_avals))
+print(type(state).__name__, program.call(state, x).shape)
+"""
+    assert printed("-c", script, str(tmp_path / "predict")) == "AveragedState ()\n"
 
 
 @pytest.mark.parametrize("name", ESTIMATES)

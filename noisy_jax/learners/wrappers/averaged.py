@@ -12,9 +12,10 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State, check_learner, read_through
+from noisy_jax.base import Learner, State, check_learner, exportable, fresh, read_through
 
 
+@exportable
 class AveragedState(NamedTuple):
     """State of a learner that `averaged` returns, after t rounds.
 
@@ -60,7 +61,7 @@ def averaged(learner: Learner) -> Learner:
     def init(dim: int) -> AveragedState:
         inner = learner.init(dim)
         zero = jax.tree.map(jnp.zeros_like, weights(inner))
-        return AveragedState(inner, zero, zero, jnp.int32(0))
+        return fresh(AveragedState(inner, zero, zero, jnp.int32(0)))
 
     def step(state: AveragedState, sample, key) -> AveragedState:
         count, mean = state.count + 1, state.mean_weights

@@ -25,13 +25,23 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, State, check_sample, estimated_errors, unrolled
+from noisy_jax.base import (
+    Learner,
+    Sample,
+    State,
+    check_sample,
+    estimated_errors,
+    exportable,
+    in_this_precision,
+    unrolled,
+)
 from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.varying import of_this_device
 
 _SMALL = 1e-30  # of a gap that is zero but for rounding
 
 
+@exportable
 class MixtureState(NamedTuple):
     """State of a mixture of K learners.
 
@@ -95,7 +105,7 @@ def mixture(*learners: Learner) -> Learner:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
 
     def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
-        state = of_this_device(state)
+        state = of_this_device(in_this_precision(init, state, x.shape[-1]))
         inner, predictions, readings = play(state.inner, samples, x, keys)
         losses = estimated_errors(readings, samples.y[:, None])
 

@@ -14,12 +14,14 @@ from noisy_jax.base import (
     Stream,
     check_is_stream,
     check_learner,
+    exportable,
     has_noise,
     read_through,
     unrolled,
 )
 
 
+@exportable
 class NoiselessState(NamedTuple):
     """State of a learner that is shown a clean stream.
 

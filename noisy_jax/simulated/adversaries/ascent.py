@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, Stream
-from noisy_jax.draws import normal
+from noisy_jax.draws import normal, rademacher
 from noisy_jax.losses import squared
 from noisy_jax.noise import Noise
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball
@@ -201,7 +201,7 @@ def structured_starts(
         return jnp.where(rounds // half_period % 2, -ones, ones)
 
     units = {
-        "random": (directions, jax.random.rademacher(y_key, (horizon,), float)),
+        "random": (directions, rademacher(y_key, (horizon,))),
         "constant": (first, ones),
         "alternating": (first, signs(1)),
         "reversal": (first, signs((horizon + 1) // 2)),

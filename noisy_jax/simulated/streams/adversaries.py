@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
+from noisy_jax.draws import rademacher
 from noisy_jax.noise import Gaussian, Noise, Rademacher
 from noisy_jax.validation import parsed_key, whole
 
@@ -59,7 +59,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     key = parsed_key(key)
     horizon = whole("horizon", horizon)
     mean = jnp.ones((horizon, 1))
-    signs = jax.random.rademacher(key, mean.shape, mean.dtype)
+    signs = rademacher(key, mean.shape, mean.dtype)
     labels = jnp.ones(horizon)
     return OneCopyAdversaries(
         noiseless=Adversary(Stream(mean + 2 * signs, labels), Gaussian(0.0)),

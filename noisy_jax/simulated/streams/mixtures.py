@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
+from noisy_jax.draws import integers, normal, uniform
 from noisy_jax.validation import (
     check_shape,
     concrete,
@@ -97,7 +98,7 @@ def drifting_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
     """`drifting` in P periods `[P]`: independent steps of all means, reflected at the box."""
     first_key, step_key = jax.random.split(key)
     start = _drawn_mixtures(first_key, difficulty)
-    steps = jax.vmap(lambda key: jax.random.normal(key, start.means.shape))(
+    steps = jax.vmap(lambda key: normal(key, start.means.shape))(
         _fold_in_each(step_key, periods - 1)
     )
     # A walk on the line, folded into the box, is distributed like a walk reflected at every step.
@@ -179,9 +180,8 @@ def examples(
     def draw(carry):
         attempt, found, x, y = carry
         component_key, x_key = jax.random.split(jax.random.fold_in(key, attempt))
-        own = jax.random.randint(component_key, (count,), 0, 2 * components)
-        normal = jax.random.normal(x_key, (count, 2))
-        new_x = all_means[own] + all_deviations[own][:, None] * normal
+        own = integers(component_key, (count,), 0, 2 * components)
+        new_x = all_means[own] + all_deviations[own][:, None] * normal(x_key, (count, 2))
         new_y = jnp.where(own < components, -1.0, 1.0)
         kept = new_y * jax.vmap(mixtures.log_odds)(new_x) > margin
         place = jnp.where(kept, found + jnp.cumsum(kept) - 1, size)
@@ -219,9 +219,9 @@ def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
 def _drawn_mixtures(key, difficulty) -> Mixtures:
     means_key, deviations_key = jax.random.split(key)
     shape = (2, difficulty.components)
-    means = jax.random.uniform(means_key, (*shape, 2), minval=-HALF_SIDE, maxval=HALF_SIDE)
+    means = uniform(means_key, (*shape, 2), minval=-HALF_SIDE, maxval=HALF_SIDE)
     low, high = difficulty.smallest_deviation, difficulty.largest_deviation
-    return Mixtures(means, jax.random.uniform(deviations_key, shape, minval=low, maxval=high))
+    return Mixtures(means, uniform(deviations_key, shape, minval=low, maxval=high))
 
 
 def _fold_in_each(key, count):

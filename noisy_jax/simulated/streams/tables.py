@@ -15,6 +15,7 @@ import numpy as np
 
 from noisy_jax.base import Stream
 from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
+from noisy_jax.draws import integers
 from noisy_jax.validation import array_module, check_table, choice, instance, parsed_key, whole
 
 _FORMATS = {
@@ -139,7 +140,7 @@ def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
     key = parsed_key(key)
     x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_table(x, y)
-    rows = jax.random.randint(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
+    rows = integers(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
     xp = array_module(rows, x, y)  # NumPy compiles nothing
     rows = xp.asarray(rows)
     return Stream(*(jax.device_put(xp.asarray(column)[rows]) for column in (x, y)))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
-from noisy_jax.draws import normal
+from noisy_jax.draws import exponential, normal, uniform
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation import check_finite, non_negative, parsed_key, positive, whole
 
@@ -51,7 +51,7 @@ def _linear(key, radius, label_noise, horizon: int, dim: int) -> Stream:
     weights = radius * direction / jnp.linalg.norm(direction)
     x = _ball(x_key, horizon, dim)
     targets = jnp.matmul(x, weights, precision="highest")
-    return Stream(x, targets + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))
+    return Stream(x, targets + label_noise * uniform(m_key, (horizon,), minval=-1))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -65,7 +65,7 @@ def _ball(key, count: int, dim: int) -> jax.Array:
     """
     n_key, e_key = jax.random.split(key)
     n = normal(n_key, (count, dim))
-    extra = 2 * jax.random.exponential(e_key, (count, 1))
+    extra = 2 * exponential(e_key, (count, 1))
     return n * jax.lax.rsqrt(jnp.sum(n**2, axis=1, keepdims=True) + extra)
 
 
@@ -118,4 +118,4 @@ def teacher(
     values = kernel(x, c) @ a
     hint = f"for spread = {spread} the kernel is not finite; use a smaller spread"
     check_finite("values", values, hint)
-    return Stream(x, values + label_noise * jax.random.uniform(m_key, (horizon,), minval=-1))
+    return Stream(x, values + label_noise * uniform(m_key, (horizon,), minval=-1))

@@ -26,6 +26,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.base import exportable
 from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
@@ -45,6 +46,7 @@ class MapOrders(NamedTuple):
     envelope: jax.Array
 
 
+@exportable
 class MapEstimate(NamedTuple):
     """An estimate Ψ̃ of a kernel's feature map Ψ(x), as `MapEstimator.estimate` returns it.
 

@@ -12,6 +12,7 @@ import chex
 import jax
 import numpy as np
 
+from noisy_jax.draws import categorical
 from noisy_jax.validation import array_module, between, number, parsed_key, positive
 
 
@@ -37,7 +38,7 @@ class OrderDistribution(NamedTuple):
     def draw(self, key: chex.PRNGKey) -> jax.Array:
         """One order, `[]`, a whole number."""
         key = parsed_key(key)
-        return jax.random.categorical(key, self.log_probabilities)
+        return categorical(key, self.log_probabilities)
 
 
 def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:

@@ -6,12 +6,14 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.base import exportable
 from noisy_jax.kernels import Kernel
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from noisy_jax.validation import array_module
 from noisy_jax.worlds import World
 
 
+@exportable
 class WorldEstimate(NamedTuple):
     """A noisy copy in the space of a world's surrogate.
 
