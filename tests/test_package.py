@@ -1,5 +1,6 @@
 import ast
 import inspect
+import os
 import pkgutil
 import tempfile
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.simulated.results import versions
 from noisy_jax.validation import writable_folder
+from noisy_jax.version import LOWEST_JAX
 from tests.errors import disk_full, raises
 from tests.running import printed
 
@@ -72,6 +74,28 @@ def test_the_version_is_that_of_the_configuration_files():
         assert line in (Path(__file__).parent.parent / file).read_text("utf-8"), file
 
 
+@pytest.mark.parametrize("version", ["0.7.2", "0.4.35", "0.8.0"])
+def test_a_jax_that_is_too_old_is_named_at_the_import(version, tmp_path):
+    """Before anything of it is imported; of version 0.8.0 there is only what the import reads."""
+    (tmp_path / "jaxlib").mkdir()
+    (tmp_path / "jaxlib" / "__init__.py").touch()
+    (tmp_path / "jaxlib" / "version.py").write_text(f"__version__ = {version!r}\n")
+    code = """
+try:
+    import noisy_jax
+    print("imported")
+except ImportError as error:
+    print(error)
+"""
+    root = str(Path(nj.__file__).parents[1])
+    found = printed("-c", code, PYTHONPATH=f"{tmp_path}{os.pathsep}{root}")
+    if version == "0.8.0":
+        assert found == "imported\n"
+    else:
+        assert found.startswith(f"noisy_jax needs JAX 0.8 or newer, but {version} is installed: ")
+        assert 'pip install --upgrade "jax>=0.8"' in found
+
+
 def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     root = Path(__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
@@ -83,6 +107,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     assert {each.split(">=")[0] for each in project["dependencies"]} <= {*tested}
     for name, version in tested.items():
         assert (version + ".0").startswith(wanted[name] + "."), name
+    assert wanted["jax"] == wanted["jaxlib"] == ".".join(map(str, LOWEST_JAX))
 
 
 @pytest.mark.parametrize("taken", [".writable", "moments.unfinished"])
