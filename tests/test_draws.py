@@ -148,9 +148,6 @@ FEATURES = {
     "matern": of_kernel(nj.kernels.matern, nu=1.5),
     "world": of_world(nj.worlds.gaussian, nj.noise.Gaussian(0.1)),
     "world of Laplace noise": of_world(nj.worlds.gaussian),
-    "world of contamination": of_world(
-        nj.worlds.gaussian, nj.noise.ContaminatedGaussian(0.1, probability=0.3)
-    ),
     "radial world": of_world(nj.worlds.matern, nj.noise.Gaussian(0.1), nu=1.5, cutoff=3.0),
     "any noise": lambda: (
         nj.worlds.fourier_gaussian(key(4), 20, dim=2, length_scale=1.0, noise=LAPLACE).noisy

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import normal
+from noisy_jax.draws import categorical, normal
 from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.matrices import PSD_SLACK, eigh
