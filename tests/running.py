@@ -2,8 +2,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
-
 
 def printed(*arguments, **environment):
     """What a Python process prints, which must end well."""
@@ -21,12 +19,3 @@ def outputs(*running):
             process.communicate()
     assert [process.returncode for process in running] == [0] * len(running), "\n".join(printed)
     return printed
-
-
-def stored(folder):
-    """The count in the checkpoint of a folder, 0 if there is none."""
-    path = folder / "moments.npz"
-    if not path.exists():
-        return 0
-    with open(path, "rb") as opened, np.load(opened) as file:
-        return int(file["arr_1"])

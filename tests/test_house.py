@@ -54,6 +54,8 @@ TESTED_IN = {
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
     "simulated/comparators/comparator": "simulated/comparators/test_linear",
+    "simulated/configuration": "simulated/test_results",
+    "simulated/estimates": "simulated/test_montecarlo",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.simulated.results import versions
+from noisy_jax.simulated.configuration import versions
 from noisy_jax.validation import writable_folder
 from noisy_jax.version import LOWEST_JAX
 from tests.errors import disk_full, raises

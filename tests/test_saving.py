@@ -36,7 +36,9 @@ WRITERS = {
     "report": lambda folder, version: Report(
         None, {}, {"a": lambda: picture(str(version))}, {"long": [version] * 2000}
     ).save(folder),
-    "checkpoint": lambda folder, version: Checkpoint(folder, "a").save((version, np.arange(2e3))),
+    "checkpoint": lambda folder, version: Checkpoint(folder / "a.npz", "a").save(
+        (version, np.arange(2e3))
+    ),
 }
 
 

@@ -188,13 +188,16 @@ def study_of(
     comparator: Callable[[Stream], Any],
     *,
     loss: Loss | None = None,
-    part: str = ".",
+    part: str = "study",
     **parameters: Any,
 ) -> Study:
     """The study of tuned learners on a data set, with a progress bar, on all devices.
 
-    `part` is the folder below that of the checkpoints; `parameters` go into `config.json`.
+    `part` names the file in the folder of the checkpoints; `parameters` go into `config.json`.
     """
+    free = {"seeds", "checkpoint", "quantiles"}
+    told = {name: one for name, one in dataclasses.asdict(settings).items() if name not in free}
+    checkpoint = settings.checkpoint and Path(settings.checkpoint) / f"{part}.npz"
     with progress_bar("rounds") as progress:
         return study(
             learners,
@@ -208,6 +211,7 @@ def study_of(
             mesh="all",
             progress=progress,
             quantiles=settings.quantiles,
-            checkpoint=settings.checkpoint and Path(settings.checkpoint) / part,
+            checkpoint=checkpoint,
+            tag=f"{part} {told}" if checkpoint else "",
             parameters=parameters,
         )

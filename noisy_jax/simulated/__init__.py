@@ -1,7 +1,8 @@
 """The wing of simulated noise: learners on noisy copies of clean data, judged on the clean data."""
 
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
-from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
+from noisy_jax.simulated.estimates import Estimate
+from noisy_jax.simulated.montecarlo import monte_carlo
 from noisy_jax.simulated.programs import MakeLearner, tuned, tuned_kernel_learner
 from noisy_jax.simulated.results import Growth, Row, Study, growth, regret
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout

@@ -1,16 +1,13 @@
 """Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
 
 import contextlib
-import dataclasses
 import functools
+import hashlib
 import math
 import os
-import re
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import chex
 import jax
@@ -18,36 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.checkpoints import Checkpoint, fingerprint, folder_path
-from noisy_jax.intervals import half_width
+from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.running import Running
-from noisy_jax.validation import between, given, instance, is_key, parsed_key, whole
+from noisy_jax.simulated.estimates import Estimate, Sums, estimated
+from noisy_jax.validation import between, given, instance, parsed_key, whole
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
 _ROUNDED = 1e-12  # share of a mean of equal numbers that is rounding
-
-
-class Estimate(NamedTuple):
-    """Mean over seeds, with its uncertainty.
-
-    Attributes:
-        mean: the run's pytree, each leaf the float64 mean over seeds.
-        std_error: the same shapes, standard error of the mean; NaN with one seed.
-        num_seeds: S.
-        quantiles: the same shapes with a leading axis, one entry for each of the given levels;
-            `None` if no levels were given.
-    """
-
-    mean: Any
-    std_error: Any
-    num_seeds: int
-    quantiles: Any = None
-
-    @property
-    def half_width(self) -> Any:
-        """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
-        return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
 
 
 def monte_carlo(
@@ -59,6 +34,7 @@ def monte_carlo(
     mesh: Mesh | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    tag: str = "",
     quantiles: Sequence[float] = (),
 ) -> Estimate:
     """The mean of `run` over seeds, with standard errors, and quantiles on request.
@@ -76,22 +52,22 @@ def monte_carlo(
 
     Args:
         run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
-        num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`.
-            Several hosts can run disjoint ranges with the same checkpoint folder; a call with all
-            seeds then merges what they stored, and runs what is missing.
-        key: a key of `jax.random.key`. One of another kind than JAX's default, such as "rbg", gives
-            way to a threefry key that follows from it: runs get threefry keys.
+        num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`:
+            several machines can run disjoint ranges, which `Estimate.merge` puts together.
+        key: a key of `jax.random.key`.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
         mesh: devices over which each batch is divided; "all" for all devices, at most one for each
             seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
             starts). All devices must belong to this process.
         progress: called after each batch with (seeds done, S).
-        checkpoint: folder in which the moments are stored after each batch. A call with the same
-            run and key, and the same versions of JAX and of this library, resumes from it, also
-            with more seeds than before. A range that begins at seed a > 0 is stored in the
-            subfolder `from_seed_a`. If a later write fails, for example on a full disk, the run
-            goes on with a warning.
+        checkpoint: file in which the sums are stored after each batch. A call with the same `tag`,
+            key, first seed and numbers in the leaves of `run`, and the same versions of JAX and of
+            this library, resumes from it, also with more seeds than before; another one is an
+            error. If a later write fails, for example on a full disk, the run goes on with a
+            warning.
+        tag: needed with `checkpoint`: a text that says what the run is, with the settings that its
+            function closes over. The file cannot tell two functions apart otherwise.
         quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
             of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
             returns is then kept of each seed, in memory and in the checkpoint.
@@ -107,14 +83,28 @@ def monte_carlo(
     """
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
-    if is_key(num_seeds):  # the order of version 0.2
-        num_seeds, key = cast(Any, (key, num_seeds))
     key = parsed_key(key)
     seeds = seed_range(num_seeds)
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
-    simulation = Simulation(run, key, seeds, batch_size, mesh, checkpoint, quantiles)
-    with closing(simulation):
-        found = simulation.estimate(progress)
+    batches = Batches(run, key, seeds, batch_size, mesh)
+    levels = checked_levels(quantiles)
+    sums, store = batches.nothing(bool(levels)), None
+    check_tag(tag, checkpoint)
+    if checkpoint is not None:
+        if not tag:
+            raise ValueError(
+                "checkpoint needs a tag, a text that says what the run is and with which settings, "
+                "such as tag='two copies, radius 1': the file cannot tell functions apart"
+            )
+        store = Checkpoint(checkpoint, f"{tag} {digest(run, key, seeds.start, bool(levels))}")
+        sums = resumed(store, sums, seeds)
+    for after in batches.after(sums):
+        sums = after
+        if store is not None:
+            store.save(sums)
+        if progress:
+            progress(int(sums.moments.count), len(seeds))
+    found = estimated(sums, ((seeds.start, seeds.stop),), levels)
     if _all_alike(found):
         warnings.warn(
             f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
@@ -124,26 +114,21 @@ def monte_carlo(
     return found
 
 
-class Simulation:
-    """A Monte Carlo run with its checkpoints, which are opened before any seed runs.
+class Batches:
+    """The batches of seeds of one run; `seeds`, `batch_size` and `mesh` are checked before."""
 
-    It takes the arguments of `monte_carlo`, with `seeds` from `seed_range`, and `batch_size` and
-    `mesh` from `divided`.
-    """
-
-    def __init__(
-        self, run, key, seeds: range, batch_size: int, mesh: Mesh | None, checkpoint, quantiles,
-        failures: list[OSError] | None = None,
-    ):  # fmt: skip
-        self._levels = levels(quantiles)
+    def __init__(self, run, key, seeds: range, batch_size: int, mesh: Mesh | None):
         run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
         if mesh is not None:
             mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         self._arguments = run, key
         self._seeds = seeds
         self._options = {"batch_size": batch_size, "mesh": mesh}
-        arguments = run, key
-        if mesh is not None:  # placed as `estimate` places them: JAX then traces the run once
+
+    def nothing(self, keeps_values: bool) -> Sums:
+        """Returns the sums before the first seed."""
+        arguments, mesh = self._arguments, self._options["mesh"]
+        if mesh is not None:  # placed as `after` places them: JAX then traces the run once
             shared = NamedSharding(mesh, PartitionSpec())
             arguments = jax.tree.map(
                 lambda leaf: leaf.update(sharding=shared),
@@ -152,94 +137,61 @@ class Simulation:
         with _context(mesh):
             values = _batch.eval_shape(*arguments, 0, **self._options)
         values = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values)
-        nothing = Running.of(values), values if self._levels else None
-        self._parts: list[_Part] = []
-        if checkpoint is None:
-            self._parts.append(_Part(seeds, *nothing, None))
-            return
-        digest = fingerprint(run, key) + (" values" if self._levels else "")
-        folder = folder_path(checkpoint)
-        starts = [seeds.start, *_stored_starts(folder, seeds)]
-        try:
-            for start, stop in zip(starts, [*starts[1:], seeds.stop], strict=True):
-                own = folder / f"from_seed_{start}" if start else folder
-                store = Checkpoint(own, digest, failures=failures)
-                self._parts.append(_Part(range(start, stop), *nothing, store))
-                self._parts[-1].load(store)
-        except BaseException:
-            self.close()
-            raise
+        return Sums(Running.of(values), values if keeps_values else None)
 
-    def close(self) -> None:
-        """Unlocks the checkpoints."""
-        for part in self._parts:
-            if part.store:
-                part.store.close()
-
-    def estimate(self, progress: Callable[[int, int], None] | None) -> Estimate:
-        """Runs the seeds that are not done yet."""
+    def after(self, sums: Sums) -> Iterator[Sums]:
+        """Yields the sums after each batch of the seeds that have not run yet."""
         (run, key), mesh = self._arguments, self._options["mesh"]
         if mesh is not None:
             run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
-        done = sum(part.seen.count for part in self._parts)
-        for part in self._parts:
-            for start in range(part.next, part.seeds.stop, self._options["batch_size"]):
-                before = part.seen.count
-                with _context(mesh):
-                    batch = _batch(run, key, start, **self._options)
-                part.add(batch)
-                done += part.seen.count - before
-                if progress:
-                    progress(done, len(self._seeds))
-        seen = functools.reduce(Running.plus, (part.seen for part in self._parts))
-        values = jax.tree.map(lambda *own: np.concatenate(own), *(p.values for p in self._parts))
-        quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, self._levels), values)
-        return Estimate(seen.mean, seen.std_error, seen.count, quantiles)
+        begin = self._seeds.start + int(sums.moments.count)
+        for start in range(begin, self._seeds.stop, self._options["batch_size"]):
+            with _context(mesh):
+                batch = jax.device_get(_batch(run, key, start, **self._options))
+            own = self._seeds.stop - start  # other seeds only fill up the batch
+            values = jax.tree.map(lambda leaf, own=own: np.asarray(leaf[:own], np.float64), batch)
+            kept = None if sums.values is None else values
+            sums = sums.plus(Sums(Running.of(values), kept))
+            yield sums
 
 
-@dataclasses.dataclass
-class _Part:
-    """Consecutive seeds with one checkpoint, or none: what is known of the first of them."""
-
-    seeds: range  # all that belong to it
-    seen: Running  # moments of the first seeds
-    values: Any  # what the run returned for each of them, or `None`
-    store: Checkpoint | None
-
-    @property
-    def next(self) -> int:
-        """The first seed that has not run."""
-        return self.seeds.start + int(self.seen.count)
-
-    def load(self, store: Checkpoint) -> None:
-        """Takes what the checkpoint holds."""
-        seen, self.values = store.load((self.seen, self.values))
-        self.seen = seen._replace(count=int(seen.count))
-        if self.seen.count > len(self.seeds):
-            raise ValueError(
-                f"the checkpoint in {store.path.parent} already holds {self.seen.count} seeds, "
-                f"more than the {len(self.seeds)} from seed {self.seeds.start} to seed "
-                f"{self.seeds.stop - 1}: ask for at least as many, name another folder, or delete "
-                "what overlaps with it (folders from_seed_…)"
-            )
-
-    def add(self, batch: Any) -> None:
-        """Adds the results of a batch, and stores all."""
-        left = self.seeds.stop - self.next  # other seeds only fill up the batch
-        own = jax.tree.map(lambda leaf: np.asarray(leaf[:left], np.float64), jax.device_get(batch))
-        self.seen = self.seen.plus(Running.of(own))
-        if self.values is not None:
-            self.values = jax.tree.map(lambda *both: np.concatenate(both), self.values, own)
-        if self.store:
-            self.store.save((self.seen, self.values))
+def check_tag(tag: str, checkpoint: Any) -> None:
+    """Raises ValueError if the tag of a checkpoint is no text, or is given without a checkpoint."""
+    if not isinstance(tag, str):
+        raise ValueError(f"tag must be a text, got {given(tag)}")
+    if tag and checkpoint is None:
+        raise ValueError("tag names the run of a checkpoint: give checkpoint as well, or no tag")
 
 
-def _stored_starts(folder: Path, seeds: range) -> list[int]:
-    """The first seeds of other ranges that are stored below the folder, increasing."""
-    names = [
-        re.fullmatch(r"from_seed_([1-9]\d*)", path.name) for path in folder.glob("from_seed_*")
-    ]
-    return sorted(int(name[1]) for name in names if name and int(name[1]) in seeds[1:])
+def resumed(store: Checkpoint, empty: Any, seeds: range) -> Any:
+    """Returns what a checkpoint holds of these seeds: a pytree of `Sums`, like `empty`."""
+    found = store.load(empty)
+    stored = jax.tree.leaves(found, is_leaf=lambda node: isinstance(node, Sums))
+    for sums in stored:
+        count, rows = int(sums.moments.count), map(len, jax.tree.leaves(sums.values))
+        if count < 0 or any(each != count for each in rows):
+            raise ValueError(store.damaged())
+    most = max(int(sums.moments.count) for sums in stored)
+    if most > len(seeds):
+        raise ValueError(
+            f"the checkpoint {store.path} already holds {most} seeds, more than the {len(seeds)} "
+            f"from seed {seeds.start} to seed {seeds.stop - 1}: ask for at least as many, or name "
+            "another file"
+        )
+    return found
+
+
+def digest(*parts: Any) -> str:
+    """Returns a digest of the numbers, texts and keys in pytrees; functions do not count."""
+    total = hashlib.sha256()
+    for leaf in jax.tree.leaves(parts):
+        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            total.update(str(jax.random.key_impl(leaf)).encode())
+            leaf = jax.random.key_data(leaf)
+        if not callable(leaf):
+            array = np.asarray(leaf)
+            total.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return total.hexdigest()
 
 
 def seed_range(num_seeds: int | range) -> range:
@@ -270,12 +222,12 @@ def divided(
     if mesh.is_multi_process:
         raise ValueError(
             "mesh must have devices of this process only: give each process its own range of "
-            "seeds, such as num_seeds=range(64, 128), and merge their checkpoints"
+            "seeds, such as num_seeds=range(64, 128), and merge their results"
         )
     return mesh.size * math.ceil(batch_size / mesh.size), mesh
 
 
-def levels(quantiles: Sequence[float]) -> tuple[float, ...]:
+def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """The levels of quantiles, checked."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
     return tuple(float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(quantiles).tolist())
@@ -286,13 +238,6 @@ def _all_alike(found: Estimate) -> bool:
     means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in found[:2])
     same = np.all(errors <= _ROUNDED * np.abs(means))
     return bool(found.num_seeds >= 8 and same and np.any(means % 1 != 0))
-
-
-def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
-    """The smallest values that at least a share q of the seeds do not exceed, `[Q, ...]`."""
-    # q S may be a whole number but for rounding. Sorting puts NaN last.
-    ranks = [max(math.ceil(q * len(values) * (1 - 1e-12)), 1) for q in levels]
-    return np.sort(values, axis=0)[np.array(ranks) - 1]
 
 
 def _check_results(values: Any) -> None:

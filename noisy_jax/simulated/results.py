@@ -4,30 +4,23 @@ Results are a table to print, read and save, with how it was made.
 """
 
 import dataclasses
-import hashlib
-import json
 import math
-import platform
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
-import optax
 
 from noisy_jax.intervals import half_width
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.saving import replace_file
+from noisy_jax.simulated.configuration import save_config
+from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import check_axes, check_shape, writable_folder
-from noisy_jax.version import __version__
 
 
 def regret(
@@ -173,11 +166,56 @@ class Study:
         growth: exponent of the growth of regret for each learner, over the upper half of the
             horizons; its interval is a point where there is no noise.
         config: everything that made the results, as `config.json` holds it.
+        estimates: of (regret, difference, diverged) for each horizon, which `merge` adds up.
     """
 
     rows: tuple[Row, ...]
     growth: Mapping[str, Growth]
     config: Mapping[str, Any]
+    estimates: tuple[Estimate, ...] = ()
+
+    @staticmethod
+    def merge(studies: Iterable["Study"]) -> "Study":
+        """Returns the study of all seeds from studies of disjoint ranges of seeds, in any order.
+
+        If each range is one batch, the result is that of one call with this `batch_size`, bit for
+        bit (`Estimate.merge`).
+
+        Args:
+            studies: of the same arguments but for `num_seeds`, which are ranges.
+
+        Raises:
+            ValueError: if a seed is in two of them, or if they differ in more than the seeds.
+
+        Example:
+            >>> import jax, noisy_jax as nj
+            >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+            >>> learners = {"two copies": nj.learners.two_copies(radius=1.0)}
+            >>> parts = [nj.study(learners, stream, nj.noise.Gaussian(0.1), jax.random.key(1),
+            ...                   num_seeds=range(start, start + 4), horizons=[32, 64],
+            ...                   comparator=nj.comparators.linear_ball(radius=1.0))
+            ...          for start in (0, 4)]
+            >>> nj.Study.merge(parts).config["num_seeds"]
+            8
+        """
+        parts = sorted(studies, key=lambda part: part.config["first_seed"])
+        if not parts:
+            raise ValueError("merge needs at least one study, got none")
+        configs = [
+            {name: value for name, value in part.config.items() if name not in _OF_SEEDS}
+            for part in parts
+        ]
+        for config in configs[1:]:
+            differ = [n for n in {**config, **configs[0]} if config.get(n) != configs[0].get(n)]
+            if differ:
+                raise ValueError(f"the studies differ in {', '.join(differ)}: merge parts of one")
+        estimates = [
+            Estimate.merge(each) for each in zip(*(part.estimates for part in parts), strict=True)
+        ]
+        config = dict(parts[0].config) | {"num_seeds": estimates[0].num_seeds}
+        first = parts[0].rows
+        bounds = {(row.learner, row.horizon): (row.bound, row.learning_rate) for row in first}
+        return study_of_estimates(list(parts[0].growth), estimates, bounds, config)
 
     @property
     def table(self) -> Table:
@@ -206,6 +244,47 @@ class Study:
         self.table.save(folder / "results.csv")
         save_config(self.config, folder)
         return folder
+
+
+_OF_SEEDS = ("num_seeds", "first_seed", "batch_size", "devices")
+"""Entries of a study's configuration in which its parts may differ."""
+
+
+def study_of_estimates(
+    names: Sequence[str],
+    estimates: Sequence[Estimate],
+    bounds: Mapping[tuple[str, int], tuple[float, float]],
+    config: Mapping[str, Any],
+) -> Study:
+    """Returns the study with these estimates of (regret, difference, diverged), `[learners]` each.
+
+    Args:
+        names: of the learners.
+        estimates: for each of `config["horizons"]`.
+        bounds: by learner and horizon, the bound and the learning rate.
+        config: of the study.
+    """
+    horizons, rows = config["horizons"], []
+    for i, name in enumerate(names):
+        for horizon, estimate in zip(horizons, estimates, strict=True):
+            bound, rate = bounds[name, horizon]
+            regret, difference, diverged = (float(one[i]) for one in estimate.mean)
+            error, paired_error, _ = (float(one[i]) for one in estimate.std_error)
+            half = float(estimate.half_width[0][i])
+            quantiles = () if estimate.quantiles is None else estimate.quantiles[0][:, i].tolist()
+            ratio = bound / regret if regret else math.inf
+            rows.append(
+                Row(
+                    name, horizon, estimate.num_seeds, regret, error, regret - half, regret + half,
+                    bound, ratio, difference, paired_error, rate, diverged, tuple(quantiles),
+                )
+            )  # fmt: skip
+    exponents = {}
+    for name in names:
+        own = [row for row in rows if row.learner == name]
+        means, errors = [row.regret for row in own], [row.std_error for row in own]
+        exponents[name] = growth(horizons, means, errors, own[0].num_seeds)
+    return Study(tuple(rows), exponents, config, tuple(estimates))
 
 
 def _or_none(column: str, spec: str):
@@ -242,39 +321,3 @@ _COLUMNS = (
     ("", lambda row: f"diverged in {row['diverged']:.0%} of seeds" if row["diverged"] else ""),
 )
 _FIT = (("", "{learner}"), ("", "{fit.exponent:6.3f}"), ("", _interval), ("", _verdict))
-
-
-def save_config(config: Mapping[str, Any], folder: Path) -> None:
-    """Writes `config.json`."""
-    content = json.dumps(config, indent=2, ensure_ascii=False)
-    replace_file(folder / "config.json", f"{content}\n".encode())
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python, of this library, and of the libraries that it uses."""
-    libraries = {module.__name__: module.__version__ for module in (jax, jaxlib, optax, chex, np)}
-    return {"python": platform.python_version(), "noisy_jax": __version__, **libraries}
-
-
-def text(made_by) -> str:
-    """The `repr` of a function or object without memory addresses, which differ between runs."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
-
-
-def description(tree) -> Any:
-    """A stream or noise distribution for JSON: arrays above 100 numbers by shape and digest."""
-    if tree is None:
-        return None
-    leaves = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        array = np.asarray(leaf)
-        name = jax.tree_util.keystr(path).lstrip(".")
-        if array.size <= 100:
-            leaves[name] = array.tolist()
-        else:
-            digest = hashlib.sha256(array.tobytes()).hexdigest()
-            leaves[name] = {"shape": array.shape, "dtype": str(array.dtype), "sha256": digest}
-    kind = type(tree).__name__
-    if kind == "PerRound":
-        kind += f" {type(tree.distribution).__name__}"
-    return {"kind": kind, **leaves}

@@ -1,10 +1,11 @@
 """Studies: the regret of several learners over a grid of horizons, as a table."""
 
-import functools
+import hashlib
 import inspect
+import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
+from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
-from noisy_jax.simulated.montecarlo import Simulation, divided, levels, seed_range
+from noisy_jax.simulated.configuration import description, text, versions
+from noisy_jax.simulated.estimates import Sums, estimated
+from noisy_jax.simulated.montecarlo import (
+    Batches,
+    check_tag,
+    checked_levels,
+    digest,
+    divided,
+    resumed,
+    seed_range,
+)
 from noisy_jax.simulated.programs import Always, MakeLearner, first, made, runs, takes_room
-from noisy_jax.simulated.results import Row, Study, description, growth, text, versions
+from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import warn_of_other_noise
 from noisy_jax.validation import check_horizons, check_labels, given, parsed_key
 
@@ -40,6 +52,7 @@ def study(
     mesh: jax.sharding.Mesh | str | None = None,
     progress: Callable[[int, int], None] | None = None,
     checkpoint: str | Path | None = None,
+    tag: str = "",
     quantiles: Sequence[float] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> Study:
@@ -60,7 +73,8 @@ def study(
         noise: distribution of the noise in each copy of x, as in `rollout`.
         key: a key of `jax.random.key`.
         num_seeds: S independent draws of the noise for each horizon, or a range of seeds, as in
-            `monte_carlo`: several hosts can run disjoint ranges.
+            `monte_carlo`: several machines can run disjoint ranges, which `Study.merge` puts
+            together.
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
             as `comparators.linear_ball(radius=1.0)`.
@@ -69,7 +83,11 @@ def study(
         batch_size: as in `monte_carlo`.
         mesh: as in `monte_carlo`.
         progress: called with (done, total), numbers of rounds summed over seeds.
-        checkpoint: as in `monte_carlo`, in a subfolder for each horizon.
+        checkpoint: file in which the sums are stored after each batch. The same call resumes from
+            it, also with more seeds, other levels of quantiles or batches of another size; a call
+            that differs in anything else that `config` tells is an error.
+        tag: a text that says how the learners are set. `checkpoint` needs it where `config` does
+            not tell: for plain learners, kernels and worlds, and functions of your own.
         quantiles: levels of quantiles of the regret, as in `monte_carlo`.
         parameters: further entries for `config.json`.
 
@@ -116,33 +134,18 @@ def study(
     for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
         warn_of_other_noise(learner, noise, f"learners[{name!r}]", stacklevel=2)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
-    rows: list[Row] = []
-    done, total = 0, len(seeds) * sum(horizons)
-    with ExitStack() as stack:  # whatever is wrong at any horizon is found before the work begins
-        simulations, failures = [], []
-        run_at = runs(makers, horizons, loss, (stream, noise, y_noise))
-        for horizon in horizons:
-            run = run_at(horizon, _predictions(comparator, first(horizon, stream)))
-            folder = None if checkpoint is None else Path(checkpoint) / f"horizon_{horizon}"
-            own_key = jax.random.fold_in(key, np.uint32(horizon))
-            simulation = Simulation(
-                run, own_key, seeds, batch_size, mesh, folder, quantiles, failures
-            )
-            simulations.append(stack.enter_context(closing(simulation)))
-        for horizon, simulation in zip(horizons, simulations, strict=True):
-            estimate = simulation.estimate(
-                progress and functools.partial(_report, progress, done, horizon, total)
-            )
-            done += len(seeds) * horizon
-            guarantees = [guarantee for _, guarantee in made(makers, horizon)]
-            rows += _rows(list(learners), horizon, estimate, guarantees)
-
-    rows.sort(key=lambda row: list(learners).index(row.learner))
-    exponents = {}
-    for name in learners:
-        own = [row for row in rows if row.learner == name]
-        regrets, errors = [row.regret for row in own], [row.std_error for row in own]
-        exponents[name] = growth(horizons, regrets, errors, len(seeds))
+    horizon_runs = runs(makers, horizons, loss, (stream, noise, y_noise))
+    bests = [_predictions(comparator, first(horizon, stream)) for horizon in horizons]
+    batches = []
+    for horizon, best in zip(horizons, bests, strict=True):
+        own_key = jax.random.fold_in(key, np.uint32(horizon))
+        batches.append(Batches(horizon_runs(horizon, best), own_key, seeds, batch_size, mesh))
+    levels = checked_levels(quantiles)
+    guarantees = {
+        (name, horizon): _bound(guarantee)
+        for horizon in horizons
+        for name, (_, guarantee) in zip(learners, made(makers, horizon), strict=True)
+    }
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = {
         "learners": {name: text(make) for name, make in zip(learners, makers, strict=True)},
@@ -150,7 +153,7 @@ def study(
         "num_seeds": len(seeds),
         "first_seed": seeds.start,
         "batch_size": batch_size,
-        "quantiles": levels(quantiles),
+        "quantiles": levels,
         "noise": description(noise),
         "y_noise": description(y_noise),
         "stream": description(stream),
@@ -163,7 +166,56 @@ def study(
         "versions": versions(),
         **(parameters or {}),
     }
-    return Study(tuple(rows), exponents, config)
+    sums, store = [each.nothing(bool(levels)) for each in batches], None
+    check_tag(tag, checkpoint)
+    if checkpoint is not None:
+        store = Checkpoint(checkpoint, _tag(learners, config, bests, tag))
+        sums = resumed(store, sums, seeds)
+    total = len(seeds) * sum(horizons)
+    for i, each in enumerate(batches):
+        for after in each.after(sums[i]):
+            sums[i] = after
+            if store is not None:
+                store.save(sums)
+            if progress:
+                progress(sum(_rounds(sums, horizons)), total)
+    ranges = ((seeds.start, seeds.stop),)
+    estimates = [estimated(one, ranges, levels) for one in sums]
+    return study_of_estimates(list(learners), estimates, guarantees, config)
+
+
+def _rounds(sums: Sequence[Sums], horizons: Sequence[int]) -> list[int]:
+    """Rounds that have been played at each horizon, summed over seeds."""
+    return [int(one.moments.count) * T for one, T in zip(sums, horizons, strict=True)]
+
+
+def _bound(guarantee: Any) -> tuple[float, float]:
+    """The bound on the regret and the learning rate; NaN without a guarantee."""
+    if guarantee is None:
+        return math.nan, math.nan
+    return float(guarantee.regret), float(guarantee.learning_rate)
+
+
+def _tag(learners: Mapping[str, Any], config: Mapping[str, Any], bests: Any, tag: str) -> str:
+    """The tag of a study's checkpoint: a digest of all that its configuration tells."""
+    for name, text_of_it in config["learners"].items():
+        hidden = isinstance(learners[name], Learner) or re.search("<locals>|<lambda>", text_of_it)
+        if hidden and not tag:
+            raise ValueError(
+                f"checkpoint needs a tag that says how learners[{name!r}] is set, such as "
+                "tag='radius 1': its functions hold numbers that the file cannot see, and results "
+                "of other settings would be taken for its own"
+            )
+    same = {name: config[name] for name in config if name not in _FREE}
+    told = json.dumps(same, default=str, ensure_ascii=False) + tag + str(bool(config["quantiles"]))
+    return f"{hashlib.sha256(told.encode()).hexdigest()} {digest(bests)}"
+
+
+_FREE = ("num_seeds", "batch_size", "devices", "quantiles", "versions", "comparator")
+"""Entries of a study's configuration in which a call may differ from the one that it resumes.
+
+The comparator counts by its predictions.
+"""
 
 
 def _check_learners(learners) -> None:
@@ -220,38 +272,3 @@ def _predictions(comparator, past: Stream) -> chex.Array:
             "that it is called with"
         )
     return best.predictions
-
-
-def _report(progress, done, horizon, total, seeds, _):
-    progress(done + seeds * horizon, total)
-
-
-def _rows(names, horizon, estimate, guarantees) -> list[Row]:
-    (regret, difference, diverged), errors = estimate.mean, estimate.std_error
-    half, none = estimate.half_width[0], (math.nan, math.nan)
-    told = [none if each is None else (each.regret, each.learning_rate) for each in guarantees]
-    bound, rate = (np.array([float(one) for one in column]) for column in zip(*told, strict=True))
-    infinite = np.full_like(bound, np.inf)
-    columns = {
-        "regret": regret,
-        "std_error": errors[0],
-        "low": regret - half,
-        "high": regret + half,
-        "bound": bound,
-        "bound_over_regret": np.divide(bound, regret, infinite, where=regret != 0),
-        "difference": difference,
-        "difference_std_error": errors[1],
-        "learning_rate": rate,
-        "diverged": diverged,
-    }
-    tails = np.zeros((0, len(names))) if estimate.quantiles is None else estimate.quantiles[0]
-    return [
-        Row(
-            name,
-            horizon,
-            estimate.num_seeds,
-            quantiles=tuple(tails[:, i].tolist()),
-            **{column: float(values[i]) for column, values in columns.items()},
-        )
-        for i, name in enumerate(names)
-    ]

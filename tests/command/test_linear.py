@@ -49,7 +49,7 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
                      for text in (resumed, through))  # fmt: skip
     np.testing.assert_allclose(first, second, rtol=1e-5)
     assert main([*resumable, "--seeds", "16", "--noise-variance", "0.2"]) == 2
-    assert "made by another configuration" in capsys.readouterr().err
+    assert "made by another run" in capsys.readouterr().err
 
 
 def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):

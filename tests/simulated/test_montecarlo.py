@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
+from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.simulated.montecarlo import divided, monte_carlo
 from tests.errors import raises
 from tests.keys import key
@@ -169,7 +170,10 @@ def test_progress_is_reported_between_batches():
         ({"run": lambda key: None}, "run must return a pytree of at least one array, got none"),
         ({"run": lambda key: jax.random.normal(key) + 1j}, "must return real numbers, got complex"),
         ({"key": 0}, "key must be a key .* got 0"),
-        ({"checkpoint": 3}, "checkpoint must be a folder's path, got 3"),
+        ({"checkpoint": 3, "tag": "a"}, "checkpoint must be a file's path, got 3"),
+        ({"checkpoint": "a.npz"}, "checkpoint needs a tag, a text that says what the run is"),
+        ({"tag": "a"}, "tag names the run of a checkpoint: give checkpoint as well, or no tag"),
+        ({"tag": 3}, "tag must be a text, got 3"),
         ({"mesh": 2}, "mesh must be a Mesh, got 2"),
         ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
         ({"quantiles": "median"}, "quantiles must be numbers, got .*median"),
@@ -181,9 +185,45 @@ def test_bad_input_is_an_error(options, message):
     raises(message, monte_carlo, **{"run": run, "key": KEY, "num_seeds": 4} | options)
 
 
-def test_the_key_may_stand_before_the_seeds_as_in_version_0_2():
-    chex.assert_trees_all_equal(monte_carlo(run, KEY, 4), monte_carlo(run, 4, KEY))
-    chex.assert_trees_all_equal(monte_carlo(run, key=KEY, num_seeds=4), monte_carlo(run, 4, KEY))
+def parts(*ranges, **options):
+    return [monte_carlo(run, range(*one), KEY, **options) for one in ranges]
+
+
+def test_estimates_of_batches_merge_to_that_of_one_call_bit_for_bit():
+    whole = monte_carlo(run, 20, KEY, batch_size=8, quantiles=LEVELS)
+    options = {"batch_size": 8, "quantiles": LEVELS}
+    middle, last, first = parts((8, 16), (16, 20), (0, 8), **options)
+    chex.assert_trees_all_equal(Estimate.merge([middle, last, first]), whole)
+    chex.assert_trees_all_equal(Estimate.merge([last, Estimate.merge([middle, first])]), whole)
+    chex.assert_trees_all_equal(Estimate.merge(iter([whole])), whole)
+
+
+def test_estimates_of_any_disjoint_ranges_merge_to_that_of_their_seeds():
+    merged = Estimate.merge(parts((0, 3), (3, 13), (15, 20), quantiles=LEVELS))
+    assert merged.seeds == ((0, 13), (15, 20))
+    assert merged.num_seeds == 18
+    kept = np.r_[:13, 15:20]
+    values = jax.tree.map(lambda v: v[kept], all_values(20))
+    mean = jax.tree.map(lambda v: v.mean(axis=0), values)
+    chex.assert_trees_all_close(merged.mean, mean, atol=1e-6)
+    np.testing.assert_allclose(
+        merged.std_error["a"], values["a"].std(axis=0, ddof=1) / 18**0.5, atol=1e-6
+    )
+    median = np.sort(values["a"], axis=0)[8]
+    np.testing.assert_allclose(merged.quantiles["a"][1], median, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "message"),
+    [
+        (lambda: [], "merge needs at least one estimate, got none"),
+        (lambda: parts((0, 4), (3, 6)), "seed 3 is in two of the estimates"),
+        (lambda: parts((0, 4)) + parts((4, 6), quantiles=(0.5,)), "same levels of quantiles"),
+        (lambda: [*parts((0, 4)), monte_carlo(lambda k: 1.0, range(4, 6), KEY)], "of one run"),
+    ],
+)
+def test_estimates_that_do_not_fit_are_not_merged(estimates, message):
+    raises(message, Estimate.merge, estimates())
 
 
 def test_a_mesh_of_several_processes_is_an_error(monkeypatch):

@@ -1,4 +1,4 @@
-"""Studies at scale: several hosts, processes killed, memory that stays."""
+"""Studies at scale: several machines, processes killed, memory that stays."""
 
 import os
 import re
@@ -8,38 +8,71 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.running import outputs, stored
+from tests.running import outputs
 
-PAGE = Path(__file__).parents[2] / "colabs" / "several_hosts.md"
+PAGE = Path(__file__).parents[2] / "docs" / "researcher.md"
+
+LEARNERS = """
+import os
+import signal
+import threading
+import time
+
+import jax
+import noisy_jax as nj
+
+noise = nj.noise.Gaussian(0.1)
+stream = nj.streams.linear(jax.random.key(0), horizon=256, dim=5)
+moments = nj.bounds.moments(stream, noise)
+learners = {
+    "two copies": nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0),
+    "uncorrected": nj.learners.uncorrected(radius=1.0),
+}
+"""
+KILL = """
+pids = client.run(os.getpid)
 
 
-@pytest.mark.long
-def test_three_hosts_of_which_one_is_killed_make_the_table_of_one(tmp_path, start):
-    """The script of the page on several hosts, with fewer seeds in small batches."""
-    page, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    script = page.replace("num_seeds = 1000", "num_seeds = 60")
-    script = script.replace("num_seeds=seeds,", "num_seeds=seeds, batch_size=4,")
-    assert script.count("60") == script.count("batch_size=4") == 1
-    shared, alone = tmp_path / "shared", tmp_path / "alone"
-    shared.mkdir()
-    alone.mkdir()
-    killed = start(f"{script}\nimport time\ntime.sleep(600)", shared, 2, 3)
-    file = shared / "checkpoint" / "horizon_256" / "from_seed_40" / "moments.npz"
-    while not file.exists():
-        assert killed.poll() is None, killed.communicate()[0]
+def kill_after_the_first_part():
+    while not any(part.done() for part in parts):
         time.sleep(0.01)
-    killed.kill()
-    killed.communicate()
-    outputs(start(script, shared, 0, 3), start(script, shared, 1, 3))
-    (merged,) = outputs(start(script, shared))
-    (whole,) = outputs(start(script, alone))
-    assert "regret grows like" in merged
-    assert merged == whole
+    killed.append(sum(part.done() for part in parts))
+    os.kill(min(pids.values()), signal.SIGKILL)
 
 
-def played(folder):
-    """Seed-rounds in the checkpoints of a study."""
-    return sum(horizon * stored(folder / "kept" / f"horizon_{horizon}") for horizon in (8, 16))
+killed = []
+threading.Thread(target=kill_after_the_first_part).start()
+"""
+CHECK = """
+    whole = part(1024)
+    assert repr(study.rows) == repr(whole.rows), (study, whole)  # there is no bound: NaN
+    assert study.config == whole.config
+    assert str(study) == str(whole)
+    assert killed[0] < 16
+    print(len(study.rows), killed[0])
+"""
+
+
+@pytest.mark.slow
+def test_ranges_of_seeds_on_a_cluster_of_which_a_worker_is_killed_are_the_study(tmp_path, start):
+    """The recipe of docs/researcher.md, bit for bit the study on one machine."""
+    page = PAGE.read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"```python\n(from dask\.distributed.*?)```", page, re.DOTALL)
+    before, after = recipe.split("        study = nj.Study.merge")
+    kill = KILL.replace("\n", "\n        ")
+    script = f"{LEARNERS}{before}{kill}study = nj.Study.merge{after}{CHECK}"
+    (printed,) = outputs(start(script, tmp_path))
+    rows, done = map(int, printed.split()[-2:])
+    print(f"{done} of 16 parts were done when a worker was killed")
+    assert rows == 4
+
+
+def played(file):
+    """Seed-rounds in the checkpoint of a study of two learners at 8 and 16 rounds."""
+    if not file.exists():
+        return 0
+    with open(file, "rb") as opened, np.load(opened) as leaves:  # a tag; count, 3 means, 3 squares
+        return 8 * int(leaves["arr_1"]) + 16 * int(leaves["arr_8"])
 
 
 COMMAND = """
@@ -64,7 +97,7 @@ def test_a_command_killed_at_random_numbers_of_seeds_writes_the_same_table(tmp_p
     for moment in total * np.sort(rng.uniform(0, 0.9, size=KILLS)):
         running = start(COMMAND, killed, SEEDS)
         try:
-            while (now := played(killed)) <= max(moment, before):
+            while (now := played(killed / "kept" / "study.npz")) <= max(moment, before):
                 assert now >= before  # it goes on from there
                 assert running.poll() is None, running.communicate()[0]
                 time.sleep(0.001)
@@ -72,7 +105,7 @@ def test_a_command_killed_at_random_numbers_of_seeds_writes_the_same_table(tmp_p
         finally:
             running.kill()
             running.communicate()
-        before = played(killed)
+        before = played(killed / "kept" / "study.npz")
         print(f"killed with {before:,} of {total:,} seed-rounds stored")
     outputs(start(COMMAND, killed, SEEDS))
     tables = [(folder / "noisy_jax_results" / "results.csv") for folder in (through, killed)]
@@ -101,7 +134,7 @@ nj.study(
 # A study's values are few a seed. Kept, these would be 16 kB a seed, 160 MB of 10,000.
 nj.monte_carlo(
     lambda key: jax.numpy.sin(jax.random.uniform(key) * np.arange(4096, dtype=np.float32)),
-    jax.random.key(1), num_seeds, batch_size=batch_size,
+    num_seeds, jax.random.key(1), batch_size=batch_size,
 )
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """

@@ -1,5 +1,6 @@
 import math
 import os
+import pickle
 import types
 import warnings
 from functools import partial
@@ -143,36 +144,104 @@ def test_a_learner_may_stand_for_all_horizons():
 
 
 def test_resumes_from_a_checkpoint(result, tmp_path):
+    file = tmp_path / "new" / "study.npz"
+
     def interrupt(done, total):
         assert total == 6 * (128 + 300 + 512)
         if done > 6 * 128:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        studied(checkpoint=tmp_path, progress=interrupt)
-    reports = []
-    resumed = studied(checkpoint=tmp_path, progress=lambda *seen: reports.append(seen))
+        studied(checkpoint=file, parameters={"note": 1}, progress=interrupt)
+    reports, report = [], lambda *seen: reports.append(seen)
+    resumed = studied(checkpoint=file, parameters={"note": 1}, progress=report)
     assert resumed.rows == result.rows
     assert reports == [(6 * (128 + 300 + 512),) * 2]  # only the last horizon was left
+    assert names_in(file.parent) == {"study.npz"}
+    more = studied(checkpoint=file, parameters={"note": 1}, num_seeds=8, progress=report)
+    assert len(reports) == 4
+    assert [row.num_seeds for row in more.rows] == [8] * 6
+    whole = studied(num_seeds=8)
+    np.testing.assert_allclose(more.rows[0].regret, whole.rows[0].regret, rtol=1e-5)
+
+
+OTHER = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, MOMENTS, radius=2.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"learners": {"two copies": OTHER}},
+        {"horizons": [64, 100]},
+        {"comparator": nj.comparators.linear_ball(radius=2.0)},
+        {"loss": nj.losses.smoothed_absolute()},
+        {"y_noise": NOISE},
+        {"num_seeds": range(1, 6)},
+        {"quantiles": (0.5,)},
+        {"parameters": {"note": 2}},
+        {"tag": "another"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_checkpoint_of_another_study_is_an_error(tmp_path, change):
+    file = tmp_path / "study.npz"
+    options = SMALL | {"learners": {"two copies": LEARNERS["two copies"]}, "checkpoint": file}
+    studied(**options)
+    raises("was made by another run", studied, **options | change)
+    studied(**options | {"batch_size": 2})
+
+
+def test_a_checkpoint_needs_a_tag_where_settings_of_learners_are_hidden(tmp_path):
+    def own(horizon):
+        return BLIND, None
+
+    in_kernel = partial(
+        nj.tuned, partial(nj.learners.uncorrected_kernel, nj.kernels.gaussian(length_scale=0.7))
+    )
+    bound = partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.1)
+    for hidden in (BLIND, own, lambda T: (BLIND, None), in_kernel(bound, radius=1.0)):
+        options = SMALL | {"learners": {"a": hidden}, "checkpoint": tmp_path / "study.npz"}
+        raises(r"needs a tag that says how learners\['a'\] is set", studied, **options)
+    told = studied({"a": BLIND}, **SMALL, checkpoint=tmp_path / "a.npz", tag="rate 0.1")
+    assert repr(told.rows) == repr(studied({"a": BLIND}, **SMALL).rows)
+    raises("tag names the run of a checkpoint", studied, tag="rate 0.1")
 
 
 def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", disk_full)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        through = studied(checkpoint=tmp_path)
+        through = studied(checkpoint=tmp_path / "study.npz")
     assert through.rows == result.rows
     assert len(caught) == 1
-    assert "horizon_128/moments.npz: No space left on device" in str(caught[0].message)
+    assert "study.npz: No space left on device" in str(caught[0].message)
+    assert caught[0].filename == __file__
 
 
-def test_a_damaged_checkpoint_of_any_horizon_is_found_before_the_work(tmp_path):
-    (tmp_path / "horizon_512").mkdir()
-    (tmp_path / "horizon_512" / "moments.npz").write_bytes(b"half a file")
-    done = []
-    message = r"horizon_512/moments\.npz is not a readable checkpoint"
-    raises(message, studied, checkpoint=tmp_path, progress=lambda *a: done.append(a))
+def test_a_damaged_checkpoint_is_found_before_the_work(tmp_path):
+    (tmp_path / "study.npz").write_bytes(b"half a file")
+    done, options = [], {"checkpoint": tmp_path / "study.npz"}
+    message = r"study\.npz is not a readable checkpoint"
+    raises(message, studied, **options, progress=lambda *a: done.append(a))
     assert not done
+
+
+def test_studies_of_ranges_of_seeds_merge_to_the_study_of_all():
+    options = SMALL | {"quantiles": (0.5,)}
+    whole = studied(**options | {"num_seeds": 6, "batch_size": 2})
+    ranges = range(4, 6), range(2), range(2, 4)
+    parts = [studied(**options | {"num_seeds": seeds, "batch_size": 2}) for seeds in ranges]
+    merged = nj.Study.merge(parts)
+    assert merged.rows == whole.rows
+    assert merged.growth == whole.growth
+    assert merged.config == whole.config
+    assert str(nj.Study.merge(iter([merged]))) == str(whole)
+    again = pickle.loads(pickle.dumps(parts))
+    assert nj.Study.merge(again).rows == whole.rows
+    raises("seed 0 is in two", nj.Study.merge, parts * 2)
+    other = studied(**options | {"num_seeds": range(6, 8), "parameters": {"note": 1}})
+    raises("the studies differ in note: merge", nj.Study.merge, [*parts, other])
+    raises("at least one study, got none", nj.Study.merge, [])
 
 
 def test_a_learner_built_for_other_noise_runs_with_one_warning():
