@@ -6,12 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-STUDIES = ("linear", "fit", "kernel")
+STUDIES = ("linear", "fit")
 """Names of studies; the first one runs if none is named."""
 
 PAPERS = (
     "contamination",
     "drift",
+    "kernel",
     "leader",
     "networks",
     "novelty",
@@ -70,6 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
         arguments = [STUDIES[0], *arguments]
+    if arguments[0] in PAPERS:
+        script = f"python colabs/papers/{arguments[0]}.py"
+        print(f"error: {arguments[0]} is a script of the repository: {script}", file=sys.stderr)
+        return 2
     if arguments[0] not in STUDIES and not arguments[0].startswith("-"):
         known = ", ".join(STUDIES)
         print(f"error: unknown study {arguments[0]!r}; known are {known}", file=sys.stderr)

@@ -44,7 +44,7 @@ print("done")
 PATH = Path(__file__).parent.parent / "colabs" / "papers"
 COMMANDS = {
     "contamination": f"{PATH}/contamination.py --data synthetic --rows 60 --shares 0 0.2 --seeds 2",
-    "kernel": "-m noisy_jax kernel --data teacher --horizons 64 128 --seeds 4",
+    "kernel": f"{PATH}/kernel.py --data teacher --horizons 64 128 --seeds 4",
     "one_copy": f"{PATH}/one_copy.py --horizons 64 128 --seeds 4",
 }
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+import kernel
 import one_copy
 from noisy_jax import learners, moments, noise, worlds
 from noisy_jax.base import Learner, Stream
-from noisy_jax.command import kernel, regret
+from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, report_of, script
 from noisy_jax.command.settings import at_least, option
 from noisy_jax.learners.wrappers import assuming, noiseless
@@ -51,7 +52,7 @@ class Settings(regret.RegretSettings):
     """
 
     data: str = option("diabetes", f"{regret.TABLES}, or a numeric CSV file", "NAME|FILE.csv")
-    noise: str = regret.kernel_noise("gaussian")
+    noise: str = kernel.noise_option("gaussian")
     noise_variance: float = option(
         0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
@@ -64,7 +65,7 @@ class Settings(regret.RegretSettings):
     length_scale: float = option(
         1.0, "ℓ of the kernel exp(−r²/2ℓ²), ℓ² above V, for cloned above 2V", "L", positive
     )
-    rate_factor: float | None = regret.rate_factor(None)
+    rate_factor: float | None = kernel.rate_option(None)
 
 
 def run(settings: Settings) -> Iterator[Report]:

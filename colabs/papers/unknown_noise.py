@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernel import Best, WorldBall, data_option, load_all, noise_option, rate_option
 from noisy_jax import kernels, losses, noise, plots, unbiased, worlds
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
@@ -69,8 +70,8 @@ class Settings(regret.RegretSettings):
     """
 
     show: tuple[str, ...] = option(SHOWN, "what is compared", choices=SHOWN)
-    data: tuple[str, ...] = regret.data(("teacher", "diabetes"), fast=("teacher",))
-    noise: str = regret.kernel_noise("gaussian")
+    data: tuple[str, ...] = data_option(("teacher", "diabetes"), fast=("teacher",))
+    noise: str = noise_option("gaussian")
     noise_variance: float | None = option(
         None, "variance on each feature; rows have norm ≤ 1 (default: 0.04, the teacher's 0.2)", "V"
     )
@@ -80,7 +81,7 @@ class Settings(regret.RegretSettings):
     )
     loss: str = option("squared", "by which predictions are judged", choices=tuple(LOSSES))
     radius: float = regret.radius(1.0)
-    rate_factor: float | None = regret.rate_factor(None)
+    rate_factor: float | None = rate_option(None)
     horizons: tuple[int, ...] = regret.horizons((512, 2048, 8192), fast=(64,))
     seeds: int = regret.seeds(8, fast=2)
 
@@ -98,7 +99,7 @@ class Case(NamedTuple):
 
     kernel: str  # its name
     heading: str  # what it is, in words
-    comparator: regret.Best
+    comparator: Best
     truncations: Mapping[str, Truncation]  # by the names of their learners
     learners: Mapping[str, MakeLearner]  # by name, tuned
 
@@ -121,7 +122,7 @@ def run(settings: Settings) -> Iterator[Report]:
         return streams.teacher(key, 500, 2, kernel=kernel, radius=settings.radius)
 
     loss = LOSSES[settings.loss]
-    loaded = regret.load_all(settings, teacher, variance=0.04, of_teacher=0.2)
+    loaded = load_all(settings, teacher, variance=0.04, of_teacher=0.2)
     if loss.kind == "margin":
         loaded = [data._replace(stream=_classes(data.stream)) for data in loaded]
     # Bad settings are found before the work.
@@ -210,7 +211,7 @@ def _gaussian(settings, data) -> Case:
         f"Gaussian kernel of length scale {settings.length_scale:g}; functions of norm at most "
         f"{settings.radius:g} compete"
     )
-    if isinstance(comparator, regret.WorldBall):
+    if isinstance(comparator, WorldBall):
         radius = max(comparator.lifted_norms(settings.horizons).values())
         factory = functools.partial(parallel_worlds, world)
         learners = {

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from kernel import Best, WorldBall
 from noisy_jax import kernels, losses, noise, plots, worlds
 from noisy_jax.base import Learner, Stream
 from noisy_jax.command import regret
@@ -33,12 +34,12 @@ ESTIMATES: Mapping[str, Mapping[str, Any]] = {
 MOONS_LENGTH_SCALE, MOONS_RADIUS, MOONS_VARIANCE = 0.5, 20.0, 0.2
 
 
-def best_in_ball(world: Any, loss: losses.Loss, radius: float, stream: Stream) -> regret.Best:
+def best_in_ball(world: Any, loss: losses.Loss, radius: float, stream: Stream) -> Best:
     """The best function in the ball, by the exact solution for the squared loss."""
     if loss.name == "squared()":
-        return regret.WorldBall(world, radius, stream)
+        return WorldBall(world, radius, stream)
     options = {"loss": loss, "radius": radius, "kernel": world.kernel}
-    return regret.Best(functools.partial(convex_ball, **options), stream)
+    return Best(functools.partial(convex_ball, **options), stream)
 
 
 def mean_copies(options: Mapping[str, Any]) -> float:
@@ -84,7 +85,7 @@ def averaging(settings: Any) -> Iterator[Report]:
     words = f"two moons: laplace noise of variance {MOONS_VARIANCE} on each feature"
     data = regret.DataSet("moons", words, stream, law, keys[1])
     kernel, loss = kernels.gaussian(length_scale=MOONS_LENGTH_SCALE), losses.logistic()
-    comparator = regret.Best(
+    comparator = Best(
         functools.partial(convex_ball, loss=loss, radius=MOONS_RADIUS, kernel=kernel), stream
     )
     heading = (

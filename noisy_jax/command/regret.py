@@ -14,12 +14,11 @@ from noisy_jax.command.runner import progress_bar
 from noisy_jax.command.settings import SeededSettings, at_least, option
 from noisy_jax.losses import Loss
 from noisy_jax.observed.observations.files import check_named, read_frame
-from noisy_jax.simulated import comparators, streams
-from noisy_jax.simulated.programs import MakeLearner, first
+from noisy_jax.simulated import streams
+from noisy_jax.simulated.programs import MakeLearner
 from noisy_jax.simulated.results import Study
 from noisy_jax.simulated.studies import study
 from noisy_jax.validation import between, check_horizons, positive
-from noisy_jax.worlds import World
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,
@@ -31,25 +30,12 @@ NOISES: Mapping[str, Callable[[Any], Any]] = {
 TABLES = ", ".join(streams.DATASETS)
 
 # Options whose default differs between studies: functions of it.
-data = functools.partial(
-    option, help=f"teacher (synthetic), {TABLES}, or numeric CSV files", metavar="NAME|FILE.csv"
-)
-kernel_noise = functools.partial(
-    option, help="distribution of the noise", choices=("gaussian", "laplace")
-)
 horizons = functools.partial(
     option, help="numbers of rounds, increasing", metavar="T", check=check_horizons
 )
 seeds = functools.partial(option, help="independent noise draws", metavar="N", check=at_least(1))
 radius = functools.partial(
     option, help="norm of the largest predictor that competes", metavar="B", check=positive
-)
-rate_factor = functools.partial(
-    option,
-    help="learn at M times the theorem's rate, which multiplies the bounds by (M + 1/M)/2 "
-    "(default: adaptive rates, which multiply them by 2√2)",
-    metavar="M",
-    check=positive,
 )
 
 
@@ -112,73 +98,19 @@ def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any
 
     The keys are those of the stream and of the noise.
     """
-    hint = "the learner clean of the study kernel shows what learning from clean data costs"
+    hint = "the learner clean of colabs/papers/kernel.py shows what learning from clean data costs"
     distribution = NOISES[settings.noise](positive("--noise-variance", variance, hint))
     words = (
         f"{data}: {len(table.y):,} rows, {table.x.shape[1]} features; {settings.noise} noise of "
         f"variance {variance} on each feature; {settings.seeds} noise draws"
     )
     stream = streams.resampled(keys[0], table, max(settings.horizons))
-    return DataSet(_folder(data), words, stream, distribution, keys[1])
+    return DataSet(folder_of(data), words, stream, distribution, keys[1])
 
 
-def load_all(
-    settings: Any, teacher: Callable[[jax.Array], Stream], *, variance: float, of_teacher: float
-) -> list[DataSet]:
-    """The data sets of a study on several.
-
-    The teacher's rows are `teacher(key)`. If the settings name no variance of the noise, it is
-    `variance`, and `of_teacher` for the teacher.
-    """
-    names = [_folder(data) for data in settings.data]
-    if len(set(names)) < len(names):
-        raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
-    files = any(map(is_csv, settings.data))
-    teacher_key, *keys = jax.random.split(jax.random.key(settings.seed), 3)
-    loaded = []
-    for data in settings.data:
-        if data == "teacher":
-            table, usual = teacher(teacher_key), of_teacher
-        else:
-            target = None if files and not is_csv(data) else settings.target
-            known = ("teacher", *streams.DATASETS)
-            table, usual = load(data, target, known=known), variance
-        chosen = usual if settings.noise_variance is None else settings.noise_variance
-        loaded.append(data_set(settings, data, table, chosen, keys))
-    return loaded
-
-
-def _folder(data: str) -> str:
+def folder_of(data: str) -> str:
     """A name for the results; never "." or "..", which are other folders."""
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
-
-
-class Best:
-    """A comparator of one stream that computes each answer once."""
-
-    def __init__(self, comparator: Callable[[Stream], Any], stream: Stream):
-        self._comparator = comparator
-        self._best = functools.cache(lambda rounds: comparator(first(rounds, stream)))
-
-    def __call__(self, past: Stream) -> Any:
-        """The best function for the first rounds of the stream."""
-        return self._best(len(past.y))
-
-    def __repr__(self) -> str:
-        """That of the comparator, for `config.json`."""
-        return repr(self._comparator)
-
-
-class WorldBall(Best):
-    """The comparator `comparators.world_ball` of one stream."""
-
-    def __init__(self, world: World, radius: float, stream: Stream):
-        ball = functools.partial(comparators.world_ball, world=world, radius=radius)
-        super().__init__(ball, stream)
-
-    def lifted_norms(self, horizons: Sequence[int]) -> dict[int, float]:
-        """Its norm in the surrogate's space for each horizon: what W must reach."""
-        return {rounds: float(self._best(rounds).lifted_norm) for rounds in horizons}
 
 
 def study_of(

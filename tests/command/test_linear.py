@@ -50,16 +50,3 @@ def test_goes_on_from_a_checkpoint_with_more_seeds(tmp_path, capsys):
     np.testing.assert_allclose(first, second, rtol=1e-5)
     assert main([*resumable, "--seeds", "16", "--noise-variance", "0.2"]) == 2
     assert "made by another run" in capsys.readouterr().err
-
-
-def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
-    """`...csv` has the stem "..": results would be written beside the folder."""
-    left, right = rng.normal(size=(30, 2)).T
-    table = written(tmp_path / "...csv", left=left, right=right, gap=left - right)
-    out = tmp_path / "above" / "out"
-    arguments = ["--horizons", "16", "--seeds", "2", "--learners", "uncorrected_kernel"]
-    data = ["--data", str(table), "--target", "gap"]
-    assert main(["kernel", *arguments, *data, "--out", str(out)]) == 0
-    assert [path.name for path in out.parent.iterdir()] == ["out"]
-    assert [path.name for path in out.iterdir()] == ["data"]
-    assert (out / "data" / "results.csv").is_file()

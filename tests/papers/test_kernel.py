@@ -3,9 +3,9 @@ import json
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.__main__ import main
-from noisy_jax.command.kernel import LEARNERS
+from kernel import LEARNERS
 from tests.files import names_in, rows_of, written
+from tests.papers import main
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(nj.comparators, "world_ball", counted)
     quick = [*QUICK, "--data", "teacher", "--rate-factor", "8"]
-    assert main(["kernel", *quick, "--out", str(tmp_path)]) == 0
+    assert main("kernel", *quick, "--out", str(tmp_path)) == 0
     # Each comparator once: that of the noise, which is the study's, and that of twice as much.
     assert len(found) == len(set(found)) == 4
     printed = capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, cap
     table = written(tmp_path / "product.csv", left=left, right=right, product=left * right)
     data = ["teacher", str(table), "--target", "product"]
     arguments = ["--noise", "laplace", "--horizons", "32", "--seeds", "2", "--data", *data]
-    assert main(["kernel", *arguments, "--out", str(tmp_path)]) == 0
+    assert main("kernel", *arguments, "--out", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; laplace noise of variance 0.3 on each" in printed
     assert "product.csv: 20 rows, 2 features; laplace noise of variance 0.1 on each" in printed
@@ -73,7 +73,7 @@ def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     """Theorem 5: against the cut-off rational kernel, regret is below the bound and sublinear."""
     arguments = ["--kernel", "rational", "--learners", "parallel_worlds", "clean"]
     sizes = ["--horizons", "64", "256", "--seeds", "8", "--data", "teacher"]
-    assert main(["kernel", *arguments, *sizes, "--out", str(tmp_path)]) == 0
+    assert main("kernel", *arguments, *sizes, "--out", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert "kernel 1/(1 + r²/2), cut off at u = 0.333; functions of norm at most 1.2" in printed
     rows = {
@@ -85,3 +85,16 @@ def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     last = rows["parallel_worlds", 256]
     assert last["regret"] > rows["clean", 256]["regret"]
     assert last["growth_high"] < 1
+
+
+def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
+    """`...csv` has the stem "..": results would be written beside the folder."""
+    left, right = rng.normal(size=(30, 2)).T
+    table = written(tmp_path / "...csv", left=left, right=right, gap=left - right)
+    out = tmp_path / "above" / "out"
+    arguments = ["--horizons", "16", "--seeds", "2", "--learners", "uncorrected_kernel"]
+    data = ["--data", str(table), "--target", "gap"]
+    assert main("kernel", *arguments, *data, "--out", str(out)) == 0
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+    assert [path.name for path in out.iterdir()] == ["data"]
+    assert (out / "data" / "results.csv").is_file()

@@ -1,24 +1,44 @@
-"""The study `kernel`: kernel learners under known noise, on real data and a teacher."""
+"""Kernel learners under known noise, on real data and a teacher."""
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import jax
 import numpy as np
 
 from noisy_jax import kernels, worlds
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
-from noisy_jax.command.runner import Report, report_of
+from noisy_jax.command.runner import Report, report_of, script
 from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
-from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.programs import tuned
+from noisy_jax.simulated import bounds, comparators, streams
+from noisy_jax.simulated.programs import first, tuned
 from noisy_jax.validation import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
 """Learners by name. The last one sees clean data, so that its regret is not due to noise."""
+
+# Options whose default differs between scripts: functions of it.
+data_option = functools.partial(
+    option,
+    help=f"teacher (synthetic), {regret.TABLES}, or numeric CSV files",
+    metavar="NAME|FILE.csv",
+)
+noise_option = functools.partial(
+    option, help="distribution of the noise", choices=("gaussian", "laplace")
+)
+rate_option = functools.partial(
+    option,
+    help="learn at M times the theorem's rate, which multiplies the bounds by (M + 1/M)/2 "
+    "(default: adaptive rates, which multiply them by 2√2)",
+    metavar="M",
+    check=positive,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,14 +52,14 @@ class Settings(regret.RegretSettings):
     writes results.csv, config.json and regret.png into a folder for each data set.
 
     Examples:
-      python -m noisy_jax kernel
-      python -m noisy_jax kernel --data diabetes --noise laplace --noise-variance 0.1
-      python -m noisy_jax kernel --data houses.csv --target price --length-scale 1 --radius 3
-      python -m noisy_jax kernel --data teacher --kernel rational --cutoff 0.4
+      python colabs/papers/kernel.py
+      python colabs/papers/kernel.py --data diabetes --noise laplace --noise-variance 0.1
+      python colabs/papers/kernel.py --data houses.csv --target price --length-scale 1 --radius 3
+      python colabs/papers/kernel.py --data teacher --kernel rational --cutoff 0.4
     """
 
-    data: tuple[str, ...] = regret.data(("diabetes", "teacher"))
-    noise: str = regret.kernel_noise("gaussian")
+    data: tuple[str, ...] = data_option(("diabetes", "teacher"))
+    noise: str = noise_option("gaussian")
     noise_variance: float | None = option(
         None,
         "variance of the noise on each feature; rows have norm at most 1, the teacher's 2 "
@@ -73,18 +93,44 @@ class Settings(regret.RegretSettings):
         choices=LEARNERS,
     )
     radius: float = regret.radius(1.2)
-    rate_factor: float | None = regret.rate_factor(None)
-    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384))
-    seeds: int = regret.seeds(6)
+    rate_factor: float | None = rate_option(None)
+    horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(64, 256))
+    seeds: int = regret.seeds(6, fast=2)
 
 
 def run(settings: Settings) -> Iterator[Report]:
     """A study of regret for each data set."""
-    loaded = regret.load_all(settings, _teacher, variance=0.1, of_teacher=0.3)
+    loaded = load_all(settings, _teacher, variance=0.1, of_teacher=0.3)
     cases = [case(settings, each) for each in loaded]  # bad settings are found before the work
     for each, (learners, comparator, words) in zip(loaded, cases, strict=True):
         result = regret.study_of(settings, each, learners, comparator, part=each.name)
         yield report_of(result, f"{each.words}\n{words}", each.name)
+
+
+def load_all(
+    settings: Any, teacher: Callable[[jax.Array], Stream], *, variance: float, of_teacher: float
+) -> list[regret.DataSet]:
+    """The data sets of a study on several.
+
+    The teacher's rows are `teacher(key)`. If the settings name no variance of the noise, it is
+    `variance`, and `of_teacher` for the teacher.
+    """
+    names = [regret.folder_of(data) for data in settings.data]
+    if len(set(names)) < len(names):
+        raise ValueError(f"--data must differ in name, got {' '.join(names)}: each names a folder")
+    files = any(map(regret.is_csv, settings.data))
+    teacher_key, *keys = jax.random.split(jax.random.key(settings.seed), 3)
+    loaded = []
+    for data in settings.data:
+        if data == "teacher":
+            table, usual = teacher(teacher_key), of_teacher
+        else:
+            target = None if files and not regret.is_csv(data) else settings.target
+            known = ("teacher", *streams.DATASETS)
+            table, usual = regret.load(data, target, known=known), variance
+        chosen = usual if settings.noise_variance is None else settings.noise_variance
+        loaded.append(regret.data_set(settings, data, table, chosen, keys))
+    return loaded
 
 
 def _teacher(key) -> Stream:
@@ -97,7 +143,7 @@ def case(settings, each):
     """The learners by name, the comparator, and a heading."""
     dim = each.stream.x.shape[1]
     world, words = _world(settings, dim, each.noise, each.noise)
-    comparator = regret.WorldBall(world, settings.radius, each.stream)
+    comparator = WorldBall(world, settings.radius, each.stream)
     y_second_moment = float(np.max(each.stream.y**2))
     uncorrected = functools.partial(uncorrected_kernel, world.kernel)
     makers, radii = {}, {}
@@ -113,7 +159,7 @@ def case(settings, each):
             factory = functools.partial(parallel_worlds, world)
             if name == "cloned":
                 lifted = _cloned_world(settings, dim, each.noise)
-                ball = regret.WorldBall(lifted, settings.radius, each.stream)
+                ball = WorldBall(lifted, settings.radius, each.stream)
                 factory = functools.partial(_cloned, lifted, each.noise)
             diagonal = float(lifted.diagonal)
             radius = ball.lifted_norms(settings.horizons)
@@ -175,3 +221,35 @@ def _cloned(world, distribution, **tuning):
 
 def _clean(factory, stream, **tuning):
     return noiseless(factory(**tuning), stream)
+
+
+class Best:
+    """A comparator of one stream that computes each answer once."""
+
+    def __init__(self, comparator: Callable[[Stream], Any], stream: Stream):
+        self._comparator = comparator
+        self._best = functools.cache(lambda rounds: comparator(first(rounds, stream)))
+
+    def __call__(self, past: Stream) -> Any:
+        """The best function for the first rounds of the stream."""
+        return self._best(len(past.y))
+
+    def __repr__(self) -> str:
+        """That of the comparator, for `config.json`."""
+        return repr(self._comparator)
+
+
+class WorldBall(Best):
+    """The comparator `comparators.world_ball` of one stream."""
+
+    def __init__(self, world: worlds.World, radius: float, stream: Stream):
+        ball = functools.partial(comparators.world_ball, world=world, radius=radius)
+        super().__init__(ball, stream)
+
+    def lifted_norms(self, horizons: Sequence[int]) -> dict[int, float]:
+        """Its norm in the surrogate's space for each horizon: what W must reach."""
+        return {rounds: float(self._best(rounds).lifted_norm) for rounds in horizons}
+
+
+if __name__ == "__main__":
+    sys.exit(script(Settings, run))
