@@ -62,7 +62,6 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         streams,
         study,
         tuned,
-        tuned_kernel_learner,
     )
 
 __all__ = [
@@ -108,7 +107,6 @@ __all__ = [
     "study",
     "table",
     "tuned",
-    "tuned_kernel_learner",
     "unbiased",
     "worlds",
     "wrappers",
@@ -119,7 +117,7 @@ _HOLDS = {
     "observed": "Learned Selection csv fit fits fourier learn load_fit load_learned methods "
     "observations reliability sd select table",
     "simulated": "Estimate Rollout Study adversaries bounds comparators monte_carlo rollout "
-    "streams study tuned tuned_kernel_learner",
+    "streams study tuned",
 }
 """The public names that are not rooms, by the room that holds them."""
 

@@ -13,6 +13,7 @@ _MIXTURE = (
 GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
+        "tuned_kernel_learner": "its name is nj.tuned",
     },
     "noisy_jax.noise": {
         "estimate_misclassification": "take the sensitivity s and the specificity t of a "
@@ -23,8 +24,14 @@ GONE: dict[str, dict[str, str]] = {
         "sensitivity": _SENSITIVITY,
     },
     "noisy_jax.plots": {
+        "price": "colabs/papers/unknown_noise_picture.py draws it for the paper",
+        "profile": "colabs/papers/worlds_picture.py has it, for the paper's figure",
+        "worlds": "colabs/papers/worlds_picture.py draws it for the paper",
         "extrapolation": "fit.levels, fit.estimates and fit.curve have what it drew",
         "sensitivity": _SENSITIVITY,
+    },
+    "noisy_jax.simulated": {
+        "tuned_kernel_learner": "its name is nj.tuned",
     },
     "noisy_jax.worlds": {
         **dict.fromkeys(("heteroscedastic", "heteroscedastic_laplace"), _CHANGING),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernel import Best, WorldBall, data_option, load_all, noise_option, rate_option
-from noisy_jax import kernels, losses, noise, plots, unbiased, worlds
+from noisy_jax import kernels, losses, noise, unbiased, worlds
 from noisy_jax.base import Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, report_of, script
@@ -18,7 +18,7 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.programs import MakeLearner, first, guarantee_at, tuned_kernel_learner
+from noisy_jax.simulated.programs import MakeLearner, first, guarantee_at, tuned
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.validation import positive
 from unknown_noise_corrections import averaging, best_in_ball, whole_gradients
@@ -29,6 +29,7 @@ from unknown_noise_gradients import (
     exponents_table,
     measured,
 )
+from unknown_noise_picture import draw_price
 
 DEGREE = 2
 """Of the polynomial kernel, and of the teacher."""
@@ -153,7 +154,7 @@ def run(settings: Settings) -> Iterator[Report]:
             "estimates": estimates_table(estimates),
             "exponents": exponents_table(exponents),
         }
-        draw = picture(plots.price, results, {case.kernel: case.copies for case in pair})
+        draw = picture(draw_price, results, {case.kernel: case.copies for case in pair})
         yield Report(None, tables, {"price": draw}, folder=data.name)
 
 
@@ -226,7 +227,7 @@ def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
     bound = functools.partial(
         bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
     )
-    return tuned_kernel_learner(factory, bound, radius=radius, rate_factor=settings.rate_factor)
+    return tuned(factory, bound, radius=radius, rate_factor=settings.rate_factor)
 
 
 def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]:
@@ -245,7 +246,7 @@ def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]
         optimal, geometric, p = make(distribution="optimal"), make(), 2.0
 
     def truncation(estimator, p=None):
-        learner = tuned_kernel_learner(
+        learner = tuned(
             functools.partial(random_truncation, estimator),
             functools.partial(bounds.random_truncation, estimator),
             rate_factor=settings.rate_factor,

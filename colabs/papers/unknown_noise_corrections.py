@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from kernel import Best, WorldBall
-from noisy_jax import kernels, losses, noise, plots, worlds
+from noisy_jax import kernels, losses, noise, worlds
 from noisy_jax.base import Learner, Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, report_of
@@ -18,6 +18,7 @@ from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import streams
 from noisy_jax.simulated.comparators import convex_ball
 from noisy_jax.unbiased import multilevel
+from unknown_noise_picture import draw_price
 
 ESTIMATES: Mapping[str, Mapping[str, Any]] = {
     "mean_of_2": {"copies": 2, "order": 0},
@@ -104,5 +105,5 @@ def _reports(settings, data, kernel, loss, radius, comparator, heading, pair) ->
         settings, data, learners, comparator, loss=loss, part=folder, copies=copies
     )
     report = report_of(result, heading, folder)
-    draw = picture(plots.price, {"whole gradient": result}, {"whole gradient": copies})
+    draw = picture(draw_price, {"whole gradient": result}, {"whole gradient": copies})
     yield report._replace(figures={**report.figures, "price": draw})

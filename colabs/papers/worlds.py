@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from noisy_jax import kernels, noise, plots, worlds
+from noisy_jax import kernels, noise, worlds
 from noisy_jax.command.runner import Report, picture, script
 from noisy_jax.command.settings import BaseSettings, at_least, option
 from noisy_jax.tables import Table
 from noisy_jax.validation import non_negative, positive
+from worlds_picture import draw_worlds, profile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +65,7 @@ def run(settings: Settings) -> Iterator[Report]:
         panels[f"$c = {c:g}$, $\\sigma^2 = {variance:g}$"] = world
         shown.append({"c": c, "limit": limit, "world": world})
         grams = kernel, world.kernel, world.surrogate
-        values = distances, *(plots.profile(gram, distances, dim) for gram in grams)
+        values = distances, *(profile(gram, distances, dim) for gram in grams)
         for r, g, k, surrogate in np.transpose(values).tolist():
             rows.append({"c": c, "r": r, "g": g, "k": k, "surrogate": surrogate})
     columns = [
@@ -74,7 +75,7 @@ def run(settings: Settings) -> Iterator[Report]:
         ("R² = k̂(0)", "{world.diagonal:.4g}"),
     ]
     tables = {"worlds": Table(rows, columns, shown=shown)}
-    draw = picture(plots.worlds, panels, kernel, distances=distances)
+    draw = picture(draw_worlds, panels, kernel, distances=distances)
     yield Report(None, tables, {"worlds": draw})
 
 

@@ -2,8 +2,8 @@
 
 Each function draws on the axes it is given, or on new ones, and returns them: an array of axes if
 it has panels, else one. It raises ImportError if matplotlib is not installed, and ValueError if the
-number of axes is wrong. `profile` has the values that `worlds` draws. Learners differ by colour and
-by marker or line, so that pictures can be read in grey. To save a picture::
+number of axes is wrong. Learners differ by colour and by marker or line, so that pictures can be
+read in grey. To save a picture::
 
     nj.plots.regret(study).figure.savefig("regret.png")
 """
@@ -13,19 +13,14 @@ from typing import TYPE_CHECKING, Any
 from noisy_jax.gone import refuse
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.function import function
-from noisy_jax.plots.price import price
 from noisy_jax.plots.regret import regret
 from noisy_jax.plots.risks import risks
-from noisy_jax.plots.worlds import profile, worlds
 
 __all__ = [
     "coefficients",
     "function",
-    "price",
-    "profile",
     "regret",
     "risks",
-    "worlds",
 ]
 
 if not TYPE_CHECKING:

@@ -1,9 +1,12 @@
 """The wing of simulated noise: learners on noisy copies of clean data, judged on the clean data."""
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
 from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.simulated.montecarlo import monte_carlo
-from noisy_jax.simulated.programs import MakeLearner, tuned, tuned_kernel_learner
+from noisy_jax.simulated.programs import MakeLearner, tuned
 from noisy_jax.simulated.results import Growth, Row, Study, growth, regret
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
 from noisy_jax.simulated.studies import study
@@ -26,5 +29,10 @@ __all__ = [
     "streams",
     "study",
     "tuned",
-    "tuned_kernel_learner",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Says what to write in place of a name that is gone."""
+        refuse(__name__, name)

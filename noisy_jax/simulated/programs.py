@@ -57,8 +57,8 @@ def tuned(
 
     Args:
         factory: of a linear learner, such as `learners.two_copies`; or, without `moments`, of a
-            kernel learner that takes a `horizon`, such as
-            `functools.partial(learners.parallel_worlds, world)`.
+            kernel learner, such as `functools.partial(learners.parallel_worlds, world)` or
+            `functools.partial(learners.fourier_worlds, features)`. It takes a `learning_rate`.
         bound: the guarantee for this learner, such as `bounds.two_copies`, or for a kernel learner
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`. The
             bound of another learner of the library is an error.
@@ -83,6 +83,12 @@ def tuned(
         0.025
     """
     learner, theorem = _without_partial(factory), _without_partial(bound)
+    if not _takes(factory, "learning_rate"):
+        raise ValueError(
+            "factory must take a learning_rate, such as learners.two_copies, got "
+            f"{getattr(learner, '__name__', learner)}: pass a learner that has no rate to study "
+            "as it is"
+        )
     expected = _BOUNDS.get(learner, theorem)
     if theorem in _BOUNDS.values() and theorem is not expected:
         raise ValueError(
@@ -90,10 +96,6 @@ def tuned(
             f"bounds.{theorem.__name__}, which holds for another learner"
         )
     return _Tuned(factory, bound, moments, rate_factor, options)
-
-
-tuned_kernel_learner = tuned
-"""Another name of `tuned`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,10 +109,12 @@ class _Tuned:
     options: dict[str, Any]
 
     def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
-        linear = self.moments is not None  # linear learners have room for any number of rounds
-        theory = self.bound(*[self.moments] * linear, horizon=horizon, **self.options)
+        moments = [] if self.moments is None else [self.moments]
+        theory = self.bound(*moments, horizon=horizon, **self.options)
         guarantee = guarantee_at(theory, self.rate_factor)
-        size = {} if linear else {"horizon": horizon if room is None else room}
+        # Linear learners and those on random features have room for any number of rounds.
+        needs_room = self.moments is None and _takes(self.factory, "horizon")
+        size = {"horizon": horizon if room is None else room} if needs_room else {}
         rate = None if self.rate_factor is None else guarantee.learning_rate
         learner = self.factory(learning_rate=rate, **size, **self.options)
         if _without_partial(self.factory) is learners.uncorrected_kernel:
@@ -121,6 +125,17 @@ class _Tuned:
 def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:
     """The guarantee at a multiple of the theorem's rate, or at the adaptive one (`None`)."""
     return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
+
+
+def _takes(factory: Callable[..., Any], name: str) -> bool:
+    """Whether a function can be called with an argument of this name."""
+    try:
+        inspect.signature(factory).bind_partial(**{name: None})
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function without a signature
+        pass
+    return True
 
 
 def _without_partial(function):

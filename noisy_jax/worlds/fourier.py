@@ -6,7 +6,7 @@ multiplied by |φ|. Then the first have the second as their mean, at all frequen
 from noisy copies is then linear regression in R^D on unbiased features.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import chex
 import jax
@@ -98,8 +98,6 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
         >>> fourier(jax.random.key(0), world, 256).noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
     """
-    if isinstance(key, World):  # the order of version 0.2
-        key, world = cast(Any, (world, key))
     pairs = number_of_pairs(num_features)
     check_world(world)
     key = parsed_key(key)

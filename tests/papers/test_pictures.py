@@ -7,15 +7,18 @@ import pytest
 
 from contamination_picture import draw_errors
 from drift_picture import draw_mistakes
-from noisy_jax import losses
+from noisy_jax import kernels, losses, noise, worlds
 from novelty_pictures import draw_alarm_rates, draw_rejections
 from one_copy import draw_one_copy
 from paid_features_picture import draw_payments
 from scale import draw_scale
 from tests.plots import checks
+from tests.plots.cases import study
 from tests.plots.checks import ODD
 from tightness_picture import draw_ratios
 from tuning import draw_rates
+from unknown_noise_picture import draw_price
+from worlds_picture import draw_worlds
 
 AGAINST = {"learner": "a", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 OTHER = AGAINST | {"learner": "b"}
@@ -47,6 +50,10 @@ def rates(name, *ways):
     return [row | {"rate": way, "regret": 2.0 + at} for at, way in enumerate(ways)]
 
 
+WORLD = {"world": worlds.rational(dim=4, noise=noise.Gaussian(0.36), cutoff=0.5)}
+STUDIES = {ODD: study({ODD: 0.5, "blind": 1.0})}
+COPIES = {ODD: {ODD: 1.0, "blind": 2.0}}
+
 PICTURES = {  # by name: the function, how many panels it draws, and what it is called with
     "mistakes": (draw_mistakes, 1, ([1, 50, 100], {"drift": dict.fromkeys(("A0", "A"), RATES)})),
     "alarm_rates": (draw_alarm_rates, 0, (RATES[0], {"a": RATES, "b": RATES})),
@@ -57,6 +64,8 @@ PICTURES = {  # by name: the function, how many panels it draws, and what it is 
     "payments": (draw_payments, 2, (PAID, np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4]))),
     "scale": (draw_scale, 2, (COSTS,)),
     "ratios": (draw_ratios, 2, (TIGHT,)),
+    "price": (draw_price, 1, (STUDIES, COPIES)),
+    "worlds": (draw_worlds, 1, (WORLD, kernels.rational(length_scale=2**0.5))),
 }
 WITHOUT_LEGEND = {"rejections"}
 OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
@@ -68,6 +77,7 @@ OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
     "errors": ((RATES[0], {ODD: {ODD: ERRORS["ridge"]}}), 2),
     "scale": (([row | {"learner": ODD} for row in COSTS[:2]],), 2),
     "ratios": (([TIGHT[0] | {"learner": ODD, "bound": ODD}],), 2),
+    "price": ((STUDIES, COPIES), 2),
 }
 
 

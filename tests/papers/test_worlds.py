@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+import noisy_jax as nj
 from tests.files import config_of, is_png, rows_of
 from tests.papers import main, printed_by
+from worlds_picture import draw_worlds
 
 
 @pytest.mark.claim("DA-Fig1")
@@ -37,3 +39,16 @@ def test_cutoffs_above_the_range_of_the_paper_have_worlds(tmp_path, capsys):
     rows = rows_of(tmp_path / "worlds.csv")
     np.testing.assert_allclose(float(rows[0]["k"]), 1 - np.exp(-8), rtol=1e-5)
     assert all(np.isfinite(float(row["surrogate"])) for row in rows)
+
+
+def test_the_picture_has_the_three_kernels_of_each_world():
+    options = {"dim": 4, "noise": nj.noise.Gaussian(0.36)}
+    made = {f"c = {c}": nj.worlds.rational(cutoff=c / 4, **options) for c in (1.0, 2.0)}
+    kernel, distances = nj.kernels.rational(length_scale=2**0.5), np.array([0, 1.25**0.5])
+    axes = draw_worlds(made, kernel, distances=distances)
+    assert [ax.get_title() for ax in axes] == ["c = 1.0", "c = 2.0"]
+    assert [line.get_linestyle() for line in axes[0].lines] == ["-", "--", "-."]
+    g, k, surrogate = (line.get_ydata() for line in axes[1].lines)
+    np.testing.assert_allclose(g, [1, 1 / 1.3125], rtol=1e-6)
+    np.testing.assert_allclose(k, [1 - np.exp(-2), 0.7067125660691417], rtol=1e-5)
+    np.testing.assert_allclose(surrogate, [1.1714357833666746, 0.8698979821417705], rtol=1e-5)

@@ -28,30 +28,22 @@ def curve(rows):
     return SimpleNamespace(predict=lambda x: np.tanh(x.sum(axis=-1)))
 
 
-def kernels():
-    noise, asked_for = nj.noise.Gaussian(0.36), nj.kernels.rational(length_scale=2**0.5)
-    return {"world": nj.worlds.rational(dim=4, noise=noise, cutoff=0.5)}, asked_for
-
-
 TABLE = table(ROWS.sum(axis=1), 0.1, ODD, "b")
 EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 STUDY = study({ODD: 0.5, "blind": 1.0})
-COPIES = {ODD: {ODD: 1.0, "blind": 2.0}}
 CANDIDATES = {ODD: nj.fit, "curve": curve}
 PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;
     # and what it is called with
     "coefficients": (0, 2, lambda: (nj.fit(TABLE),)),
     "function": (0, 3, lambda: (nj.fit(EXACT, CURVED), EXACT)),
-    "price": (1, 2, lambda: ({ODD: STUDY}, COPIES)),
     "regret": (0, 1, lambda: (STUDY,)),
     "risks": (0, 1, lambda: (nj.select(CANDIDATES, TABLE, jax.random.key(0)),)),
-    "worlds": (1, 0, kernels),  # the titles of worlds may contain formulas
 }
 
 
 def test_all_are_looked_at():
-    assert {*PICTURES, "profile"} == {*nj.plots.__all__}  # which draws nothing
+    assert {*PICTURES} == {*nj.plots.__all__}
 
 
 @pytest.mark.parametrize("name", PICTURES)

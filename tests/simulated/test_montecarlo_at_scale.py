@@ -53,7 +53,7 @@ CHECK = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranges_of_seeds_on_a_cluster_of_which_a_worker_is_killed_are_the_study(tmp_path, start):
     """The recipe of docs/researcher.md, bit for bit the study on one machine."""
     page = PAGE.read_text(encoding="utf-8")

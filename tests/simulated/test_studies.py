@@ -332,6 +332,66 @@ def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
     assert row.bound == guarantee.regret
 
 
+FEATURES = nj.worlds.fourier_gaussian(jax.random.key(2), 8, dim=3, length_scale=1.0, noise=NOISE)
+WORLD = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
+ESTIMATOR = nj.unbiased.gradient(
+    nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.2
+)
+OF_WORLDS = partial(nj.bounds.parallel_worlds, 2.0, y_second_moment=1.1)
+FACTORIES = {  # the factory, its bound, their options, and whether it needs room for the rounds
+    "two_copies": (nj.learners.two_copies, nj.bounds.two_copies, (MOMENTS,), False),
+    "known_covariance": (
+        partial(nj.learners.known_covariance, optimizer=None), nj.bounds.known_covariance,
+        (MOMENTS,), False,
+    ),
+    "parallel_worlds": (partial(nj.learners.parallel_worlds, WORLD), OF_WORLDS, (), True),
+    "fourier_worlds": (partial(nj.learners.fourier_worlds, FEATURES), OF_WORLDS, (), False),
+    "partial of a partial": (
+        partial(partial(nj.learners.fourier_worlds, FEATURES), block=8), OF_WORLDS, (), False,
+    ),
+    "uncorrected_kernel": (
+        partial(nj.learners.uncorrected_kernel, nj.kernels.linear()), OF_WORLDS, (), True,
+    ),
+    "random_truncation": (
+        partial(nj.learners.random_truncation, ESTIMATOR),
+        partial(nj.bounds.random_truncation, ESTIMATOR), (), True,
+    ),
+    "own": (
+        lambda **tuning: nj.learners.parallel_worlds(WORLD, **tuning), OF_WORLDS, (), True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate_factor", [1.0, None])
+@pytest.mark.parametrize("name", FACTORIES)
+def test_each_factory_with_a_rate_can_be_tuned(name, rate_factor):
+    factory, bound, moments, needs_room = FACTORIES[name]
+    radius = {} if name == "random_truncation" else {"radius": 1.0}
+    make = nj.tuned(factory, bound, *moments, rate_factor=rate_factor, **radius)
+    learner, guarantee = make(32, room=48)
+    assert learner.needs.horizon == (48 if needs_room else None)
+    rate = guarantee.learning_rate if rate_factor else None
+    own = factory(learning_rate=rate, **radius, **({"horizon": 48} if needs_room else {}))
+    past, key = nj.Stream(STREAM.x[:32], STREAM.y[:32]), jax.random.key(0)
+    runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, own)]
+    np.testing.assert_allclose(*runs, rtol=1e-5, atol=1e-6)
+    assert np.ptp(runs[0]) > 0
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        partial(nj.learners.corrected_ftrl, nj.moments.known_covariance()),
+        nj.learners.perceptron,
+        partial(nj.learners.alma, nj.kernels.linear()),
+    ],
+)
+def test_a_factory_without_a_rate_cannot_be_tuned(factory):
+    message = "factory must take a learning_rate, .* got (corrected_ftrl|perceptron|alma): pass"
+    raises(message, nj.tuned, factory, nj.bounds.two_copies, MOMENTS, radius=1.0)
+
+
 @pytest.mark.parametrize("rate_factor", [None, 1.0])
 def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
     uncorrected = partial(nj.learners.uncorrected_kernel, nj.kernels.gaussian(length_scale=0.7))

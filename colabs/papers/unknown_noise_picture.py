@@ -9,7 +9,7 @@ from noisy_jax.plots.style import curve, label, legend_above, look, panels, plai
 from noisy_jax.simulated.results import Study
 
 
-def price(
+def draw_price(
     studies: Mapping[str, Study], copies: Mapping[str, Mapping[str, float]], *, axes: Any = None
 ) -> Any:
     """Mean regret against the number of noisy copies used, on log-log axes, with 95% intervals.
@@ -26,7 +26,7 @@ def price(
     Example:
         >>> from noisy_jax.simulated.results import Row
         >>> study = Study(tuple(Row("two", t, 8, *[t**0.5] * 10) for t in (16, 64, 256)), {}, {})
-        >>> (axes,) = price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
+        >>> (axes,) = draw_price({"Gaussian noise": study}, {"Gaussian noise": {"two": 2.0}})
         >>> axes.get_xlabel()
         'noisy copies used, in all'
     """

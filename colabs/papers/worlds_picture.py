@@ -11,7 +11,7 @@ from noisy_jax.plots.style import COLOURS, label, panels
 from noisy_jax.worlds import World
 
 
-def worlds(
+def draw_worlds(
     worlds: Mapping[str, World], kernel: Kernel, *, distances: Any = None, axes: Any = None
 ) -> Any:
     """The kernels of worlds and their surrogates, against the distance r.
@@ -36,7 +36,7 @@ def worlds(
         >>> import noisy_jax as nj
         >>> kernel = nj.kernels.gaussian(length_scale=1.0)
         >>> world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
-        >>> (axes,) = worlds({"Gaussian": world}, kernel)
+        >>> (axes,) = draw_worlds({"Gaussian": world}, kernel)
         >>> axes.get_xlabel()
         'distance $r$'
     """
