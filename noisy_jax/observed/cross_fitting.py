@@ -19,6 +19,7 @@ from noisy_jax.observed.fits.errors import (
     linear_errors,
 )
 from noisy_jax.observed.fits.functions import FourierPredictor
+from noisy_jax.observed.fits.groups import dealt
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learning import learn
@@ -27,9 +28,6 @@ from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.observed.observations.products import expanded
 from noisy_jax.observed.suitability import check_suits
 from noisy_jax.validation import given
-
-_ROWS = 64  # at least so many consecutive rows stay together
-_LEAST_BLOCKS = 32  # fewer make standard errors uncertain: small tables have shorter blocks
 
 
 class Judged(NamedTuple):
@@ -41,24 +39,22 @@ class Judged(NamedTuple):
     last: np.ndarray | None = None  # [n], how far the last order moves `extended` errors
 
 
-def blocks_of(rows: int, labels: np.ndarray | None, folds: int) -> np.ndarray:
-    """Number of the block of each row: about as many rows in each, and as many blocks a fold.
+def units_of(observations: Observations, labels: np.ndarray | None, folds: int) -> np.ndarray:
+    """The number of the unit of each row, `[n]`: rows, or clusters, in a random order.
 
-    `labels` `[n]` are numbers from 0 of clusters, which are then the blocks.
+    Unit u belongs to fold u mod `folds`. `labels` `[n]` are numbers from 0 of clusters.
     """
+    rows = len(observations.y)
     count, kind = (rows, "rows") if labels is None else (int(labels.max()) + 1, "clusters")
     if folds > count:
         raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")
-    if labels is not None:
-        return labels
-    count = folds * max(rows // (_ROWS * folds), min(-(-_LEAST_BLOCKS // folds), rows // folds))
-    return np.arange(rows) * count // rows
+    return dealt(observations.x, observations.y, labels)
 
 
-def mean_and_error(errors, slopes, blocks, observations) -> tuple[np.ndarray, np.ndarray]:
-    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over blocks."""
-    mean, count = errors.mean(axis=1), int(blocks.max()) + 1
-    sums = np.array([np.bincount(blocks, row, count) for row in errors - mean[:, None]])
+def mean_and_error(errors, slopes, units, observations) -> tuple[np.ndarray, np.ndarray]:
+    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over units."""
+    mean, count = errors.mean(axis=1), int(units.max()) + 1
+    sums = np.array([np.bincount(units, row, count) for row in errors - mean[:, None]])
     variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
     if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
         variance += np.diag(UncertainNoise(observations).covariance(slopes))

@@ -12,10 +12,10 @@ import numpy as np
 from noisy_jax.base import Learner
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.cross_fitting import (
-    blocks_of,
     function_judge,
     learner_judge,
     mean_and_error,
+    units_of,
 )
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
@@ -183,11 +183,9 @@ def select(
             copies. Learners need unbiased readings (`Learner.read`) and room for all rows.
         observations: from `nj.observations.from_arrays`.
         key: for the randomness of learners.
-        folds: number of folds, at least 2. Block b of at least 64 consecutive rows (fewer in tables
-            below about 2,000 rows) belongs to fold b mod `folds`. Standard errors are from sums
-            over blocks, because neighbouring rows may depend on each other.
-        clusters: `[n]` labels of rows that stay together, in place of the blocks, or the name of
-            their column, which is then no feature; by default those of the table.
+        folds: number of folds, at least 2, to which rows, or clusters, are dealt at random.
+        clusters: `[n]` labels of rows that may depend on each other, which stay together, or the
+            name of their column, which is then no feature; by default those of the table.
         standardize: as in `learn`; each fold has its own standard deviations.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie
@@ -218,17 +216,17 @@ def select(
     observations = with_roles(observations, {"clusters": clusters}, "select")
     own = observations.beside.get("clusters")
     observations = dataclasses.replace(observations, beside=of_table)
-    blocks = blocks_of(len(observations.y), own and own.values, folds)
-    held_out = [np.flatnonzero(blocks % folds == fold) for fold in range(folds)]
-    trained = [np.flatnonzero(blocks % folds != fold) for fold in range(folds)]
+    units = units_of(observations, own and own.values, folds)
+    held_out = [np.flatnonzero(units % folds == fold) for fold in range(folds)]
+    trained = [np.flatnonzero(units % folds != fold) for fold in range(folds)]
     if own is None:  # as many rows in each: learners are compiled once for all folds
         trained = [rows[: min(map(len, trained))] for rows in trained]
-    risks, refits = np.empty((len(candidates), len(blocks))), {}
+    risks, refits = np.empty((len(candidates), len(units))), {}
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
     last, approximate = np.zeros_like(risks), []
-    warned(observations, own and blocks, stacklevel=2)
+    warned(observations, own and units, stacklevel=2)
     without = dataclasses.replace(observations, beside={})
     for k, (name, candidate) in enumerate(candidates.items()):
         try:
@@ -243,15 +241,15 @@ def select(
                     own_key = jax.random.fold_in(key, fold)
                     found = judge(others, rows, own_key)
                     risks[k, rows] = found.errors
-                    slopes[k] += found.slope / len(blocks)
-                    hidden[k] += found.hidden * (len(rows) / len(blocks))
+                    slopes[k] += found.slope / len(units)
+                    hidden[k] += found.hidden * (len(rows) / len(units))
                     if found.last is not None:
                         last[k, rows] = found.last
                         approximate += [name] * (name not in approximate)
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan
-    mean, std_error = mean_and_error(risks, slopes, blocks, observations)
+    mean, std_error = mean_and_error(risks, slopes, units, observations)
     bias = largest_bias(hidden) + np.abs(last.mean(axis=1))
     pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
@@ -266,11 +264,11 @@ def select(
         mean,
         std_error,
         bias,
-        *mean_and_error(risks - risks[best], slopes - slopes[best], blocks, observations),
+        *mean_and_error(risks - risks[best], slopes - slopes[best], units, observations),
         largest_bias(hidden - hidden[best]) + np.abs((last - last[best]).mean(axis=1)),
         approximate=tuple(approximate),
-        degrees_of_freedom=int(blocks.max()),
-        num_rows=len(blocks),
+        degrees_of_freedom=int(units.max()),
+        num_rows=len(units),
         folds=folds,
         refit=refits[names[best]],
     )

@@ -1,4 +1,4 @@
-"""Squared errors on held-out clean rows, by blocks of rows, though all rows are noisy."""
+"""Squared errors on held-out clean rows, though all rows are noisy."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t as student
 
 import noisy_jax as nj
-from noisy_jax.observed.cross_fitting import learner_judge
+from noisy_jax.observed.cross_fitting import learner_judge, units_of
 from noisy_jax.observed.fits.errors import affine_of
 from tests.errors import raises
 from tests.keys import SHIFT, key
@@ -28,16 +28,15 @@ def table(rows=560, copies=1, noise=None, seed=(0, SHIFT), slope=(2.0, -1.0), y_
     return x, y, nj.observations.from_arrays(noisy, observed, noise=noise)
 
 
-def in_folds(rows, folds=5, size=16):
-    """Held-out rows of each fold: blocks of `size` rows, in turn."""
-    return [np.arange(rows) // size % folds == fold for fold in range(folds)]
+def in_folds(rows, folds=5):
+    """Held-out rows of each fold of a table."""
+    return [units_of(rows, None, folds) % folds == fold for fold in range(folds)]
 
 
-def statistics(errors, size=16):
-    """Mean, its standard error from sums over blocks, and the half-width of its interval."""
-    sums = (errors - errors.mean()).reshape(-1, size).sum(axis=1)
-    count = len(sums)
-    error = np.sqrt((sums**2).sum() * count / (count - 1)) / len(errors)
+def statistics(errors):
+    """Mean, its standard error, and the half-width of its interval."""
+    count = len(errors)
+    error = errors.std(ddof=1) / count**0.5
     return errors.mean(), error, student.ppf(0.975, count - 1) * error
 
 
@@ -58,7 +57,7 @@ def test_risks_of_a_fit_are_those_of_numpy(kind):
     found = nj.select(FITS, rows, key(0))
     errors, naive = {name: np.empty(560) for name in FITS}, dict.fromkeys(FITS, 0.0)
     for name, fit in FITS.items():
-        for held_out in in_folds(560):
+        for held_out in in_folds(rows):
             made = fit(rows.rows(~held_out))
             residuals = rows.x @ made.coefficients + made.intercept - rows.y[:, None]
             if kind == "replicates":  # the mean over pairs of different copies
@@ -95,7 +94,7 @@ def test_risks_of_a_learner_are_those_of_numpy():
     _, _, rows = table(noise=0.5)
     found = nj.select({"descent": DESCENT}, rows, jax.random.key(0))
     errors = np.empty(560)
-    for held_out in in_folds(560):
+    for held_out in in_folds(rows):
         center, slopes, y_center = descended(rows.x[~held_out, 0], rows.y[~held_out], 0.5)
         residuals = (rows.x[held_out, 0] - center) @ slopes + y_center - rows.y[held_out]
         errors[held_out] = residuals**2 - 0.5 * slopes @ slopes
@@ -121,12 +120,12 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row():
     np.testing.assert_allclose(mean, error, rtol=1e-9)
 
 
-def test_large_tables_have_blocks_of_64_rows():
-    _, _, rows = table(rows=64 * 60, noise=0.5)
-    seen = []
-    nj.select({"fit": lambda some: seen.append(some.y) or nj.fit(some)}, rows, jax.random.key(0))
-    for part, held_out in zip(seen, in_folds(64 * 60, size=64), strict=True):
-        np.testing.assert_array_equal(part, rows.y[~held_out])
+def test_risks_do_not_depend_on_the_order_of_the_rows():
+    """Each row is in the same fold, wherever it stands."""
+    _, _, rows = table(noise=0.5)
+    found = [nj.select(FITS, rows.rows(np.argsort(y)), key(0)) for y in (rows.y, rows.y * 0)]
+    for name in ("risk", "std_error", "difference_std_error"):
+        np.testing.assert_allclose(*(getattr(one, name) for one in found), rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_the_risk_is_that_on_clean_rows_and_the_noisy_risk_chooses_wrongly():
         found = nj.select(FITS, rows, jax.random.key(0))
         assert found.tied == ("corrected",)
         clean, noisy = np.zeros((2, 2, 560))
-        for held_out in in_folds(560):
+        for held_out in in_folds(rows):
             made = nj.fit(rows.rows(~held_out))
             for k, fit in enumerate((made, made.uncorrected)):
                 clean[k, held_out] = (fit.predict(x[held_out]) - y[held_out]) ** 2
@@ -111,8 +111,8 @@ def test_fourier_fits_are_judged_with_their_noise(waves):
 def test_a_lower_risk_that_is_uncertain_is_not_the_best():
     """y is 1, and the second predictor adds the column, which is all noise, of variance 1.
 
-    In this table it varies less than expected, .9 up or down through blocks of 16 rows: its risk is
-    1 ± 1.8 + .81 − 1 in each block, .76 on average with a standard error of .31.
+    In this table it varies less than expected, .9 up or down in clusters of 16 rows: its risk is
+    1 ± 1.8 + .81 − 1 in each cluster, .76 on average with a standard error of .31.
     """
     x = np.where(np.arange(560) // 16 % 2, 0.9, -0.9)[:, None]
     rows = from_arrays(x, np.ones(560), noise=1.0)
@@ -121,7 +121,7 @@ def test_a_lower_risk_that_is_uncertain_is_not_the_best():
         return nj.fits.Coefficients(0.0, np.array([slope]), np.eye(2), 100, ("x1",))
 
     candidates = {"zero": lambda some: fixed(0.0), "noise": lambda some: fixed(-1.0)}
-    found = nj.select(candidates, rows, jax.random.key(0))
+    found = nj.select(candidates, rows, jax.random.key(0), clusters=np.arange(560) // 16)
     np.testing.assert_allclose(found.risk, [1, 0.81 - 1.8 / 35], rtol=1e-9)
     np.testing.assert_allclose(found.std_error, [0, 1.8 / 34**0.5], rtol=1e-2, atol=1e-12)
     assert found.best == "zero"

@@ -73,7 +73,8 @@ def fourier_fit(
     cov = np.average(cov, axis=0, weights=own) if cov.ndim == 3 else cov
     rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
     standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
-    weighted = WeightedRows(standard, target, own, labels_of(len(y), clusters, GROUPS))
+    groups = labels_of(observations.x, y, clusters, GROUPS)
+    weighted = WeightedRows(standard, target, own, groups)
     if rows.cov.any():
         plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=own))
         check_identified(plain - rows.cov, plain, observations.names, units.scale)

@@ -18,25 +18,39 @@ GROUPS = 32
 LEAST_GROUPS = 8
 """Fewer give standard errors that scatter by more than a quarter."""
 _SEED = 0
+_COLUMNS = 8  # by which rows of equal y are put into an order
 
 
-def labels_of(rows: int, clusters: np.ndarray | None = None, count: int = GROUPS) -> np.ndarray:
-    """The group of each row, `[n]`, among at most `count` of equal numbers of rows or clusters.
+def dealt(x: np.ndarray, y: np.ndarray, clusters: np.ndarray | None = None) -> np.ndarray:
+    """The place `[n]` of each row, or cluster, of a table in a random order of them.
 
-    They are dealt at random, the same way in every call, so that no order of the rows, such as by
-    y, makes groups more alike or more different than independent rows are.
+    It is the same for the same rows in any order: rows are put into an order by y and, where y is
+    equal, by x `[n, …]` first, and then dealt. So no order of the rows makes groups more alike, or
+    more different, than those of independent rows are.
     """
-    units = rows if clusters is None else int(clusters.max()) + 1
-    dealt = np.arange(units)
-    if units > count:
-        dealt = np.random.default_rng(_SEED).permutation(units) % count
-    return dealt if clusters is None else dealt[clusters]
+    units = len(y) if clusters is None else int(clusters.max()) + 1
+    places = np.random.default_rng(_SEED).permutation(units)
+    if clusters is not None:
+        return places[clusters]
+    order = np.argsort(y, kind="stable")
+    if (np.diff(y[order]) == 0).any():
+        order = np.lexsort((*x.reshape(units, -1).T[:_COLUMNS][::-1], y))
+    found = np.empty(units, int)
+    found[order] = places
+    return found
+
+
+def labels_of(
+    x: np.ndarray, y: np.ndarray, clusters: np.ndarray | None = None, count: int = GROUPS
+) -> np.ndarray:
+    """The group `[n]` of each row, among at most `count` of equal numbers of rows or clusters."""
+    return dealt(x, y, clusters) % count
 
 
 def streamed_labels(first: int, rows: int) -> np.ndarray:
     """The groups of rows that begin at the place `first` of a table of unknown length, `[rows]`.
 
-    They are as in `labels_of`, but of about equal numbers of rows only.
+    They follow from the places alone, at random, and have about equal numbers of rows.
     """
     return (np.random.PCG64(_SEED).advance(first).random_raw(rows) % GROUPS).astype(np.int64)
 
@@ -49,9 +63,9 @@ def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[s
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
-def groups_of(rows: int, clusters: np.ndarray | None = None) -> list[np.ndarray]:
+def groups_of(table: Observations) -> list[np.ndarray]:
     """The rows of each group that the jackknife leaves out."""
-    order, groups = grouped(labels_of(rows, clusters))
+    order, groups = grouped(labels_of(table.x, table.y))
     return [order[group] for group in groups]
 
 

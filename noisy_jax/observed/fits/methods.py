@@ -13,7 +13,7 @@ from noisy_jax.observed.fits.checked import checked_table, one_table
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
-from noisy_jax.observed.fits.groups import with_weight
+from noisy_jax.observed.fits.groups import check_clusters, labels_of, with_weight
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
@@ -101,7 +101,9 @@ class Linear:
         found = warned(rows, clusters, stacklevel=3)
         more: list[Doubt] = []
         if self.errors == "jackknife":
-            made = jackknife_fit(Pass([rows]), weights, clusters)
+            check_clusters(clusters)
+            groups = labels_of(rows.x, rows.y, clusters)
+            made = jackknife_fit(Pass([rows]), weights, groups)
         elif weights is None and differ_by_row(rows):
             made, more = fit_by_errors(rows, clusters)
         else:

@@ -94,7 +94,7 @@ def _solved(
         raise UndeterminedError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
     rows = Rows.of(observations, weights)
     units = Units.of(rows.x, rows.y, observations) if equal is None else equal.units
-    order, slices = grouped(labels_of(n, clusters))
+    order, slices = grouped(labels_of(observations.x, observations.y, clusters))
     clusters = None if clusters is None else clusters[order]
     rows = rows.some(order)
     parts = [units.moments(rows.some(group)) for group in slices]

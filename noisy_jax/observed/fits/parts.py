@@ -3,8 +3,8 @@
 The rows are in one table, in chunks, or in parts that are elsewhere. The fit without a group, for
 intervals by the jackknife, follows from the moments of the other groups.
 
-Rows are dealt to 32 groups by random numbers that depend on their place alone. So the order of the
-rows does not matter to the jackknife, and chunks of any size give the groups of the whole table.
+Rows of chunks are dealt to 32 groups by random numbers that depend on their place alone. So groups
+do not follow the order of the rows, and chunks of any size have the same groups.
 
 Each part has moments in units of its own. With x' = a ∘ x + b and y' = αy + β, the moments of
 (x', y') follow from the moments of (x, y) (`LinearMoments.moved`), so that parts are merged without
@@ -25,7 +25,6 @@ from noisy_jax.observed.fits.groups import (
     LEAST_GROUPS,
     grouped,
     jackknifed,
-    labels_of,
     streamed_labels,
 )
 from noisy_jax.observed.fits.linear import LinearFit
@@ -57,22 +56,18 @@ class GroupSums(NamedTuple):
 def jackknife_fit(
     table: Pass,
     weights: np.ndarray | None = None,
-    clusters: np.ndarray | None = None,
+    labels: np.ndarray | None = None,
 ) -> LinearFit:
     """See `nj.methods.Linear`: intervals by the jackknife, from one pass over chunks.
 
     The first chunk's means and standard deviations are the units for all of them; a column that is
-    constant in it has the unit 1. Weights and clusters are for one chunk alone.
+    constant in it has the unit 1. Weights, and the groups `labels`, are for one chunk alone.
     """
     first = table.first
     check_without_products(first)
     units, sums = Units.of_some(first.averaged()[0], first.y), GroupSums.empty(first.x.shape[2])
     for chunk in table:
-        sums = added(sums, units, chunk, weights, clusters)
-    if clusters is not None and np.count_nonzero(sums.groups[0]) < LEAST_GROUPS:
-        raise ValueError(
-            f"the jackknife needs at least {LEAST_GROUPS} clusters; use errors='sandwich'"
-        )
+        sums = added(sums, units, chunk, weights, labels)
     return solved(sums, units, first)
 
 
@@ -105,9 +100,9 @@ def solved(sums: GroupSums, units: Units, first: Observations) -> LinearFit:
     return solver.fit(spread)
 
 
-def added(sums: GroupSums, units: Units, chunk: Observations, weights, clusters) -> GroupSums:
+def added(sums: GroupSums, units: Units, chunk: Observations, weights, labels) -> GroupSums:
     """The sums with the rows of one more chunk."""
-    if chunk.beside and weights is None and clusters is None:
+    if chunk.beside and weights is None and labels is None:
         raise ValueError(
             f"chunks and parts of a table take no {listed([*chunk.beside])}: these are for one "
             "table, read whole"
@@ -117,10 +112,7 @@ def added(sums: GroupSums, units: Units, chunk: Observations, weights, clusters)
     low, high = (
         np.append(reduced(end, table.x), end.reduce(chunk.y)) for end in (np.minimum, np.maximum)
     )
-    if clusters is None:
-        labels = streamed_labels(sums.rows, len(chunk.y))
-    else:
-        labels = labels_of(rows, clusters)
+    labels = streamed_labels(sums.rows, len(chunk.y)) if labels is None else labels
     groups = tuple(leaf.copy() for leaf in sums.groups)
     order, slices = grouped(labels)
     for group in slices:

@@ -141,7 +141,7 @@ class _Simex:
                     "estimated from the rows: use errors='jackknife'"
                 )
             self.errors = self.errors or "jackknife"
-        self.groups = groups_of(len(observations.y))
+        self.groups = groups_of(observations)
         self.done, self.passes = 0, 1
         self.added = self._added(model)
 

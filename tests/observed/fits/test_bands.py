@@ -82,7 +82,7 @@ def test_a_band_is_the_jackknife_in_plain_numpy(rng, known, monkeypatch):
         cross = clean(omega, target @ np.exp(1j * angles))
         return np.block([[cc, sc.T], [sc, ss]]) / 4, np.append(cross.real, cross.imag) / 2
 
-    groups = labels_of(n, count=GROUPS)
+    groups = labels_of(noisy if known else copies, y, count=GROUPS)
     parts = [moments(groups == g, slice(None)) for g in range(GROUPS)]
     gram, cross = sum(a for a, _ in parts), sum(b for _, b in parts)
     apart = [a - gram * np.mean(groups == g) for g, (a, _) in enumerate(parts)]

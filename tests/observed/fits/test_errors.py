@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.neighbors import KNeighborsRegressor
 
 import noisy_jax as nj
-from noisy_jax.observed.cross_fitting import blocks_of
+from noisy_jax.observed.cross_fitting import units_of
 from noisy_jax.observed.fits.errors import extended_errors
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT, key
@@ -77,7 +77,7 @@ def test_risks_of_a_forest_and_of_neighbours_are_near_the_true_ones(kind):
     for k, name in enumerate(found.names[1:], start=1):
         clean, naive = np.zeros((2, 1200))
         for fold in range(5):
-            held_out = blocks_of(1200, None, 5) % 5 == fold
+            held_out = units_of(rows, None, 5) % 5 == fold
             made = candidates[name].fit(means[~held_out], seen[~held_out])
             clean[held_out] = (made.predict(x[held_out]) - y[held_out]) ** 2 + 0.09
             naive[held_out] = (made.predict(means[held_out]) - seen[held_out]) ** 2

@@ -53,7 +53,7 @@ def test_strength_and_fullers_modification_of_one_column():
         y = x + 0.3 * rng.normal(size=320)
         fit = nj.fit(from_arrays(x[:, None], y, noise=variance))
         xc, yc = x - x.mean(), y - y.mean()
-        sums = np.array([(xc[labels_of(320) == g] ** 2).sum() for g in range(32)])
+        sums = np.array([(xc[labels_of(x[:, None], y) == g] ** 2).sum() for g in range(32)])
         relative = 32 * sums.var(ddof=1) / sums.sum() ** 2
         above = max(0.0, xc @ xc / (319 * variance) - 1)
         assert (above == 0) == (variance > 1)

@@ -41,7 +41,7 @@ def test_equals_fits_that_leave_out_a_group_of_rows_or_clusters(rng, clustered):
     clusters = rng.integers(40, size=5000) if clustered else None
     fit = jackknifed(observed(x, y), clusters)
     agree(fit, nj.fit(observed(x, y)), "coefficients", "intercept", rtol=1e-9)
-    groups = labels_of(5000, clusters) if clustered else streamed_labels(0, 5000)
+    groups = labels_of(10 + 5 * x, y, clusters)
     left = [nj.fit(observed(x[groups != g], y[groups != g])) for g in range(32)]
     np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
     plain = without([one.uncorrected for one in left])
@@ -54,7 +54,7 @@ def test_small_tables_have_at_least_8_groups_whatever_the_chunks_are(rng, rows):
     x, y = table(rows, rng)
     x = x + 5 * x.mean(axis=0)
     groups = streamed_labels(0, rows)
-    fit = nj.fit(from_arrays(x, y, noise=0.01), errors="jackknife")
+    fit = nj.fit([from_arrays(x, y, noise=0.01)])
     assert 8 <= len(set(groups)) == fit.degrees_of_freedom + 1 <= 32
     parts = [(x[groups != g], y[groups != g]) for g in set(groups)]
     left = [nj.fit(from_arrays(*part, noise=0.01)) for part in parts]
@@ -69,7 +69,7 @@ def test_risk_is_that_of_rows_left_out(rng):
     """By a plain loop over rows, whose noise is taken away row by row."""
     x, y = table(2500, rng)
     risk = jackknifed(observed(x, y)).risk
-    groups = streamed_labels(0, 2500)
+    groups = labels_of(10 + 5 * x, y)
     squares, plain = np.empty((2, 2500))
     for g in range(32):
         here = groups == g
@@ -97,7 +97,7 @@ def test_chunks_give_the_fit_of_the_whole_also_where_a_column_begins_constant(rn
     noise[:2, :2] = 25 * FACTOR @ FACTOR.T
     rows = zip(np.split(x, cuts), np.split(y, cuts), strict=True)
     chunks = nj.fit(from_arrays(*one, noise=noise) for one in rows)
-    whole = nj.fit(from_arrays(x, y, noise=noise), errors="jackknife")
+    whole = nj.fit([from_arrays(x, y, noise=noise)])
     agree(chunks, whole, "coefficients", rtol=1e-8)
     agree(chunks, whole, "intercept", "covariance", "reliability", "gram", rtol=1e-6)
     agree(chunks.risk, whole.risk, "difference", rtol=1e-6)
@@ -127,13 +127,22 @@ def test_rows_that_depend_on_each_other_are_given_as_clusters():
 def test_groups_do_not_follow_the_order_of_rows_or_of_labels():
     """Means of the groups of sorted numbers vary as much as those of independent numbers."""
     rows = 32_000
-    for labels in (labels_of(rows), streamed_labels(0, rows), labels_of(rows, np.arange(rows))):
+    x, y = np.zeros((rows, 1)), np.arange(rows) * 1.0
+    every = labels_of(x, y), labels_of(y[:, None], x[:, 0]), labels_of(x, y, np.arange(rows))
+    for labels in (*every, streamed_labels(0, rows)):
         own = np.bincount(labels, np.arange(rows)) / np.bincount(labels)
         ratio = own.var() / (rows**2 / 12 / (rows / 32))
         assert abs(ratio - 1) < 5 * (2 / 31) ** 0.5
         assert ratio > 0.2
     np.testing.assert_array_equal(streamed_labels(700, 100), streamed_labels(0, 800)[700:])
-    assert np.ptp(np.bincount(labels_of(rows + 5))) == 1
+    assert np.ptp(np.bincount(labels_of(x[5:], y[5:]))) == 1
+
+
+def test_a_row_is_in_the_same_group_in_any_order(rng):
+    x, y = rng.integers(0, 2, (500, 2, 3)) * 1.0, rng.integers(0, 2, 500) * 1.0
+    x[:, 1, 1] = rng.normal(size=500)
+    order = rng.permutation(500)
+    np.testing.assert_array_equal(labels_of(x[order], y[order]), labels_of(x, y)[order])
 
 
 def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
@@ -168,10 +177,10 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
         (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (lambda one: nj.fit(one, clusters=NAN), "clusters must be labels, got NaN in row 7"),
         (
-            lambda one: jackknifed(one.rows(np.arange(7))),
+            lambda one: nj.fit([one.rows(np.arange(7))]),
             "7 rows are too few .*; use errors='sandwich'",
         ),
-        (lambda one: jackknifed(one, np.arange(100) % 7), "8 clusters; use errors='sandwich'"),
+        (lambda one: jackknifed(one, np.arange(100) % 7), "at least 8 clusters, got 7"),
         (lambda one: nj.fit([one, OTHER]), "one has .* and 'z'"),
     ],
 )

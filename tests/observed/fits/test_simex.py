@@ -93,7 +93,7 @@ def test_jackknife_is_simex_without_groups_of_rows(rng):
     normal = [np.random.default_rng((0, b)).standard_normal((320, 1)) for b in range(4)]
     found = []
     for group in range(32):
-        kept = labels_of(320) != group
+        kept = labels_of(x, y) != group
         means = [least_squares(x[kept], y[kept])]
         for level in (0.5, 1, 1.5, 2):
             moved = [x + [1, 0] * np.sqrt(level * cov[:, :1, 0]) * one for one in normal]
