@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from noisy_jax.texts import advice, is_number, stray
-from noisy_jax.validation import concrete, given, listed, unmasked
+from noisy_jax.validation import collected, concrete, given, listed, unmasked
 
 ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
@@ -38,6 +38,7 @@ def numeric(
     """
     if isinstance(table, jax.Array) and concrete(table) is None:
         return table
+    table = collected(table)
     check_not_categorical(name, table)
     array = _array(name, table)
     if array.dtype.kind == "c":

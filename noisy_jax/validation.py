@@ -9,15 +9,17 @@ the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 import functools
 import itertools
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Sequence, ValuesView
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+
+_T = TypeVar("_T")
 
 
 def concrete(value) -> np.ndarray | None:
@@ -33,6 +35,32 @@ def unmasked(value):
         return value
     kind = np.result_type(value, np.float32) if value.dtype.kind in "biufc" else object
     return np.ma.filled(value.astype(kind), np.nan)
+
+
+def collected(value: _T) -> _T:
+    """The value; of an iterator, such as a generator, which gives its items once, their tuple.
+
+    Views of a dict become tuples as well. Parsers call it where arguments enter.
+
+    Example:
+        >>> collected(letter for letter in "ab")
+        ('a', 'b')
+    """
+    found: Any = tuple(value) if isinstance(value, _ONCE) else value
+    return found
+
+
+def collected_map(value: _T) -> _T:
+    """The value; of an iterator of pairs of names and values, as `zip` makes, the dict."""
+    found: Any = collected(value)
+    if found is value or not found:
+        return found
+    if all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in found):
+        found = dict(found)
+    return found
+
+
+_ONCE = Iterator, KeysView, ValuesView, ItemsView
 
 
 def at_least_float32(dtype):
@@ -134,6 +162,7 @@ def instance(name: str, value, kind: type, hint: str = ""):
 
 def _parsed(name, value, what, allowed, hint, shape):
     """A concrete value unchanged, or ValueError; a traced one with NaN where it is not allowed."""
+    value = collected(value)
     if shape is not None and np.ndim(value):
         found = f"got shape {list(np.shape(value))}; use jax.vmap for several values"
         raise ValueError(f"{name} must be one number, {found}")
@@ -215,6 +244,7 @@ def check_not_below(name: str, value, least_name: str, least) -> None:
 
 def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
     """The numbers of rounds as a list, if there is at least one and they increase."""
+    horizons = collected(horizons)
     if np.ndim(horizons) != 1:
         raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
     horizons = [whole(f"each of {name}", horizon, 1, "a number of rounds") for horizon in horizons]

@@ -20,6 +20,7 @@ from noisy_jax.matrices import PSD_SLACK, eigvalsh
 from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
+    collected,
     concrete,
     instance,
     number,
@@ -118,7 +119,7 @@ class Noise:
 
     def __post_init__(self) -> None:
         for name in self._fields():
-            if isinstance(value := getattr(self, name), (list, tuple)):
+            if isinstance(value := collected(getattr(self, name)), (list, tuple)):
                 object.__setattr__(self, name, np.asarray(value))
         self.check(stacked=False)
 

@@ -16,7 +16,15 @@ from noisy_jax.draws import in_vectors, laplace, rademacher, student_t, uniform
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.noise.hidden import Attributes
 from noisy_jax.noise.misclassified import Misclassified
-from noisy_jax.validation import array_module, between, check_dimension, given, instance, positive
+from noisy_jax.validation import (
+    array_module,
+    between,
+    check_dimension,
+    collected,
+    given,
+    instance,
+    positive,
+)
 
 
 class _Independent(Noise):
@@ -188,7 +196,7 @@ class Product(Noise):
     columns: tuple[Noise, ...]
 
     def __post_init__(self) -> None:
-        columns = self.columns
+        columns = collected(self.columns)
         if isinstance(columns, Noise) or not isinstance(columns, Sequence) or not columns:
             raise ValueError(
                 "Product.columns must be a list of scalar distributions, such as "

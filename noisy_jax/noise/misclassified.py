@@ -22,7 +22,7 @@ from noisy_jax.draws import uniform
 from noisy_jax.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.validation import concrete, listed, parsed_key, within
+from noisy_jax.validation import collected, concrete, listed, parsed_key, within
 
 _SMALLEST = 1e-3
 """Determinant of M below which recorded categories say almost nothing about the true ones."""
@@ -164,6 +164,7 @@ def _products(rows, matrix):
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
+    given = collected(given)
     matrix = np.asarray(given, np.float64) if isinstance(given, list | tuple) else given
     matrix = within("Misclassified.matrix", matrix, 0, 1, shape=None)
     shape = np.shape(matrix)

@@ -12,7 +12,15 @@ from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.noise.targets import Correlated
-from noisy_jax.validation import check_axes, check_dimension, concrete, number, parsed_key, whole
+from noisy_jax.validation import (
+    check_axes,
+    check_dimension,
+    collected,
+    concrete,
+    number,
+    parsed_key,
+    whole,
+)
 from noisy_jax.varying import of_this_device
 
 BLOCK = 128
@@ -176,6 +184,7 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
         >>> print(estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov)
         [[1.]]
     """
+    copies = collected(copies)
     shape = np.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
         raise ValueError(f"copies must be [n, V, d] with n >= 2 and V >= 2, got {list(shape)}")

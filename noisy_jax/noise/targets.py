@@ -12,6 +12,7 @@ from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import (
     check_axes,
     check_shape,
+    collected,
     given,
     instance,
     parsed_key,
@@ -97,7 +98,7 @@ class Flip(Noise):
     mean = 0.0
 
     def __post_init__(self) -> None:
-        rate = self.rate
+        rate = collected(self.rate)
         pair = tuple(rate) if isinstance(rate, (tuple, list)) or np.ndim(rate) else (rate, rate)
         if len(pair) != 2:
             raise ValueError(f"Flip.rate must be one number or a pair, got {given(rate)}")

@@ -22,7 +22,7 @@ from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.tables import Summarized, Table
-from noisy_jax.validation import given, instance, parsed_key, whole
+from noisy_jax.validation import collected_map, given, instance, parsed_key, whole
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -208,6 +208,7 @@ def select(
     """
     instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
     key = parsed_key(key)
+    candidates = collected_map(candidates)
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.running import Running
 from noisy_jax.simulated.estimates import Estimate, Sums, estimated
-from noisy_jax.validation import between, given, instance, parsed_key, whole
+from noisy_jax.validation import between, collected, given, instance, parsed_key, whole
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
@@ -230,7 +230,9 @@ def divided(
 def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """The levels of quantiles, checked."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
-    return tuple(float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(quantiles).tolist())
+    return tuple(
+        float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(collected(quantiles)).tolist()
+    )
 
 
 def _all_alike(found: Estimate) -> bool:

@@ -20,7 +20,7 @@ from noisy_jax.losses.loss import check_loss
 from noisy_jax.simulated.configuration import save_config
 from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.tables import Table, plus_minus
-from noisy_jax.validation import check_axes, check_shape, writable_folder
+from noisy_jax.validation import check_axes, check_shape, collected, writable_folder
 
 
 def regret(
@@ -95,10 +95,10 @@ def growth(
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.478, 0.522]
     """
-    rounds = np.asarray(horizons, float)
+    rounds = np.asarray(collected(horizons), float)
     if rounds.ndim != 1 or np.any(rounds[:1] <= 0) or not np.all(np.diff(rounds) > 0):
         raise ValueError(f"horizons must be positive and increasing, got {rounds.tolist()}")
-    means, errors = np.asarray(mean_regret, float), np.asarray(std_error, float)
+    means, errors = (np.asarray(collected(one), float) for one in (mean_regret, std_error))
     for name, values in {"mean_regret": means, "std_error": errors}.items():
         check_shape(name, values, (len(rounds),), "one for each horizon")
     if np.any(errors < 0):

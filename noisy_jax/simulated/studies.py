@@ -34,7 +34,7 @@ from noisy_jax.simulated.montecarlo import (
 from noisy_jax.simulated.programs import Always, MakeLearner, first, made, runs, takes_room
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import warn_of_other_noise
-from noisy_jax.validation import check_horizons, check_labels, given, parsed_key
+from noisy_jax.validation import check_horizons, check_labels, collected_map, given, parsed_key
 
 
 def study(
@@ -104,6 +104,7 @@ def study(
         [('two copies', 32, True), ('two copies', 64, True)]
     """
     loss = squared() if loss is None else loss
+    learners = collected_map(learners)
     _check_learners(learners)
     check_is_stream(stream)
     key = parsed_key(key)

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from noisy_jax.noise import Noise
 from noisy_jax.tables import Table
 from noisy_jax.unbiased.transformed import Transformed, trained
-from noisy_jax.validation import check_finite, given, instance, number, parsed_key, whole
+from noisy_jax.validation import check_finite, collected, given, instance, number, parsed_key, whole
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
 _BLOCK = 128  # rows whose gradients are held at once
@@ -152,6 +152,7 @@ def diagnose(
     g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
     key = parsed_key(key)
     least = float(number("least", least))
+    rows = collected(rows)
     if not isinstance(rows, tuple | list):
         raise ValueError(f"rows must be a tuple of arrays such as (copies, y), got {given(rows)}")
     place = g.place(1 + len(rows))

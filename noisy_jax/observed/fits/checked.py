@@ -1,13 +1,21 @@
 """The table of a fit, checked: a message with the right call where something else stands for it."""
 
+import dataclasses
+import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
-from noisy_jax.validation import given, instance
+from noisy_jax.validation import collected, given, instance
+
+
+def read_once(method: Any) -> None:
+    """Replaces options of a method that are iterators by tuples, as a fit may be called again."""
+    for field in dataclasses.fields(method):
+        object.__setattr__(method, field.name, collected(getattr(method, field.name)))
 
 
 def one_table(method: Any, observations: Any) -> Observations:
@@ -34,6 +42,10 @@ def checked_table(observations: Any) -> Any:
             "fit takes one table of x, y and what is known of the noise, got "
             f"{given(observations)}: {call}"
         )
+    if isinstance(observations, Iterator):
+        first = next(observations, None)
+        rest = itertools.chain([] if first is None else [first], observations)
+        return tuple(rest) if isinstance(first, TableMoments) else rest
     if isinstance(observations, Iterable):
         return observations
     return instance("observations", observations, Observations, f"as in {call}")

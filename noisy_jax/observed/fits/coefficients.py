@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.estimates import COLUMNS, Estimates, lines_of
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.tables import Table
-from noisy_jax.validation import given, listed, real_numbers, unmasked
+from noisy_jax.validation import collected, given, listed, real_numbers, unmasked
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -152,6 +152,7 @@ def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()
     Columns of a data frame, of a row of it or of a mapping are found by name. Categories become
     indicators against `references`. In NumPy's float64, or traced in JAX's default precision.
     """
+    x = collected(x)
     index = index_of(x)
     labelled = isinstance(x, Mapping) or hasattr(type(x), "columns")
     if not labelled and index is not None:  # a row of a DataFrame

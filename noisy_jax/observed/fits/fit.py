@@ -121,7 +121,7 @@ def fit(
         >>> print(result.coefficients.round(1), result.uncorrected.coefficients.round(1))
         [ 2. -1.] [ 1.2 -0.9]
     """
-    checked_table(observations)
+    observations = checked_table(observations)
     named = {"weights": weights, "clusters": clusters, "errors": errors}
     named |= {"features": features, "model": None if model == "linear" else model}
     named = {name: value for name, value in named.items() if value is not None}

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
-from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.checked import one_table, read_once
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.groups import some_rows, with_weight
@@ -71,6 +71,7 @@ class Fourier:
     clusters: Any = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         if isinstance(self.length_scale, str) and self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
@@ -99,6 +100,7 @@ class OneOf:
     clusters: Any = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         several = isinstance(self.candidates, Iterable)
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):

@@ -9,7 +9,7 @@ import numpy as np
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, told, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
-from noisy_jax.observed.fits.checked import checked_table, one_table
+from noisy_jax.observed.fits.checked import checked_table, one_table, read_once
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
@@ -79,6 +79,7 @@ class Linear:
     errors: str | None = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         if self.errors is not None:
             choice("errors", self.errors, ("sandwich", "jackknife"))
 
@@ -149,6 +150,7 @@ class Logistic:
     clusters: Any = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         object.__setattr__(self, "flips", Flip(self.flips).rate)
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
@@ -184,6 +186,9 @@ class Poisson:
     weights: Any = None
     clusters: Any = None
     exposure: Any = None
+
+    def __post_init__(self) -> None:
+        read_once(self)
 
     def fitted(self, observations: Observations) -> GeneralizedFit:
         """The fit to one table."""

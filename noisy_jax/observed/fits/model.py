@@ -16,7 +16,7 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
-from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.checked import one_table, read_once
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions, check_callables
 from noisy_jax.observed.fits.model_fit import ModelFit
@@ -131,6 +131,7 @@ class Model:
     clusters: Any = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         for name in ("curve", "loss"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")

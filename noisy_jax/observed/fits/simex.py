@@ -22,7 +22,7 @@ from noisy_jax.observed.fits.approximate import (
 )
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
-from noisy_jax.observed.fits.checked import one_table
+from noisy_jax.observed.fits.checked import one_table, read_once
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.units import Rows
@@ -103,6 +103,7 @@ class SIMEX:
     progress: Callable[[int, int], None] | None = None
 
     def __post_init__(self) -> None:
+        read_once(self)
         if isinstance(self.estimator, str):
             choice("estimator", self.estimator, OURS)
         else:

@@ -30,6 +30,8 @@ from noisy_jax.validation import (
     check_concrete,
     check_dimension,
     check_shape,
+    collected,
+    collected_map,
     listed,
     non_negative,
     number,
@@ -98,6 +100,8 @@ def from_arrays(
         >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
         Observations(5 rows, 2 features, 1 copy, noise: known covariance)
     """
+    x, y, names, products = collected(x), collected(y), collected(names), collected(products)
+    noise, cross_cov = collected_map(noise), collected_map(cross_cov)
     several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
     frames = list(x) if several else [x]
     columns = getattr(frames[0], "columns", None)

@@ -10,7 +10,15 @@ import numpy as np
 from noisy_jax.columns import check_same_rows, is_missing, numeric
 from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.validation import check_shape, given, listed, non_negative, positive, unmasked
+from noisy_jax.validation import (
+    check_shape,
+    collected,
+    given,
+    listed,
+    non_negative,
+    positive,
+    unmasked,
+)
 
 _Table = TypeVar("_Table")
 
@@ -69,8 +77,8 @@ def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
     for role in [role for role in made.beside if role not in roles]:
         call = f"{role}={made.beside[role].name!r}"
         raise ValueError(f"{owner} takes no {role}: make the table without {call}")
-    for role, value in roles.items():
-        if value is None:
+    for role, given_one in roles.items():
+        if (value := collected(given_one)) is None:
             continue
         own = made.beside.get(role)
         if own is not None and isinstance(value, str) and own.name == value:

@@ -41,7 +41,7 @@ from noisy_jax.observed.observations.roles import (
     with_indicators,
 )
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import check_concrete, given, non_negative
+from noisy_jax.validation import check_concrete, collected, collected_map, given, non_negative
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,6 +59,15 @@ class Columns:
     weights: str | None = None
     clusters: str | None = None
     exposure: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("features", "drop", "products", "cross_cov"):
+            object.__setattr__(self, name, collected(getattr(self, name)))
+        object.__setattr__(self, "noise", collected_map(self.noise))
+        replicates = collected_map(self.replicates)
+        if isinstance(replicates, Mapping):
+            replicates = {name: collected(columns) for name, columns in replicates.items()}
+        object.__setattr__(self, "replicates", replicates)
 
     @property
     def layout(self) -> Layout:

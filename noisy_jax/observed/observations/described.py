@@ -56,7 +56,7 @@ def sd(
     if column is not None and not isinstance(column, str):
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
-        _size("sd", value, shape=None)
+        value = _size("sd", value, shape=None)
     return StandardDeviation(value, column, gaussian)
 
 

@@ -10,7 +10,7 @@ from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import check_no_gaps
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import given
+from noisy_jax.validation import collected, given
 
 
 def table(
@@ -147,6 +147,8 @@ def columns_of(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
     pandas = index is not None and hasattr(frame, "columns")
     if not isinstance(frame, Mapping) and not pandas:
         frame = _by_narwhals(frame)
+    if isinstance(frame, Mapping):
+        frame = {name: collected(values) for name, values in frame.items()}
     columns = list(frame) if isinstance(frame, Mapping) else list(frame.columns)
     labels = {name: index_of(frame[name]) for name in columns} if index is None else {}
     for first in [name for name in columns if labels.get(name) is not None][:1]:

@@ -9,7 +9,7 @@ from typing import Any
 from noisy_jax.observed.observations.chunks import check_parts, of_part
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import given
+from noisy_jax.validation import collected, given
 
 _AT_ONCE = 16  # results that one task merges
 
@@ -52,7 +52,7 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
         kind = importlib.import_module("dask.delayed").Delayed
     except ImportError:
         raise ValueError("partitions are read by dask: install noisy_jax[dask]") from None
-    parts = frame.to_delayed() if hasattr(frame, "to_delayed") else frame
+    parts = frame.to_delayed() if hasattr(frame, "to_delayed") else collected(frame)
     parts = list(parts) if isinstance(parts, Sequence) and not isinstance(parts, str) else []
     if not parts or not all(isinstance(part, kind) for part in parts):
         raise ValueError(

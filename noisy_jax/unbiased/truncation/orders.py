@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from noisy_jax.draws import categorical
-from noisy_jax.validation import array_module, between, number, parsed_key, positive
+from noisy_jax.validation import array_module, between, collected, number, parsed_key, positive
 
 
 class OrderDistribution(NamedTuple):
@@ -58,6 +58,7 @@ def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:
         array([0.571, 0.286, 0.143])
     """
     p = base(p)
+    coefficients = collected(coefficients)
     xp = array_module(coefficients, p)
     coefficients = xp.asarray(coefficients, float)
     n = np.arange(len(coefficients))
@@ -79,6 +80,7 @@ def optimal(coefficients: jax.Array, *, second_moment: chex.Numeric) -> OrderDis
         array([0.5, 0. , 0.5])
     """
     second_moment = positive("second_moment", second_moment)
+    coefficients = collected(coefficients)
     xp = array_module(coefficients, second_moment)
     coefficients = xp.asarray(coefficients, float)
     with np.errstate(divide="ignore"):
