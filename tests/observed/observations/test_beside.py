@@ -92,7 +92,7 @@ def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
         nj.methods.Linear(),
         nj.methods.Logistic(),
         nj.methods.Poisson(),
-        nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], np.zeros(2), errors="sandwich"),
+        nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], np.zeros(2)),
         nj.fourier(length_scale=2.0, num_features=8),
     ],
     ids=lambda one: type(one).__name__,
