@@ -75,15 +75,23 @@ def gaussian(
         wide = at_least_float32(copies.dtype)
         real = mean(copies)
 
-        def one(imaginary):
-            return continued(at, real, imaginary.astype(copies.dtype), "gaussian")
+        def drawn(key):
+            zeros = jnp.zeros((draws, *(shape or (1,))), wide)
+            return (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
 
-        f = Traced.of(one, jax.ShapeDtypeStruct(shape, wide))
-        for axis in f.axes:  # the rows of one f have draws of their own, also with the same key
-            key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-        zeros = jnp.zeros((draws, *(shape or (1,))), wide)
-        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
-        return weighted(f, drawn, jnp.full(draws, 1 / draws))
+        def one(imaginary):
+            # Inside `jax.shard_map` both parts must be marked as different on the same devices.
+            imaginary = jnp.where(True, imaginary.astype(copies.dtype), real)
+            return continued(at, real, imaginary, "gaussian")
+
+        points = drawn(key)
+        f = Traced.of(one, points[0])
+        if f.axes:  # the rows of one f have draws of their own, also with the same key
+            for axis in f.axes:
+                key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+            points = drawn(key)
+            f = Traced.of(one, points[0])
+        return weighted(f, points, jnp.full(draws, 1 / draws))
 
     g = Transformed(f, estimate, argnum, 1)
     g.noise, g.draws = Gaussian(cov), True

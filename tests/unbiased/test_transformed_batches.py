@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import checkify
+from jax.sharding import Mesh, PartitionSpec
 
 import noisy_jax as nj
 from tests.errors import raises
@@ -73,6 +74,43 @@ def test_shared_statistics_are_estimated_without_bias(noise, x64):
             found = mean(MAKERS[name](of_row))
         np.testing.assert_allclose(found, of_batch(X), rtol=1e-9)
     assert np.abs(mean(lambda copies: of_row(copies.mean())) - of_batch(X)).max() > 0.05
+
+
+@pytest.mark.slow
+@EVERY
+def test_devices_that_share_statistics_are_the_function_of_the_batch(name):
+    """Inside `jax.shard_map`, where the rows are divided over two devices."""
+
+    def of_part(x):
+        return jnp.sum((x - jax.lax.pmean(x.mean(axis=0), "rows")[None]) ** 2)
+
+    def of_all(x):
+        return jnp.sum((x - x.mean(axis=0)[None]) ** 2)
+
+    (g, count), (whole, _) = calls(name, of_part), calls(name, of_all)
+    mesh, spec = Mesh(np.array(jax.devices()[:2]), "rows"), PartitionSpec(None, "rows")
+    divided = jax.shard_map(
+        lambda copies: g(copies)[None], mesh=mesh, in_specs=spec, out_specs=PartitionSpec("rows")
+    )
+    copies = copies_of(count, 4, 3)
+    total = jax.jit(lambda copies: divided(copies).sum())
+    assert np.isfinite(total(copies))
+    if name != "gaussian":  # whose draws are other ones on each device
+        np.testing.assert_allclose(total(copies), whole(copies), rtol=1e-4)
+        expected = jax.grad(whole)(copies)
+        np.testing.assert_allclose(jax.grad(total)(copies), expected, rtol=1e-3, atol=1e-4)
+
+
+@EVERY
+def test_numbers_inside_f_may_be_printed(name, capfd):
+    def f(x):
+        jax.debug.print("sum {total}", total=jnp.sum(x), ordered=False)
+        return jnp.sum(x**2)
+
+    g, count = calls(name, f)
+    jax.block_until_ready(jax.jit(jax.vmap(g))(jnp.ones((2, count, 3))))
+    jax.effects_barrier()
+    assert capfd.readouterr().out.count("sum 3.0") >= 2
 
 
 @pytest.mark.statistical
