@@ -22,9 +22,9 @@ from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
-from noisy_jax.unbiased import Transformed, replicates
+from noisy_jax.unbiased import Multilevel, Transformed, replicates
 from noisy_jax.unbiased.transformed import needs_covariance, trained
-from noisy_jax.validation import check_shape, given, instance, whole
+from noisy_jax.validation import check_shape, check_unused, given, instance, whole
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 
@@ -47,7 +47,7 @@ def model(
     loss: Loss | Callable[[jax.Array, jax.Array], jax.Array],
     *,
     estimate: Callable[..., Transformed] = replicates,
-    copies: int = 4,
+    copies: int | None = None,
     radius: chex.Numeric | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Learner:
@@ -69,7 +69,8 @@ def model(
         estimate: the transformation of `nj.unbiased`, which says what must be known of the noise.
             `functools.partial` gives it options. One without its argument `noise`, such as
             `gaussian`, reads `sample.cov` in each round.
-        copies: V, noisy copies in each round, or as many as `estimate` needs, if that is more.
+        copies: V, noisy copies in each round, at least as many as `estimate` needs; by default 4,
+            or as many as it needs, if that is more. `multilevel` says itself how many it needs.
         radius: B > 0: the parameters stay in the ball of radius B around `params`, and the rate is
             √2 B/√(Σ‖g_s‖²) as in `gradient_descent`.
         optimizer: an optax transformation in place of this rate, with or without a ball. For
@@ -131,11 +132,15 @@ def model(
         g = estimate(of_round, argnum=1, **({"noise": cov} if reads_cov else {}))
         return instance("estimate's result", g, Transformed, "nj.unbiased.replicates makes one")
 
+    least, built_for = 1, Gaussian
     if not reads_cov:
         made = estimated(None)
-        copies, built_for = max(whole("copies", copies), made.copies), made.noise
-    else:
-        copies, built_for = whole("copies", copies), Gaussian
+        least, built_for = made.copies, made.noise
+        if isinstance(made, Multilevel):
+            check_unused("with multilevel, which says how many copies it needs", copies=copies)
+            copies = least
+    copies = max(4, least) if copies is None else copies
+    copies = whole("copies", copies, least, "as many as the estimate needs")
 
     def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)

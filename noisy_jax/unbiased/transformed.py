@@ -179,17 +179,17 @@ def _key_of(f: Callable[..., Any], args: Any) -> inspect.Parameter | None:
 
 
 def needs_covariance(estimate: Callable[..., Any]) -> bool:
-    """Whether a transformation, such as `gaussian`, has an argument `noise` that is not given."""
+    """Returns whether a transformation, such as `gaussian`, lacks its argument `noise`."""
     noise = inspect.signature(estimate).parameters.get("noise")
     return noise is not None and noise.default is noise.empty
 
 
 def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """What of a model's parameters is trained, and the model again from it.
+    """Splits params into trainable float arrays and a function that recombines them.
 
     Returns:
-        The parameters with `None` for all leaves but arrays of floating point, and a function that
-        puts those leaves back.
+        The parameters with `None` for all leaves but arrays of floating point, as
+        `equinox.partition` gives them, and a function from these to the whole parameters.
     """
 
     def counts(leaf):

@@ -283,7 +283,12 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
         ({}, "give radius, for the adaptive rate in a ball, or optimizer, or both"),
         ({"radius": -1.0}, "radius must be positive and finite"),
         ({"optimizer": optax.adam}, r"such as optax\.adam\(0\.1\), got function"),
-        ({"radius": 1.0, "copies": 0}, "copies must be a whole number of at least 1"),
+        ({"radius": 1.0, "copies": 0}, "copies must be a whole number of at least 2"),
+        ({"radius": 1.0, "copies": 1}, "at least 2, got 1: as many as the estimate needs"),
+        (
+            {"radius": 1.0, "copies": 8, "estimate": nj.unbiased.multilevel},
+            "copies has no effect with multilevel",
+        ),
         ({"radius": 1.0, "estimate": 3}, "estimate must be a function, got 3"),
         ({"radius": 1.0, "estimate": lambda f, argnum: f}, "estimate's result must be a Transf"),
         ({"radius": 1.0, "apply": None}, "apply must be a function, got None"),

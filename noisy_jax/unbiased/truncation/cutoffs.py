@@ -30,7 +30,10 @@ def order_for(
     if order is not None and (not known or bias(order) <= allowed):
         return order
     if not known:
-        raise ValueError(f"{name} must be given if parameters are traced: it is a shape")
+        raise ValueError(
+            f"{name} must be given if parameters are traced: it sets shapes of arrays, so pass it "
+            "explicitly under jit and vmap"
+        )
     enough = next((n for n in range(1, LARGEST_ORDER + 1) if bias(n) <= allowed), None)
     if order is None and enough:
         return enough
