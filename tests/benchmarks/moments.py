@@ -1,12 +1,10 @@
 """Speed of moments, of fits and of the corrected leader: `python tests/benchmarks/moments.py`."""
 
 import functools
-import tempfile
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas
 from sklearn.linear_model import LinearRegression
 from timing import Row, at_most, faster, judged, median_time, median_times, memory, reached, report
 
@@ -15,7 +13,6 @@ from noisy_jax.base import Sample
 
 ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
 SIMEX_ROWS, DRAWS = 100_000, 100
-CSV_ROWS = 1_000_000
 ROUNDS, SEEDS = 262_144, 16
 VARIANCE = 0.1
 QUICK = {"ROWS": 200_000, "SIMEX_ROWS": 20_000, "ROUNDS": 65_536, "SEEDS": 4}
@@ -103,31 +100,6 @@ def linear_fit():
     ]
 
 
-def chunks_of_a_file():
-    """`nj.fit` from chunks that pandas reads of a CSV file, against scikit-learn on all of it."""
-    x, y, _ = observed(CSV_ROWS)
-    names = [f"x{j}" for j in range(DIM)]
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/rows.csv"
-        pandas.DataFrame(np.column_stack([x, y]), columns=[*names, "y"]).to_csv(path, index=False)
-        noise = dict.fromkeys(names, VARIANCE)
-
-        def chunked():
-            frames = pandas.read_csv(path, chunksize=50_000)
-            return nj.fit(nj.observations.chunks(frames, target="y", noise=noise)).coefficients
-
-        def theirs():
-            frame = pandas.read_csv(path)
-            return LinearRegression().fit(frame[names], frame["y"]).coef_
-
-        ours, peer = median_times(chunked, theirs, repeats=3)
-    what, rate = f"fit from CSV chunks, d = {DIM}", CSV_ROWS / ours / 1e6
-    return [
-        faster(f"fit from CSV chunks / pandas and LinearRegression, d = {DIM}", ours, peer),
-        reached(what, rate, "M rows/s", 1.5, " on AMD"),
-    ]
-
-
 def simex():
     """`nj.methods.SIMEX`, 4 levels, against a loop over scikit-learn that adds noise to rows."""
     x, y, rows = observed(SIMEX_ROWS)
@@ -172,7 +144,7 @@ def leader_of_a_table():
 
 def rows():
     leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 4.5), leader(64, 1, 0.4), leader_of_a_table()]
-    return [*fourier_rows(), *linear_fit(), *chunks_of_a_file(), *simex(), *leaders]
+    return [*fourier_rows(), *linear_fit(), *simex(), *leaders]
 
 
 if __name__ == "__main__":
