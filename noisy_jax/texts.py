@@ -1,5 +1,6 @@
 """Texts where numbers are expected: the cell that makes a column text, and what helps."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +14,15 @@ _SEEMS_NUMBER = re.compile(f"{_DATE}|{_OTHER}", re.IGNORECASE)
 
 
 def is_number(cell: Any) -> bool:
-    """True of numbers, and of texts that Python, pandas and R read as one."""
+    """True of numbers, and of texts of finite ones that Python, pandas and R read alike."""
     if not isinstance(cell, str):
         return True
     if "_" in cell or not cell.isascii():  # Python reads 1_0 as 10, and digits of other scripts
         return False
     try:
-        float(cell)
+        return math.isfinite(float(cell))
     except ValueError:
         return False
-    return True
 
 
 def stray(cells: Sequence[Any]) -> int | None:

@@ -7,12 +7,12 @@ OTHER = ["1,5", "1.234,5", "1,234", "1_0", "１２", "٣", "0x10", "1 2", "5%", 
 OTHER += ["31.12.2020", "12:30", "\xa05", "1’000", "−5"]
 
 
-@pytest.mark.parametrize("cell", ["5", " 5.0 ", "+5", "5e0", ".5e1", "5.", "inf", 5, 1.5, True])
+@pytest.mark.parametrize("cell", ["5", " 5.0 ", "+5", "5e0", ".5e1", "5.", 5, 1.5, True])
 def test_numbers(cell):
     assert is_number(cell)
 
 
-@pytest.mark.parametrize("cell", [*OTHER, "a", "", "-", "5 kg", "18-25"])
+@pytest.mark.parametrize("cell", [*OTHER, "a", "", "-", "5 kg", "18-25", "inf", "1e999", "nan"])
 def test_no_numbers(cell):
     assert not is_number(cell)
 

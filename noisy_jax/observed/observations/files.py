@@ -40,7 +40,7 @@ def csv(
 ) -> Observations:
     r"""Observations from a CSV file with a header line: `pandas.read_csv`, then `nj.table`.
 
-    Needs pandas, `pip install "noisy_jax[frames]"`.
+    Needs pandas, which the extras `noisy_jax[demo]` and `noisy_jax[frames]` have.
 
     Args:
         path: of the file, or a URL or an open file, as pandas takes them.
@@ -118,7 +118,7 @@ def read_frame(path: Any, target: str, **reading: Any) -> Any:
     try:
         pandas = importlib.import_module("pandas")
     except ImportError:
-        raise ImportError('CSV files are read by pandas: pip install "noisy_jax[frames]"') from None
+        raise ImportError("CSV files are read by pandas: pip install pandas") from None
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "read"):
         raise ValueError(f"path must be a CSV file's path, got {given(path)}")
     content = None if isinstance(path, str | os.PathLike) else path.read()
