@@ -188,7 +188,7 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
     Attributes:
         coef_: `[d]`, extrapolated coefficients.
         intercept_: the constant term.
-        result_: the `nj.fits.SimexFit`: print it; `nj.plots.extrapolation` draws it.
+        result_: the `nj.fits.SimexFit`: print it.
 
     Example:
         >>> import numpy as np

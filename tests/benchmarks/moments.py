@@ -12,10 +12,9 @@ import noisy_jax as nj
 from noisy_jax.base import Sample
 
 ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
-SIMEX_ROWS, DRAWS = 100_000, 100
 ROUNDS, SEEDS = 262_144, 16
 VARIANCE = 0.1
-QUICK = {"ROWS": 200_000, "SIMEX_ROWS": 20_000, "ROUNDS": 65_536, "SEEDS": 4}
+QUICK = {"ROWS": 200_000, "ROUNDS": 65_536, "SEEDS": 4}
 
 
 def observed(rows):
@@ -100,27 +99,6 @@ def linear_fit():
     ]
 
 
-def simex():
-    """`nj.methods.SIMEX`, 4 levels, against a loop over scikit-learn that adds noise to rows."""
-    x, y, rows = observed(SIMEX_ROWS)
-    method, random = nj.methods.SIMEX(draws=DRAWS), np.random.default_rng(0)
-
-    def loop():
-        found = [LinearRegression().fit(x, y).coef_]
-        for level in method.levels:
-            scale = (level * VARIANCE) ** 0.5
-            draws = (x + scale * random.standard_normal(x.shape) for _ in range(DRAWS))
-            each = [LinearRegression().fit(more, y).coef_ for more in draws]
-            found.append(np.mean(each, axis=0))
-        curve = np.polyfit([0.0, *method.levels], np.array(found), 2)
-        return curve[0] - curve[1] + curve[2]
-
-    np.testing.assert_allclose(nj.fit(rows, method).coefficients, loop(), rtol=0.02)
-    ours, theirs = median_times(lambda: nj.fit(rows, method).coefficients, loop, repeats=3)
-    what = f"SIMEX of linear regression, n = {SIMEX_ROWS:,}, d = {DIM}, 4 × {DRAWS} draws"
-    return [at_most(f"{what} / LinearRegression", ours, theirs, 0.05)]
-
-
 def leader(dim, seeds, required):
     """Rounds of the corrected leader in a second, a solution every 64."""
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
@@ -144,7 +122,7 @@ def leader_of_a_table():
 
 def rows():
     leaders = [leader(10, 1, 3.0), leader(10, SEEDS, 4.5), leader(64, 1, 0.4), leader_of_a_table()]
-    return [*fourier_rows(), *linear_fit(), *simex(), *leaders]
+    return [*fourier_rows(), *linear_fit(), *leaders]
 
 
 if __name__ == "__main__":

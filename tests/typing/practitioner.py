@@ -22,5 +22,11 @@ assert_type(fit.names, tuple[str, ...])
 assert_type(fit.intercept, float)
 assert_type(fit.strength, float)
 print(fit.predict(x[:, None]), nj.fit(part for part in [table, table]))
-simulated = nj.methods.SIMEX("linear", draws=8)
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return y @ x / np.sum(x**2)
+
+
+simulated = nj.methods.SIMEX(slope, draws=8)
 assert_type(nj.fit(table, simulated), nj.fits.SimexFit)

@@ -10,14 +10,25 @@ from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.validation import given, real_numbers
 
 _WANTED = (
-    "'linear', 'logistic' or 'poisson', a linear estimator of scikit-learn, or a function of "
-    "x [n, d] and y [n] that returns numbers, numbers and their covariance, or a result of "
-    "statsmodels"
+    "a linear estimator of scikit-learn, or a function of x [n, d] and y [n] that returns numbers, "
+    "numbers and their covariance, or a result of statsmodels"
 )
+
+_OF_SKLEARN = {
+    "linear": "LinearRegression()",
+    "logistic": "LogisticRegression(C=1e9)",
+    "poisson": "PoissonRegressor(alpha=0)",
+}
+"""Estimators of scikit-learn for models that version 0.3 took by these names."""
 
 
 def check_estimator(estimator: Any) -> None:
     """Raises ValueError unless it is an estimator that `BlackBox` takes."""
+    if isinstance(estimator, str):
+        call = _OF_SKLEARN.get(estimator, _OF_SKLEARN["linear"])
+        raise ValueError(
+            f"estimator must be {_WANTED}, such as nj.methods.SIMEX({call}), got {given(estimator)}"
+        )
     if isinstance(estimator, type) or not (_is_of_sklearn(estimator) or callable(estimator)):
         raise ValueError(f"estimator must be {_WANTED}, got {given(estimator)}")
 
@@ -41,8 +52,8 @@ class BlackBox:
         self.names: tuple[str, ...] = columns if self.intercept else ()
         self.title = getattr(estimator, "__name__", type(estimator).__name__)
 
-    def refit(self, x: np.ndarray, y: np.ndarray, start: Any):
-        """See `added_noise.Refit`; `start` is not used."""
+    def refit(self, x: np.ndarray, y: np.ndarray):
+        """See `added_noise.Refit`."""
         found = [self._one(rows, y) for rows in x]
         theta = np.array([values for values, _ in found])
         covariances = [cov for _, cov in found if cov is not None]

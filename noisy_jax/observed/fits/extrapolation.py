@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import OURS
 from noisy_jax.observed.fits.generalized import CorrectedModel
 from noisy_jax.tables import Table
 
@@ -104,13 +103,11 @@ class SimexFit(CorrectedModel):
         return CURVES[self.extrapolation](self.levels, self.estimates, np.asarray(levels, float))
 
     def predict(self, x: Any) -> Any:
-        """As in linear, logistic and Poisson fits; ValueError for another estimator."""
-        if self.model not in OURS:
-            raise ValueError(
-                "predict is for SIMEX('linear'), 'logistic' and 'poisson': for another estimator "
-                "compute predictions from fit.intercept and fit.coefficients"
-            )
-        return super().predict(x)
+        """Raises ValueError: only the estimator knows how its numbers predict."""
+        raise ValueError(
+            "a fit of SIMEX has the numbers of an estimator, not its predictions: compute them "
+            "from fit.intercept and fit.coefficients"
+        )
 
     def _rows(self, level: float) -> list[dict[str, Any]]:
         rows = super()._rows(level)
@@ -119,11 +116,10 @@ class SimexFit(CorrectedModel):
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates, reliability."""
         levels = ", ".join(f"{level:g}" for level in self.levels[1:])
-        exact = f"; nj.methods.{self.model.capitalize()}() is not" if self.model in OURS else ""
         lines = [
             "",
             f"SIMEX of {self.model}: noise of {levels} times the covariance is added,",
             f"{self.draws} draws each, and the {self.extrapolation} curve is extended to −1.",
-            f"Approximate{exact}.",
+            "Approximate.",
         ]
         return self._printed(lines)

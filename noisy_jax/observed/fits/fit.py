@@ -103,8 +103,8 @@ def fit(
 
     Returns:
         A `LinearFit`, `GeneralizedFit`, `FourierFit`, `ModelFit`, `CalibratedFit` or `SimexFit`.
-        Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features (of
-        a `SimexFit` only for "linear", "logistic" and "poisson").
+        Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features,
+        but for a `SimexFit`.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more

@@ -227,9 +227,7 @@ def separated(rows: Rows, observations: Observations, name: str) -> str:
 
 def _check(observations: Observations, name: str) -> None:
     """Raises ValueError if the model does not allow these targets or this noise."""
-    instead = (
-        f"; or take nj.methods.RegressionCalibration({name!r}) or SIMEX({name!r}), approximate"
-    )
+    instead = f"; or take nj.methods.RegressionCalibration({name!r}), approximate"
     observations.check_each_row(f"model={name!r}", categories=True, instead=instead)
     if law := observations.not_gaussian():
         raise ValueError(

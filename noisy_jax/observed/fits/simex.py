@@ -6,20 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.added_noise import (
-    AddedNoise,
-    AtLevels,
-    LinearRegression,
-    Refitted,
-    likelihood_refit,
-)
-from noisy_jax.observed.fits.approximate import (
-    OURS,
-    NoisyTable,
-    named_fit,
-    plain_fit,
-    spread_by_noise,
-)
+from noisy_jax.observed.fits.added_noise import AddedNoise, AtLevels
+from noisy_jax.observed.fits.approximate import NoisyTable, named_fit, spread_by_noise
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
 from noisy_jax.observed.fits.checked import one_table, read_once
@@ -51,11 +39,10 @@ class SIMEX:
     Standard errors:
 
     - "extrapolated": the mean estimated covariance at λ, less the covariance of the estimates over
-      draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances.
-      For "linear" this covariance assumes residuals of equal variance; for "logistic" and
-      "poisson" it is the sandwich; a function returns its own.
+      draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances,
+      which a function returns.
     - "jackknife": SIMEX again, with the same draws, without one of 32 groups at a time, to which
-      rows are dealt at random. It takes 33 times as long, except for "linear".
+      rows are dealt at random. It takes 33 times as long.
 
     The default is "extrapolated" where there are covariances, and "jackknife" where there are none,
     or where the covariance of the noise is estimated from the table's replicates, which only the
@@ -64,20 +51,18 @@ class SIMEX:
 
     Args:
         estimator: what is corrected:
-            "linear", "logistic" or "poisson", with an intercept;
             an estimator of scikit-learn, which is cloned, with `coef_` and `intercept_`, or such
             as a pipeline with predictions that are affine in x;
             or a function of x `[n, d]` and y `[n]` in NumPy, whose result is a vector, a dictionary
             of named numbers, either of them in a tuple with its covariance, or a result of
             statsmodels, such as `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
         levels: λ > 0, at least two.
-        draws: at each level, at least two. For "linear" sums over rows are drawn from their exact
-            law, so that a thousand cost little.
+        draws: at each level, at least two.
         extrapolation: "quadratic", or "rational" for a + b/(c + λ), which is exact for the slope on
             one noisy column, and less stable.
         errors: "extrapolated", "jackknife", or "none" for standard errors that are NaN.
         seed: of the draws.
-        progress: called with (done, total), numbers of estimates; not for "linear".
+        progress: called with (done, total), numbers of estimates.
 
     Source: Cook and Stefanski (1994); for standard errors Stefanski and Cook, Simulation-
     Extrapolation: The Measurement Error Jackknife (1995).
@@ -89,12 +74,12 @@ class SIMEX:
         >>> noisy = x + 0.5 * rng.normal(size=x.shape)
         >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.25)
         >>> slope = lambda x, y: {"slope": np.polyfit(x[:, 0], y, 1)[0]}
-        >>> fit = nj.fit(table, nj.methods.SIMEX(estimator=slope, draws=10))
+        >>> fit = nj.fit(table, nj.methods.SIMEX(slope, draws=10))
         >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('slope',) [2.] [1.6]
     """
 
-    estimator: Any = dataclasses.field(default="linear", kw_only=False)
+    estimator: Any = dataclasses.field(kw_only=False)
     levels: Sequence[float] = (0.5, 1.0, 1.5, 2.0)
     draws: int = 100
     extrapolation: str = "quadratic"
@@ -104,10 +89,7 @@ class SIMEX:
 
     def __post_init__(self) -> None:
         read_once(self)
-        if isinstance(self.estimator, str):
-            choice("estimator", self.estimator, OURS)
-        else:
-            check_estimator(self.estimator)
+        check_estimator(self.estimator)
         levels = np.asarray(positive("levels", self.levels, shape=None), float)
         if levels.ndim != 1 or len(np.unique(levels)) < 2:
             shown = listed(levels.ravel().tolist())
@@ -129,11 +111,9 @@ class _Simex:
 
     def __init__(self, observations: Observations, method: SIMEX):
         self.observations, self.method = observations, method
-        model = method.estimator if isinstance(method.estimator, str) else None
-        self.table = NoisyTable.of(observations, model)
+        self.table = NoisyTable.of(observations, None)
         self.levels = np.array([0.0, *np.unique(np.asarray(method.levels, float))])
-        self.box = None if model else BlackBox(method.estimator, observations.names)
-        self.model = self.box.title if self.box else method.estimator
+        self.box = BlackBox(method.estimator, observations.names)
         self.errors = method.errors
         if self.table.estimated:
             if self.errors == "extrapolated":
@@ -144,19 +124,8 @@ class _Simex:
             self.errors = self.errors or "jackknife"
         self.groups = groups_of(observations)
         self.done, self.passes = 0, 1
-        self.added = self._added(model)
-
-    def _added(self, model: str | None) -> AddedNoise:
-        options = self.table, self.method.draws, self.method.seed
-        if model == "linear":
-            whole_table = [np.arange(len(self.observations.y))]
-            return LinearRegression(
-                *options, self.groups if self.errors == "jackknife" else whole_table
-            )
-        if self.box:
-            return Refitted(*options, self.groups, self.box.refit, None, self._advance)
-        start = plain_fit(self.model, self.table.rows, None, self.observations)[None]
-        return Refitted(*options, self.groups, likelihood_refit(self.model), start, self._advance)
+        options = self.table, method.draws, method.seed, self.groups
+        self.added = AddedNoise(*options, self.box.refit, self._advance)
 
     def _advance(self, count: int) -> None:
         self.done += count
@@ -164,20 +133,16 @@ class _Simex:
             total = 1 + (len(self.levels) - 1) * self.method.draws
             self.method.progress(self.done, max(self.done, self.passes * total))
 
-    def _original(self, found: AtLevels) -> np.ndarray:
-        """The estimates `[K, p]` in original units."""
-        return found.estimates if self.box else self.table.in_original_units(found.estimates)
-
     def _extended(self, found: AtLevels) -> np.ndarray:
         """`[p]`, at the level −1."""
-        return CURVES[self.method.extrapolation](self.levels, self._original(found), _BACK)[0]
+        return CURVES[self.method.extrapolation](self.levels, found.estimates, _BACK)[0]
 
     def fit(self) -> SimexFit:
         """The fit in original units."""
         first = self.added.at(self.levels)
         if self.errors is None:
             self.errors = "jackknife" if first.covariances is None else "extrapolated"
-        estimates, theta = self._original(first), self._extended(first)
+        estimates, theta = first.estimates, self._extended(first)
         spread, plain, freedom = self._spreads(first, theta)
         if self.errors != "none":
             spread = spread + spread_by_noise(
@@ -185,17 +150,15 @@ class _Simex:
                 self.table,
                 self.observations,
             )
-        observations = self.observations
-        names, by_column, remarks = observations.names, True, self._remarks(first, theta, spread)
-        if self.box:
-            names, by_column = self.box.names, self.box.names == observations.names
-        if self.box and not self.box.intercept:
+        observations, names = self.observations, self.box.names
+        by_column, remarks = names == observations.names, self._remarks(first, theta, spread)
+        if not self.box.intercept:
             estimates, theta = _with_nan(estimates), _with_nan(theta)
             spread, plain = (_with_nan(_with_nan(one).T).T for one in (spread, plain))
         nothing = np.full(len(names), np.nan)
         return SimexFit(
-            **vars(named_fit(self.model, theta, spread, freedom, names)),
-            uncorrected=named_fit(self.model, estimates[0], plain, freedom, names),
+            **vars(named_fit(self.box.title, theta, spread, freedom, names)),
+            uncorrected=named_fit(self.box.title, estimates[0], plain, freedom, names),
             reliability=self.table.reliability if by_column else nothing,
             scale=Rows.of(observations).x.std(axis=0) if by_column else 1 + 0 * nothing,
             target=observations.target,
@@ -219,7 +182,7 @@ class _Simex:
             groups = range(len(self.groups))
             left = [self.added.at(self.levels, without=group) for group in groups]
             spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
-            plain, _ = jackknifed(np.array([self._original(one)[0] for one in left]))
+            plain, _ = jackknifed(np.array([one.estimates[0] for one in left]))
             return spread, plain, freedom
         if first.covariances is None:
             raise ValueError(
@@ -227,9 +190,6 @@ class _Simex:
                 "errors='jackknife', or a function that returns (numbers, covariance)"
             )
         covariances = first.covariances
-        if not self.box:
-            jacobian = self.table.units.jacobian(0)
-            covariances = jacobian @ covariances @ jacobian.T
         count, size = covariances.shape[:2]
         found = quadratic(self.levels, covariances.reshape(count, -1), _BACK)
         freedom = len(self.observations.y) - size
@@ -240,11 +200,10 @@ class _Simex:
 
     def _remarks(self, first: AtLevels, theta: np.ndarray, spread: np.ndarray) -> tuple[str, ...]:
         """Where the curve decides, or a variance is extended below zero."""
-        variances, names = np.diag(spread), self.box.names if self.box else self.observations.names
-        names = names if self.box and not self.box.intercept else ("intercept", *names)
-        ends = [curve(self.levels, self._original(first), _BACK)[0] for curve in CURVES.values()]
-        apart = np.abs(ends[0] - ends[1])
-        moved = np.abs(theta - self._original(first)[0])
+        variances, names = np.diag(spread), self.box.names
+        names = ("intercept", *names) if self.box.intercept else names
+        ends = [curve(self.levels, first.estimates, _BACK)[0] for curve in CURVES.values()]
+        apart, moved = np.abs(ends[0] - ends[1]), np.abs(theta - first.estimates[0])
         with np.errstate(invalid="ignore"):
             differ = (apart > np.sqrt(variances)) & (apart > 0.1 * moved)
         found = []
@@ -252,8 +211,8 @@ class _Simex:
             some = listed([names[k] for k in np.flatnonzero(differ)])
             found.append(
                 f"the quadratic and the rational curve differ by more than a standard error for "
-                f"{some}, so that the correction depends on the curve; nj.plots.extrapolation(fit) "
-                "shows it"
+                f"{some}, so that the correction depends on the curve: compare fit.curve(levels) "
+                "with fit.estimates"
             )
         if np.isnan(variances).any() and self.errors != "none":
             some = listed([names[k] for k in np.flatnonzero(np.isnan(variances))])

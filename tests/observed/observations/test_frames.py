@@ -194,12 +194,11 @@ CURVE = nj.methods.Model(lambda theta, x: theta["a"] + x @ theta["b"], {"a": 0.0
     "method",
     [
         nj.methods.Linear(),
-        nj.methods.SIMEX(),
         pytest.param(CURVE, marks=pytest.mark.slow),
         nj.fourier(length_scale=1.0, num_features=8),
         None,
     ],
-    ids=["linear", "simex", "model", "fourier", "learned"],
+    ids=["linear", "model", "fourier", "learned"],
 )
 def test_predictions_at_categories(method, tmp_path):
     """They are encoded as in the fit, also in one that was saved; an unknown one is an error."""
@@ -290,7 +289,7 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
         give = "" if estimated is share else "as many replicates in each row .*, or "
         need = f"needs the covariance of the error in each row, .*: give {give}a known variance"
         for model in ("logistic", "poisson"):
-            instead = f"RegressionCalibration.'{model}'. or SIMEX.'{model}'., approximate"
+            instead = f"RegressionCalibration.'{model}'., approximate"
             raises(f"model='{model}' {need}.*{instead}", nj.fit, estimated, model=model)
         nj.fit(estimated, nj.methods.RegressionCalibration("logistic"))
         learner = nj.learners.known_covariance(radius=1.0)
