@@ -1,12 +1,14 @@
 """Follow the corrected leader: least squares on unbiased second moments, in one pass.
 
-    w_{t+1} = argmin_w λ_t ‖w‖² + Σ_{s ≤ t} (wᵀÂ_s w − 2⟨b̂_s, w⟩) = (S_t + λ_t I)⁻¹ Σ_{s ≤ t} b̂_s
+    w_{t+1} = argmin_w wᵀΛ_t w + Σ_{s ≤ t} (wᵀÂ_s w − 2⟨b̂_s, w⟩) = (S_t + Λ_t)⁻¹ Σ_{s ≤ t} b̂_s
 
 with S_t = Σ_{s ≤ t} Â_s, where Â_s and b̂_s are unbiased estimates of the moments z(x_s)z(x_s)ᵀ and
-y_s z(x_s) of the clean features z (`moments`). If S_t + λ_{t−1} I is always positive definite, then
-for every u (in the ball, if there is one), with f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, g_t = ∇f̂_t(w_t),
+y_s z(x_s) of the clean features z (`moments`), and a diagonal Λ_t that never decreases. For linear
+features it is λ_t times the mean squares of the noisy columns, so that units of the columns have no
+effect; for others it is λ_t I. If S_t + Λ_{t−1} is always positive definite, then for every u (in
+the ball, if there is one), with f̂_t(w) = wᵀÂ_t w − 2⟨b̂_t, w⟩, g_t = ∇f̂_t(w_t),
 
-    Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t.
+    Σ_t f̂_t(w_t) − f̂_t(u) ≤ uᵀΛ_T u + ¼ Σ_t g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t.
 
 In expectation the left side is the regret on clean data; `bounds.corrected_ftrl` gives the right
 side after a run. If the weights are computed every k rounds, read t as the number of blocks of k
@@ -53,9 +55,9 @@ class CorrectedState(NamedTuple):
             `[G]`, one entry for each group of rounds (`groups`).
         pending: sums of the moments over the block that is not complete yet.
         weights: `[D]`, w_t.
-        regularization: `[]`, λ_t.
-        penalty: `[]`, ¼ Σ g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t so far, for `bounds.corrected_ftrl`; NaN if
-            S_t + λ_{t−1} I was not positive definite in some round.
+        regularization: `[D]`, the diagonal of Λ_t.
+        penalty: `[]`, ¼ Σ g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t so far, for `bounds.corrected_ftrl`; NaN if
+            S_t + Λ_{t−1} was not positive definite in some round.
         round: `[]`, rounds seen.
     """
 
@@ -79,7 +81,9 @@ def corrected_ftrl(
 
     The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or others, such as Fourier
     features. It needs no learning rate and no horizon. All rounds have the same weight, so that it
-    follows a change of the best predictor slowly. Under heavy-tailed noise, without a fourth
+    follows a change of the best predictor slowly. Columns x may have any units (one may be a
+    thousand times as large as another), but other features need similar sizes, because one penalty
+    serves all of them. Under heavy-tailed noise, without a fourth
     moment, its moments converge slowly or not at all. In fewer rounds than features, and with
     Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
     zero. The state is a `CorrectedState`, of size O(G D²) for D features. Readings are those of the
@@ -90,9 +94,11 @@ def corrected_ftrl(
             `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`;
             for any features under unknown noise `moments.replicates(features)`,
             `moments.multilevel(features)` or `moments.pair(features)`.
-        radius: B > 0, if the weights must have ‖w‖ ≤ B; `None` for no constraint.
-        regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses, as a
-            share of the mean of ‖z(x)‖². It has no units, and results hardly depend on it.
+        radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the features; `None` for
+            no constraint.
+        regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses. It is
+            a share of the mean of ‖z(x)‖², for linear features in units of the columns' own sizes.
+            Results hardly depend on it.
         solve_every: k ≥ 1, number of rounds after which the weights are computed again. Rounds
             after the last complete block have no effect on the weights; `Learner.finish` computes
             them once more, and `learn` calls it.
@@ -111,9 +117,11 @@ def corrected_ftrl(
 
     def init(dim: int) -> CorrectedState:
         size, zero = moments.num_features(whole("dim", dim)), jnp.zeros(())
-        empty = Sums(jnp.zeros((size, size)), jnp.zeros(size), zero, zero)
+        vector = jnp.zeros(size)
+        slack, squares = (vector, vector) if moments.linear else (zero, None)
+        empty = Sums(jnp.zeros((size, size)), vector, zero, slack, squares)
         grouped = jax.tree.map(lambda leaf: jnp.zeros((groups, *leaf.shape)), empty)
-        return fresh(CorrectedState(grouped, empty, jnp.zeros(size), zero, zero, jnp.int32(0)))
+        return fresh(CorrectedState(grouped, empty, vector, vector, zero, jnp.int32(0)))
 
     def solved(state: CorrectedState) -> CorrectedState:
         """The state after a block: its sums join their group, and the weights are solved."""

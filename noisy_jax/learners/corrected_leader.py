@@ -21,6 +21,7 @@ from noisy_jax.varying import of_this_device
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
 _ROUNDINGS = 8
+_SMALLEST = 1e-12  # of the mean squares of columns, as a share of the largest one
 _NEAR = 0.99  # of the radius: smaller weights were inside, whatever the rounding
 
 
@@ -29,7 +30,7 @@ class Leader(NamedTuple):
 
     Attributes:
         weights: `[D]`, w.
-        regularization: `[]`, λ, the ridge penalty of these weights.
+        regularization: `[D]`, the diagonal of Λ in the ridge penalty wᵀΛw.
     """
 
     weights: jax.Array
@@ -49,8 +50,8 @@ def leader(
 
     `learners.corrected_ftrl` adds complete blocks of rounds to `state.sums`; call its `finish`
     after the last round to add the rest. Moments, radius and regularization are those of the
-    learner. λ is at least the `previous` one, and contains the `slack`, the most by which the next
-    block can reduce the smallest eigenvalue of the Gram matrix.
+    learner. Λ is at least the `previous` one, `[]` or `[D]`, and contains the `slack` of the next
+    block, as in `Sums`.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -70,53 +71,75 @@ def leader(
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
     zero = jnp.zeros_like(sums.cross[0])
-    before = Leader(zero, jnp.asarray(previous))
+    before = Leader(zero, jnp.broadcast_to(jnp.asarray(previous, zero.dtype), zero.shape))
     return leader_and_penalty(moments, sums, radius, share, slack, before, zero)[0]
 
 
 def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
-    """The leader, and the penalty ¼ gᵀ(S + λI)⁻¹g of the last block, whose gradient is g.
+    """The leader, and the penalty ¼ gᵀ(S + Λ)⁻¹g of the last block, whose gradient is g.
 
     `before` is the leader before that block; good weights save time, and change nothing else.
-    λ of the penalty is the previous one; in the first block, where w = 0 under every λ, it is the
-    new one. The penalty is NaN where S + λI is not positive definite.
+    Λ of the penalty is the previous one; in the first block, where w = 0 under every Λ, it is the
+    new one. The penalty is NaN where S + Λ is not positive definite.
+
+    All but the ball is computed for features of size one, z_i/u_i with the units u of `_units`, so
+    that the units of the columns change nothing, in float32 either.
     """
     whole = jax.tree.map(lambda leaf: leaf.sum(axis=0), sums)
     gram, cross = moments.corrected(whole)
-    mean_square = jnp.abs(jnp.trace(gram / jnp.maximum(whole.count, 1)))
+    units = _units(whole, gram.dtype)
+    scaled = gram / units[:, None] / units[None]
+    mean_square = jnp.abs(jnp.trace(scaled / jnp.maximum(whole.count, 1)))
     least = share * mean_square
     if not moments.linear:
         least += _SPREAD * _spread(moments, sums, whole, mean_square)
     # With it matrices as large as S have Cholesky factors, up to the roundings of S; S may be zero.
     rounding = _ROUNDINGS * jnp.finfo(gram.dtype).eps * len(gram) ** 0.5
     # As in `norm`, but with a derivative where the Gram matrix is 0.
-    size = jax.lax.stop_gradient(largest_size(gram))
-    rounded = rounding * size * root(jnp.sum((gram / size) ** 2))
-    least = jnp.maximum(jnp.maximum(least, rounded), 1e-34) + slack
-    lams = least, before.regularization, radius
+    size = jax.lax.stop_gradient(largest_size(scaled))
+    rounded = rounding * size * root(jnp.sum((scaled / size) ** 2))
+    least = jnp.maximum(jnp.maximum(least, rounded), 1e-34) + jnp.max(slack / units / units)
+    lams = least, before.regularization / units / units, radius
     numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
-    known = gram, cross, gradient, before.weights
+    known = gram, cross, gradient / units, before.weights, units, scaled
     weights, lam, penalty = _solution(not moments.clipped, *known, *numbers)
-    return Leader(weights, lam), penalty
+    return Leader(weights, jnp.maximum(before.regularization, lam * units**2)), penalty
 
 
-def _solution(unclipped, gram, cross, gradient, before, least, previous, radius=None):
-    """Weights, λ, and the penalty of `leader_and_penalty`, for one stream."""
+def _units(whole, dtype):
+    """√(mean z̃_i²) `[D]` of linear features; 1 for others, in whose sizes a kernel may lie."""
+    if whole.squares is None:
+        return jnp.ones(len(whole.cross), dtype)
+    squares = (whole.squares / jnp.maximum(whole.count, 1)).astype(dtype)
+    largest = jnp.max(squares)
+    known = jnp.maximum(squares, _SMALLEST * largest)
+    return jnp.sqrt(jnp.where(largest > 0, known, 1))
 
-    def shifted(matrix, mu):
-        return matrix + mu * jnp.eye(len(matrix), dtype=matrix.dtype)
+
+def _solution(
+    unclipped, gram, cross, gradient, before, units, scaled, least, previous, radius=None
+):
+    """Weights, Λ and the penalty of `leader_and_penalty`, for one stream.
+
+    `gradient`, `scaled`, `least`, `previous` and Λ are of features of size one.
+    """
+
+    def shifted(matrix, ridge):
+        return matrix + jnp.diag(ridge)
 
     lam = jnp.maximum(previous, least)
     if unclipped:
         caution = 2 if radius is None else 1
-        enough = jnp.maximum((previous - least) / caution, 0)  # a larger −λ_min increases λ
-        lowest = least_eigenvalue(gram, -enough)
+        # A larger −λ_min increases Λ.
+        enough = jnp.maximum((jnp.min(previous) - least) / caution, 0)
+        lowest = least_eigenvalue(scaled, -enough)
         lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
 
-    matrix = shifted(gram if unclipped else positive_part(gram), lam)
     if radius is None:
-        weights = solve_cholesky(cholesky(matrix), cross)
+        matrix = shifted(scaled if unclipped else positive_part(scaled), lam)
+        weights = solve_cholesky(cholesky(matrix), cross / units) / units
     else:
+        matrix = shifted(gram if unclipped else positive_part(gram), lam * units**2)
         # ‖w‖ = B needs μ + ‖A‖ ≥ ‖b‖/B: from there no weights overflow, however small A is.
         floor = jnp.maximum(norm(cross) / radius - norm(matrix), 0)
         # The last weights w are nearly the new ones: if they were on the boundary, start where
@@ -126,7 +149,7 @@ def _solution(unclipped, gram, cross, gradient, before, least, previous, radius=
         guess = unit @ (cross / size - matrix @ unit) / jnp.maximum(unit @ unit, 1)
         start = jnp.where(norm(before) > _NEAR * radius, jnp.maximum(guess, floor), floor)
         weights = in_ball(_at, (matrix, cross), start, radius, floor)[0]
-    triangle = cholesky(shifted(gram, jnp.where(previous > 0, previous, lam)))
+    triangle = cholesky(shifted(scaled, jnp.where(previous > 0, previous, lam)))
     exists = jnp.isfinite(triangle[-1, -1])
     sound = jnp.where(exists, triangle, jnp.eye(len(gram), dtype=gram.dtype))  # no NaN derivatives
     half = solve_triangular(sound, gradient)

@@ -18,6 +18,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.ball import root
 from noisy_jax.base import Sample, exportable
 from noisy_jax.noise import Noise, covariance_times
 from noisy_jax.validation import whole
@@ -35,14 +36,17 @@ class Sums(NamedTuple):
         gram: `[D, D]`, from products of two noisy features.
         cross: `[D]`, from products of a noisy feature and the target.
         count: `[]`, number of rounds.
-        slack: `[]`, s ≥ 0 such that no eigenvalue of the corrected Gram matrix of these rounds is
-            below −s; 0 where no such bound is known.
+        slack: `[D]`, s ≥ 0 such that the corrected Gram matrix of these rounds plus diag(s) has no
+            negative eigenvalue; 0, also `[]`, where no such bound is known.
+        squares: `[D]`, sums of the squares of the noisy features, whose roots are the units of
+            linear features; `None` for features that are not linear.
     """
 
     gram: Array
     cross: Array
     count: Array
     slack: Array
+    squares: Array | None = None
 
 
 class Moments(NamedTuple):
@@ -115,11 +119,9 @@ def known_covariance() -> Moments:
         noise = jnp.tensordot(kept, cov, axes=1)
         if noise.ndim < 2:
             noise = jnp.diag(jnp.broadcast_to(noise, x.shape[1:]))
-        norms = jnp.abs(cov).reshape(len(cov), -1, *cov.shape[2:])
-        norms = norms.sum(axis=2) if cov.ndim > 2 else norms  # at least the norm (Gershgorin)
-        slack = kept @ norms.max(axis=1)
+        slack = jnp.broadcast_to(kept @ _diagonal_above(cov), x.shape[1:])
         cross = samples.y @ seen - _cross(samples, kept)
-        return Sums(seen.T @ x - noise, cross, kept.sum(), slack)
+        return Sums(seen.T @ x - noise, cross, kept.sum(), slack, jnp.sum(seen * x, axis=0))
 
     def read(weights, sample: Sample):
         value = sample.x[0] @ weights
@@ -150,7 +152,8 @@ def two_copies(copies: int = 2) -> Moments:
         flat = (kept[:, None, None] * x).reshape(-1, x.shape[-1])
         gram = (kept[:, None] * total).T @ total - flat.T @ x.reshape(-1, x.shape[-1])
         cross = ((samples.y * kept) @ total - _cross(samples, kept)) / copies
-        return Sums(gram / (copies * (copies - 1)), cross, kept.sum(), jnp.zeros(()))
+        squares = kept @ jnp.sum(x**2, axis=1) / copies
+        return Sums(gram / (copies * (copies - 1)), cross, kept.sum(), jnp.zeros(()), squares)
 
     def read(weights, sample: Sample):
         values = sample.x[:copies] @ weights
@@ -158,6 +161,18 @@ def two_copies(copies: int = 2) -> Moments:
         return values.mean(), square + 2 * _cross(sample, weights) / copies
 
     return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies, linear=True)
+
+
+def _diagonal_above(cov: Array) -> Array:
+    """The diagonal `[B, d]` (or `[B, 1]`) of a matrix D with D − Σ positive semi-definite.
+
+    D_ii = Σ_ii Σ_j |ρ_ij| with the correlations ρ: Gershgorin's bound in units of the noise.
+    """
+    if cov.ndim < 3:
+        return cov.reshape(len(cov), -1)
+    deviations = root(jnp.diagonal(cov, axis1=1, axis2=2))
+    units = jnp.where(deviations > 0, deviations, 1)
+    return deviations * jnp.sum(jnp.abs(cov) / units[:, None], axis=2)
 
 
 def _cross(sample: Sample, weights: Array) -> chex.Numeric:

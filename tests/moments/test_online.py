@@ -54,7 +54,17 @@ def test_the_slack_bounds_the_fall_of_the_smallest_eigenvalue():
     np.testing.assert_allclose(sums.slack, -np.linalg.eigvalsh(sums.gram)[0], rtol=1e-5)
     uneven = Sample(samples.x, samples.y, jnp.broadcast_to(jnp.array([0.1, 2.0, 0.5]), (5, 3)))
     sums = nj.moments.known_covariance().sums(uneven, jnp.ones(5))
-    np.testing.assert_allclose(sums.slack, 10, rtol=1e-5)
+    np.testing.assert_allclose(sums.slack, [0.5, 10, 2.5], rtol=1e-5)
+
+
+def test_the_slack_of_correlated_noise_is_in_the_units_of_each_column():
+    """Of noise of rank one, d times its variances, whatever the units."""
+    for sizes in ([1.0, 1.0], [1000.0, 1.0]):
+        cov = jnp.outer(jnp.array(sizes), jnp.array(sizes))[None]
+        sums = nj.moments.known_covariance().sums(
+            Sample(jnp.zeros((1, 1, 2)), jnp.zeros(1), cov), jnp.ones(1)
+        )
+        np.testing.assert_allclose(sums.slack, 2 * np.square(sizes), rtol=1e-5)
 
 
 @pytest.mark.usefixtures("x64")

@@ -112,7 +112,7 @@ def mixture(state: MixtureState) -> Any:
 def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> Any:
     """Bound on the estimated regret of `learners.corrected_ftrl`, from its state after the run.
 
-        Σ_t f̂_t(w_t) − f̂_t(u) ≤ λ_T ‖u‖² + ¼ Σ_t g_tᵀ (S_t + λ_{t−1} I)⁻¹ g_t
+        Σ_t f̂_t(w_t) − f̂_t(u) ≤ max_i Λ_{T,ii} ‖u‖² + ¼ Σ_t g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t
 
     The expectation of the left side is the regret on clean data (squared loss), as far as the
     moments are unbiased. The inequality holds for every draw of the noise. For `moments.fourier`,
@@ -125,7 +125,7 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
         comparator_norm: ‖u‖ ≥ 0, of the predictor that the learner is compared with.
 
     Returns:
-        `[]`; NaN if S_t + λ_{t−1} I was not positive definite in some round, or if the last block
+        `[]`; NaN if S_t + Λ_{t−1} was not positive definite in some round, or if the last block
         is not complete.
 
     Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017),
@@ -141,7 +141,7 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
     """
     instance("state", state, CorrectedState, "the state after a run of learners.corrected_ftrl")
     norm = non_negative("comparator_norm", comparator_norm)
-    bound = state.regularization * norm**2 + state.penalty
+    bound = jnp.max(state.regularization) * norm**2 + state.penalty
     return jnp.where(state.pending.count > 0, jnp.nan, bound)
 
 
