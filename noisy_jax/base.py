@@ -12,6 +12,7 @@ Clean data go to `predict` only, for evaluation; no argument of `step` can carry
 """
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -21,8 +22,17 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_axes, check_copies_given, check_stream, concrete, instance
+from noisy_jax.validation import (
+    check_axes,
+    check_copies_given,
+    check_labels,
+    check_stream,
+    concrete,
+    instance,
+)
 from noisy_jax.varying import of_this_device
+
+_ALIKE = 20  # times as large as another column: gradient descent hardly learns the small one
 
 State: TypeAlias = Any
 """What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
@@ -97,6 +107,8 @@ Unrolled: TypeAlias = tuple[State, jax.Array, Readings | None]
 
 Targets: TypeAlias = Literal["exact", "independent", "any"]
 
+Flips: TypeAlias = tuple[Any, Any] | Literal[False] | None
+
 
 class Needs(NamedTuple):
     """What a learner needs of its data to be unbiased.
@@ -110,33 +122,45 @@ class Needs(NamedTuple):
         targets: "exact" if noise in the targets would make the learner biased; "independent" if
             that noise must be independent of the noise in x; "any" if it may be correlated with
             the noise in the first copy (`Sample.cross_cov`).
-        labels: whether targets are labels −1 and +1, which may be flipped (`losses.flipped`);
-            `False` if flips would make the learner biased, `None` if it is not known.
+        labels: whether targets must be labels −1 and +1.
+        flips: (ρ₊, ρ₋), the probabilities of flipped labels that the learner corrects for
+            (`losses.flipped`), or (0, 0): `rollout` warns when labels are flipped with others.
+            `False` if all flips would make the learner biased, for which there is no correction;
+            `None` if they have no effect, or it is not known.
+        one_scale: whether the columns of x should have similar sizes, because one radius and one
+            rate serve all of them. `rollout` and `learn` warn if they have not.
     """
 
     copies: int = 1
     horizon: int | None = None
     noise: Any = None
     targets: Targets = "independent"
-    labels: bool | None = None
+    labels: bool = False
+    flips: Flips = None
+    one_scale: bool = False
 
     def both(self, other: "Needs") -> "Needs":
         """What two learners need that see the same samples.
 
-        Its `noise` is the first that is known to have a positive variance, if there is one.
+        Its `noise` is the first that is known to have a positive variance, if there is one, and its
+        `flips` are the first that are not (0, 0).
         """
 
         def freedom(needs):
             return ("exact", "independent", "any").index(needs.targets)
 
+        def flipped(flips):
+            return 3 * (flips is False) or (flips is not None) + has_flips(flips)
+
         horizons = [horizon for horizon in (self.horizon, other.horizon) if horizon is not None]
-        labels = {self.labels, other.labels}
         return Needs(
             copies=max(self.copies, other.copies),
             horizon=min(horizons, default=None),
             noise=max(self.noise, other.noise, key=lambda one: (one is not None) + has_noise(one)),
             targets=min(self, other, key=freedom).targets,
-            labels=False if False in labels else None if None in labels else True,
+            labels=self.labels or other.labels,
+            flips=other.flips if flipped(other.flips) > flipped(self.flips) else self.flips,
+            one_scale=self.one_scale or other.one_scale,
         )
 
 
@@ -162,8 +186,10 @@ class Learner(NamedTuple):
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
         finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
             but not used yet. A run may still continue from it. `None` if there are none.
-        weights: `(state) -> weights`, the field `weights` of the state, if it holds all of the
-            predictor and `predict` is linear in it, as `wrappers.averaged` needs; else `None`.
+        weights: `(state) -> weights`, a pytree of all numbers of the state in which predictions are
+            linear, as `wrappers.averaged` needs; `None` if there are none.
+        with_weights: `(state, weights) -> state`, the state with other weights, where there are
+            `weights`.
     """
 
     init: Callable[[int], State]
@@ -174,6 +200,17 @@ class Learner(NamedTuple):
     read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
     finish: Callable[[State], State] | None = None
     weights: Callable[[State], Any] | None = None
+    with_weights: Callable[[State, Any], State] | None = None
+
+
+def field_weights(state: Any) -> Any:
+    """`Learner.weights` of a state whose field `weights` holds all of a linear predictor."""
+    return state.weights
+
+
+def with_field_weights(state: Any, weights: Any) -> Any:
+    """`Learner.with_weights` of such a state."""
+    return state._replace(weights=weights)
 
 
 def fresh(state: State) -> State:
@@ -203,6 +240,12 @@ def has_noise(noise: Any) -> bool:
         return False
     cov = concrete(getattr(noise, "distribution", noise).cov)  # that of noise.PerRound
     return cov is not None and bool(np.any(cov != 0))
+
+
+def has_flips(flips: Any) -> bool:
+    """Whether a learner's `flips` are probabilities that are not known to be zero."""
+    rates = [concrete(rate) for rate in flips or ()]
+    return any(rate is None or bool(np.any(rate != 0)) for rate in rates)
 
 
 def estimated_errors(readings: Any, y: Any) -> Any:
@@ -257,14 +300,48 @@ def check_one_prediction(learner: Learner, dim: int, name: str) -> None:
         )
 
 
-def check_is_stream(stream: Stream) -> None:
-    """Raises ValueError if `stream` is not a `Stream` of matching shapes and finite numbers."""
+def sound_stream(stream: Stream) -> Stream:
+    """The stream, of arrays; ValueError if its shapes do not match, or numbers are not finite."""
     instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_stream(*stream)
+    arrays = (np.ndarray, jax.Array)
+    return Stream(*(a if isinstance(a, arrays) else jnp.asarray(a, float) for a in stream))
 
 
-def check_sample(sample: Sample, copies: int) -> None:
-    """Raises ValueError if a sample is not of one round, or has too few copies for the learner."""
+def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
+    """Raises ValueError if a sample is not one that a learner of V copies can learn from.
+
+    It must be of one round, with enough copies, and with a label −1 or +1 if the learner needs
+    `labels`.
+    """
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
     check_copies_given(copies, np.shape(sample.x)[0])
+    if labels:
+        check_labels("sample.y", sample.y)
+
+
+def check_targets_of(learner: Learner, name: str, y: Any) -> None:
+    """Raises ValueError if a learner needs labels, and targets `[n]` are others than −1 and +1."""
+    if learner.needs.labels:
+        check_labels(name, y)
+
+
+def warn_of_sizes(learner: Learner, x: Any, names: Any = None, *, stacklevel: int) -> None:
+    """Warns if columns of x `[..., d]` differ in size, and the learner needs them to be alike."""
+    rows = concrete(x) if learner.needs.one_scale else None
+    if rows is None:
+        return
+    sizes = np.sqrt(np.mean(np.square(rows, dtype=np.float64), axis=tuple(range(rows.ndim - 1))))
+    some = np.flatnonzero(sizes)
+    if not len(some) or sizes.max() <= _ALIKE * sizes[some].min():
+        return
+    low, high = some[sizes[some].argmin()], sizes.argmax()
+    of = ["column " + (str(j) if names is None else repr(names[j])) for j in (low, high)]
+    warnings.warn(
+        f"the sizes of columns differ, from {sizes[low]:.2g} ({of[0]}) to {sizes[high]:.2g} "
+        f"({of[1]}), but this learner has one radius and one rate for all of them: divide each "
+        "column, and its noise, by its standard deviation, or use corrected_ftrl, which needs no "
+        "such care",
+        stacklevel=stacklevel + 1,
+    )

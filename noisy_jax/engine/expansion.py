@@ -33,6 +33,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import (
+    Flips,
     Learner,
     Needs,
     Readings,
@@ -100,6 +101,7 @@ def expansion(
     block: int | None = None,
     dim: int | None = None,
     labels: bool = False,
+    flips: Flips = False,
     targets: Targets = "independent",
     noise: Any = None,
     readings: Callable[[jax.Array, Any], Readings] | None = None,
@@ -122,6 +124,7 @@ def expansion(
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
             and become NaN where they are traced.
+        flips: as in `Needs`.
         targets: as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
         readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
@@ -225,7 +228,7 @@ def expansion(
         values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]
         target = jax.tree.map(lambda a: a[0], rounds.target)
         estimates: Any = readings
-        return estimates(rule.output(state.rule, values), target)
+        return estimates(rule.outputs(state.rule, values), target)
 
     @program
     @jax.default_matmul_precision("highest")
@@ -233,17 +236,12 @@ def expansion(
         check(x)
         points = memory.space.points(jnp.reshape(x, (-1, x.shape[-1])))
         values = memory.evaluate(state.atoms, state.weights, state.round, points)
-        return rule.output(state.rule, values.reshape(x.shape[:-1]))
+        return rule.outputs(state.rule, values.reshape(x.shape[:-1]))
 
-    return Learner(
-        init,
-        step,
-        predict,
-        Needs(copies, memory.horizon, noise, targets, labels),
-        unroll,
-        read=None if readings is None else read,
-        weights=None if memory.forgets else lambda state: state.weights,
-    )
+    needs = Needs(copies, memory.horizon, noise, targets, labels, flips)
+    own_read = None if readings is None else read
+    linear = (None, None) if memory.forgets else rule.linear_part()
+    return Learner(init, step, predict, needs, unroll, own_read, None, *linear)
 
 
 def _usual_block(state: ExpansionState, copies: int) -> int:
@@ -316,8 +314,8 @@ def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, 
         ahead, squared_norm, rule_state = carry
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
-        prediction = rule.output(rule_state, ahead[b, -1])
-        read = None if readings is None else readings(rule.output(rule_state, values), target)
+        prediction = rule.outputs(rule_state, ahead[b, -1])
+        read = None if readings is None else readings(rule.outputs(rule_state, values), target)
         gram = inside[:, b, :width]
         square = gram if memory.width else jnp.maximum(gram[0, 0], 0)
         alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from noisy_jax.base import exportable
+from noisy_jax.base import exportable, field_weights, with_field_weights
 from noisy_jax.validation import between, check_shape, positive
 
 
@@ -37,12 +37,27 @@ class Rule(NamedTuple):
             K, values are `[K + P]`, and square is the Gram matrix `[K, K]` of the atoms. It runs in
             a scan: use arithmetic on few numbers only.
         output: `(state, values[...]) -> [...]`, predictions from values of f_t, for a rule with an
-            offset or a threshold. (`wrappers.averaged` averages f only.)
+            offset or a threshold; linear in both, so that `wrappers.averaged` averages both. `None`
+            if predictions are the values of f_t.
     """
 
     init: Callable[[], Any]
     update: Callable[[Any, jax.Array, Any, jax.Array, jax.Array], Update]
-    output: Callable[[Any, jax.Array], jax.Array] = lambda state, values: values
+    output: Callable[[Any, jax.Array], jax.Array] | None = None
+
+    def outputs(self, state: Any, values: jax.Array) -> jax.Array:
+        """Predictions `[...]` from values `[...]` of f_t."""
+        return values if self.output is None else self.output(state, values)
+
+    def linear_part(self) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+        """`Learner.weights` and `with_weights` of f, and of the rule if it has an `output`."""
+        if self.output is None:
+            return field_weights, with_field_weights
+
+        def with_both(state, weights):
+            return state._replace(weights=weights[0], rule=weights[1])
+
+        return lambda state: (state.weights, state.rule), with_both
 
 
 def parsed_rate(learning_rate: optax.ScalarOrSchedule) -> Any:

@@ -108,4 +108,5 @@ def alma(
         copies=1,
         block=block,
         labels=True,
+        flips=(0.0, 0.0),
     )

@@ -35,8 +35,10 @@ from noisy_jax.base import (
     Sample,
     check_sample,
     exportable,
+    field_weights,
     fresh,
     in_this_precision,
+    with_field_weights,
 )
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
@@ -199,5 +201,7 @@ def corrected_ftrl(
         return moments.read(state.weights, sample, *drawn(key))
 
     targets = "any" if moments.linear else "independent"
-    needs = Needs(moments.copies, noise=moments.noise, targets=targets, labels=False)
-    return Learner(init, step, predict, needs, unroll, read, finish, lambda state: state.weights)
+    needs = Needs(moments.copies, noise=moments.noise, targets=targets, flips=False)
+    return Learner(
+        init, step, predict, needs, unroll, read, finish, field_weights, with_field_weights
+    )

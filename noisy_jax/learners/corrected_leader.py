@@ -98,7 +98,7 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
     # As in `norm`, but with a derivative where the Gram matrix is 0.
     size = jax.lax.stop_gradient(largest_size(scaled))
     rounded = rounding * size * root(jnp.sum((scaled / size) ** 2))
-    least = jnp.maximum(jnp.maximum(least, rounded), 1e-34) + jnp.max(slack / units / units)
+    least = jnp.maximum(jnp.maximum(least, rounded), 1e-34) + slack / units / units
     lams = least, before.regularization / units / units, radius
     numbers = [jnp.asarray(a, gram.dtype) for a in lams if a is not None]
     known = gram, cross, gradient / units, before.weights, units, scaled
@@ -131,7 +131,7 @@ def _solution(
     if unclipped:
         caution = 2 if radius is None else 1
         # A larger −λ_min increases Λ.
-        enough = jnp.maximum((jnp.min(previous) - least) / caution, 0)
+        enough = jnp.maximum(jnp.min(previous - least) / caution, 0)
         lowest = least_eigenvalue(scaled, -enough)
         lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
 

@@ -23,7 +23,7 @@ import chex
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Needs
+from noisy_jax.base import Learner
 from noisy_jax.engine.rules import parsed_radius
 from noisy_jax.learners.gradient_descent import Gradient, gradient_descent
 from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
@@ -77,5 +77,7 @@ def exponentiated_gradient(
     descent = optax.GradientTransformation(init, update)
     # Its weights are in the l1 ball, so that the projection on the l2 ball changes nothing.
     learner = gradient_descent(estimate, copies=copies, radius=radius, optimizer=descent)
-    needs = Needs(copies, targets="any", labels=False)
-    return learner if gradient else learner._replace(needs=needs)
+    needs = learner.needs._replace(one_scale=True)
+    if gradient is None:
+        needs = needs._replace(targets="any", flips=False)
+    return learner._replace(needs=needs)

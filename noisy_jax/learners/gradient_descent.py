@@ -20,7 +20,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample, check_sample, exportable, fresh
+from noisy_jax.base import (
+    Learner,
+    Needs,
+    Sample,
+    check_sample,
+    exportable,
+    field_weights,
+    fresh,
+    with_field_weights,
+)
 from noisy_jax.engine.rules import parsed_radius, rate_of, schedule
 from noisy_jax.moments import online
 from noisy_jax.sums import total
@@ -50,8 +59,12 @@ def gradient_descent(
     radius: chex.Numeric,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
+    labels: bool = False,
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
+
+    Columns of x should have similar sizes, because one radius and one rate serve all of them:
+    `rollout` warns where one is 20 times as large as another.
 
     A run ends in NaN if the squares of its weights, in units of the radius, overflow, or if a rate
     or radius that is traced (by `jit` or `vmap`) is not positive. `Rollout.diverged_at` then names
@@ -65,6 +78,7 @@ def gradient_descent(
             √2 B_w/√(Σ ‖∇̃_s‖²).
         optimizer: an optax transformation that works from gradients alone (such as `optax.adam`),
             instead of a learning rate.
+        labels: whether targets must be labels −1 and +1.
 
     Returns:
         A `Learner` with a `GradientDescentState`. It has unbiased readings (`Learner.read`) from
@@ -93,7 +107,7 @@ def gradient_descent(
 
     def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
         del key  # it draws nothing
-        check_sample(sample, copies)
+        check_sample(sample, copies, labels=labels)
         check_dimension("the learner's weights", state.weights, sample.x.shape)
         estimate = gradient(state.weights, sample)
         check_shape("gradient", estimate, state.weights.shape, "as the weights")
@@ -114,7 +128,13 @@ def gradient_descent(
         return online.known_covariance().read(state.weights, sample)
 
     return Learner(
-        init, step, predict, Needs(copies), read=read, weights=lambda state: state.weights
+        init,
+        step,
+        predict,
+        Needs(copies, labels=labels, one_scale=optimizer is None),
+        read=read,
+        weights=field_weights,
+        with_weights=with_field_weights,
     )
 
 

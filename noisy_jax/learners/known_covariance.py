@@ -23,9 +23,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample
+from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
+from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, non_negative
@@ -121,7 +122,7 @@ def known_covariance(
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.06
     """
-    noise, targets, labels = None, "any", False
+    noise, targets, labels, flips = None, "any", False, False
     if loss is None:
         gradient = functools.partial(gradient_estimate, as_printed=as_printed)
     elif as_printed:
@@ -131,8 +132,9 @@ def known_covariance(
         gradient = functools.partial(corrected_gradient, loss=loss)
         targets = "independent"
         noise = {"gaussian": Gaussian, "laplace": Laplace}[loss.noise]
-        labels = loss.loss.kind == "margin"
+        labels, flips = loss.loss.kind == "margin", flips_of(loss.loss)
     learner = gradient_descent(
-        gradient, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
-    )
-    return learner._replace(needs=Needs(noise=noise, targets=targets, labels=labels))
+        gradient, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer,
+        labels=labels,
+    )  # fmt: skip
+    return learner._replace(needs=learner.needs._replace(noise=noise, targets=targets, flips=flips))

@@ -20,7 +20,7 @@ from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample, expor
 from noisy_jax.engine.rules import parsed_radius
 from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
+from noisy_jax.losses.loss import check_smooth, flips_of, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased import Multilevel, Transformed, replicates
 from noisy_jax.unbiased.transformed import needs_covariance, trained
@@ -119,10 +119,11 @@ def model(
         value = value_at(params, x)
         return loss(value, y), value, value**2
 
-    of_loss: dict[str, Any] = {"labels": None}
+    of_loss: dict[str, Any] = {"labels": False}
     if isinstance(loss, Loss):
         targets = "independent" if takes_noisy_targets(loss) else "exact"
-        of_loss = {"labels": loss.kind == "margin", "targets": targets}
+        labels = loss.kind == "margin"
+        of_loss = {"labels": labels, "targets": targets, "flips": flips_of(loss)}
 
     # One program also where the functions of the learner are called outside jit.
     program = functools.partial(jax.jit, inline=True)
@@ -143,7 +144,7 @@ def model(
     copies = whole("copies", copies, least, "as many as the estimate needs")
 
     def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
-        check_sample(sample, copies)
+        check_sample(sample, copies, labels=of_loss["labels"])
         if reads_cov and sample.cov is None:
             raise ValueError(
                 "the estimate needs sample.cov, but the covariance of this noise is not known: "
@@ -155,7 +156,7 @@ def model(
     @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
-        check_sample(sample, copies)
+        check_sample(sample, copies, labels=of_loss["labels"])
         check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)

@@ -27,6 +27,7 @@ from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, schedule
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
+from noisy_jax.losses.loss import flips_of
 from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive
 from noisy_jax.worlds import FourierWorld, World
 
@@ -139,7 +140,8 @@ def norma(
         _warn_of_few_support_vectors(loss, rate_at(jnp.int32(room or 0)), regularization)
     rule = _rule(loss, rate_at, regularization, labelled, offset, decay)
     margin = loss.kind == "margin" and labelled
-    return space.learner(rule, copies=copies, block=block, labels=margin)
+    flips = flips_of(loss) if labelled else None
+    return space.learner(rule, copies=copies, block=block, labels=margin, flips=flips)
 
 
 def _of_strong_convexity(regularization, memory: Memory):
@@ -184,7 +186,7 @@ def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:
     def output(state: NormaState, values):
         return values + state.offset if labelled else values - state.scale
 
-    return Rule(init, update, output)
+    return Rule(init, update, output if offset or not labelled else None)
 
 
 def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import MakeMemory, Rule, Update, function_space
 from noisy_jax.kernels import Kernel
-from noisy_jax.losses.loss import Loss, check_loss
+from noisy_jax.losses.loss import Loss, check_loss, flips_of
 from noisy_jax.validation import concrete, given, positive
 from noisy_jax.worlds import FourierWorld, World
 
@@ -133,7 +133,8 @@ def parameter_free(
     if space.memory.forgets:
         raise ValueError(problem + "one that forgets terms")
     rule = _rule(loss, positive("unit", unit, "ε, of the order of f"))
-    return space.learner(rule, copies=copies, block=block, labels=loss.kind == "margin")
+    labels = loss.kind == "margin"
+    return space.learner(rule, copies=copies, block=block, labels=labels, flips=flips_of(loss))
 
 
 def _rule(loss: Loss, unit) -> Rule:

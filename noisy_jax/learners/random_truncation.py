@@ -34,6 +34,7 @@ from noisy_jax.engine import (
     of_two_outputs,
     rate_of,
 )
+from noisy_jax.losses.loss import flips_of
 from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import instance
@@ -126,6 +127,7 @@ def random_truncation(
         block=max(1, _QUERIES // (2 + derivative.copies)) if block is None else block,
         dim=world and world.dim,
         labels=margin,
+        flips=flips_of(loss),
         noise=world and world.noise,
         targets="independent" if margin or derivative.copies <= 1 else "exact",
         readings=of_two_outputs if derivative.copies else None,

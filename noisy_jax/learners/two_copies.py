@@ -13,7 +13,7 @@ import chex
 import jax
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample
+from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.sums import total
 
@@ -52,4 +52,4 @@ def two_copies(
     learner = gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
-    return learner._replace(needs=Needs(copies=2, targets="any", labels=False))
+    return learner._replace(needs=learner.needs._replace(targets="any", flips=False))

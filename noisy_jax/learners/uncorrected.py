@@ -12,7 +12,7 @@ import chex
 import jax
 import optax
 
-from noisy_jax.base import Learner, Needs, Sample
+from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.sums import total
 
@@ -52,4 +52,4 @@ def uncorrected(
         gradient_estimate, copies=1, radius=radius, learning_rate=learning_rate, optimizer=optimizer
     )
     # It corrects for no noise at all.
-    return learner._replace(needs=Needs(targets="any", labels=False))
+    return learner._replace(needs=learner.needs._replace(targets="any", flips=False))

@@ -28,7 +28,7 @@ from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, 
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel, near_origin
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss, check_smooth, takes_noisy_targets
+from noisy_jax.losses.loss import check_loss, check_smooth, flips_of, takes_noisy_targets
 from noisy_jax.unbiased import multilevel, replicates
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued_number
@@ -134,6 +134,7 @@ def unknown_noise(
         radius=radius,
         block=block,
         labels=margin,
+        flips=flips_of(loss),
         targets="independent" if takes_noisy_targets(loss) else "exact",
         readings=parts.readings,
     )

@@ -121,6 +121,13 @@ def check_smooth(loss: Loss) -> None:
         )
 
 
+def flips_of(loss: Any) -> tuple[chex.Numeric, chex.Numeric] | Literal[False]:
+    """`Needs.flips` of a learner with a loss: what it corrects for if it is one of labels."""
+    if loss.kind != "margin":
+        return False
+    return (0.0, 0.0) if loss.flips is None else loss.flips
+
+
 def takes_noisy_targets(loss: Loss) -> bool:
     """Whether ℓ' is linear in the target, so that noise in it leaves the gradient unbiased."""
     linear = loss.series is not None and loss.series(1, 0.0).degree == 1

@@ -12,11 +12,14 @@ from noisy_jax.base import (
     Learner,
     State,
     Stream,
-    check_is_stream,
     check_learner,
+    check_targets_of,
     exportable,
+    has_flips,
     in_this_precision,
+    sound_stream,
     unrolled,
+    warn_of_sizes,
 )
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
@@ -78,7 +81,7 @@ def rollout(
         stream: T clean rounds, `[T, d]` and `[T]`; at most the learner's horizon, together with the
             rounds that `state` counts.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
-            A learner built for another distribution (`Learner.noise`) runs with a warning.
+            A learner built for another distribution (`Needs.noise`) runs with a warning.
         key: a key of `jax.random.key`. One of another kind than JAX's default, such as "rbg", gives
             way to a threefry key that follows from it.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
@@ -97,7 +100,7 @@ def rollout(
         -1
     """
     key = parsed_key(key)
-    _check(learner, stream, noise, y_noise)
+    stream = _checked(learner, stream, noise, y_noise)
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
 
@@ -136,7 +139,7 @@ def final_regret(
     the learner diverged.
     """
     key = parsed_key(key)
-    _check(learner, stream, noise, y_noise)
+    stream = _checked(learner, stream, noise, y_noise)
     check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
     count = len(stream.y) if rounds is None else rounds
@@ -178,15 +181,40 @@ def warn_of_other_noise(
         )
 
 
-def _check(learner, stream, noise, y_noise) -> None:
+def warn_of_other_flips(
+    learner: Learner, y_noise: Any, name: str = "learner", *, stacklevel: int
+) -> None:
+    """Warns if labels are flipped with other probabilities than a learner corrects for.
+
+    It does not if either is traced, or flips have no effect on the learner.
+    """
+    noise, (built, seen) = by_round(y_noise)[0], [learner.needs.flips, (0.0, 0.0)]
+    if not built or not isinstance(noise, Flip | None):
+        return
+    seen = seen if noise is None else noise.rate
+    pairs = [[concrete(rate) for rate in rates] for rates in (built, seen)]
+    if any(rate is None for rates in pairs for rate in rates):
+        return
+    if not all(np.allclose(own, other, atol=1e-6) for own, other in zip(*pairs, strict=True)):
+        corrects = "corrects for other rates" if has_flips(built) else "does not correct for it"
+        flipped = "are not flipped" if noise is None else "are flipped"
+        warnings.warn(
+            f"labels {flipped}, and {name} {corrects}: give losses.flipped(loss, rate) the rate of "
+            "y_noise=noise.Flip(rate), unless the difference is intended",
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _checked(learner, stream, noise, y_noise) -> Stream:
+    """The stream, of arrays, if everything fits together."""
     check_learner(learner)
-    check_is_stream(stream)
+    stream = sound_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
     if learner.needs.targets == "exact" and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
     if isinstance(by_round(y_noise)[0], Flip):
         check_labels("stream.y", stream.y)
-        if learner.needs.labels is False:
+        if learner.needs.flips is False:
             raise ValueError(
                 "y_noise is noise.Flip, under which this learner is biased: use a learner of "
                 "labels, such as norma with losses.flipped"
@@ -196,8 +224,12 @@ def _check(learner, stream, noise, y_noise) -> None:
             "y_noise must be independent of the noise in x for this learner; two_copies, "
             "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
         )
+    check_targets_of(learner, "stream.y", stream.y)
     # Through the context manager of `default_matmul_precision`, whose frame is one more.
     warn_of_other_noise(learner, noise, stacklevel=4)
+    warn_of_other_flips(learner, y_noise, stacklevel=4)
+    warn_of_sizes(learner, stream.x, stacklevel=4)
+    return stream
 
 
 def _through_blocks(

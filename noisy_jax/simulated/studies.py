@@ -14,7 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner, Stream, check_is_stream, check_one_prediction
+from noisy_jax.base import (
+    Learner,
+    Stream,
+    check_one_prediction,
+    check_targets_of,
+    sound_stream,
+    warn_of_sizes,
+)
 from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
@@ -33,7 +40,7 @@ from noisy_jax.simulated.montecarlo import (
 )
 from noisy_jax.simulated.programs import Always, MakeLearner, first, made, runs, takes_room
 from noisy_jax.simulated.results import Study, study_of_estimates
-from noisy_jax.simulated.rollouts import warn_of_other_noise
+from noisy_jax.simulated.rollouts import warn_of_other_flips, warn_of_other_noise
 from noisy_jax.validation import check_horizons, check_labels, collected_map, given, parsed_key
 
 
@@ -106,7 +113,7 @@ def study(
     loss = squared() if loss is None else loss
     learners = collected_map(learners)
     _check_learners(learners)
-    check_is_stream(stream)
+    stream = sound_stream(stream)
     key = parsed_key(key)
     check_loss(loss, flips=False)
     if loss.kind == "margin":
@@ -134,6 +141,9 @@ def study(
     )
     for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
         warn_of_other_noise(learner, noise, f"learners[{name!r}]", stacklevel=2)
+        warn_of_other_flips(learner, y_noise, f"learners[{name!r}]", stacklevel=2)
+        warn_of_sizes(learner, stream.x, stacklevel=2)
+        check_targets_of(learner, "stream.y", stream.y)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     horizon_runs = runs(makers, horizons, loss, (stream, noise, y_noise))
     bests = [_predictions(comparator, first(horizon, stream)) for horizon in horizons]

@@ -1,3 +1,4 @@
+import warnings
 from functools import partial
 
 import jax
@@ -8,6 +9,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
+from noisy_jax.simulated.rollouts import warn_of_other_flips
 from tests.errors import raises
 from tests.keys import key
 
@@ -180,6 +182,7 @@ ONES = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:labels are flipped")
 @pytest.mark.parametrize(
     ("learner", "fits"),
     [
@@ -204,3 +207,71 @@ def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
             run(one)
         else:
             raises("under which this learner is biased: use .*flipped", run, one)
+
+
+def kernel_learner(make, loss, **options):
+    return make(nj.kernels.linear(), loss, buffer=nj.engine.weight_vector(), **options)
+
+
+def gradient_in_a_model(loss):
+    return nj.learners.model(lambda w, x: w @ x, jnp.zeros(2), loss, radius=1.0)
+
+
+OF_LABELS = {
+    "norma": lambda loss: norma(loss),
+    "norma of an adaptive loss": lambda loss: norma(loss),
+    "parameter_free": lambda loss: kernel_learner(nj.learners.parameter_free, loss),
+    "unknown_noise": lambda loss: nj.learners.unknown_noise(
+        nj.kernels.linear(), loss, radius=1.0, horizon=4
+    ),
+    "known_covariance": lambda loss: nj.learners.known_covariance(radius=0.1, loss=loss),
+    "model": gradient_in_a_model,
+}
+
+
+def loss_of(name):
+    adaptive = name == "norma of an adaptive loss"
+    return losses.nu_soft_margin(nu=0.3) if adaptive else losses.smoothed_hinge(sharpness=0.5)
+
+
+def messages(learner, y_noise):
+    """What `rollout` warns of before its first round."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_other_flips(learner, y_noise, stacklevel=1)
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_flips_that_the_loss_does_not_correct_for_are_a_warning(name):
+    make, loss, flips = OF_LABELS[name], loss_of(name), nj.noise.Flip((0.3, 0.1))
+    right, plain = make(losses.flipped(loss, (0.3, 0.1))), make(loss)
+    changing = nj.noise.PerRound(jax.vmap(nj.noise.Flip)(jnp.array([0.1, 0.1, 0.2, 0.1])))
+    assert messages(right, flips) == messages(plain, None) == []
+    assert messages(nj.wrappers.paired(plain, right), flips) == []  # compared with the right one
+    assert "does not correct for it: give losses.flipped(loss, rate)" in messages(plain, flips)[0]
+    for y_noise in (nj.noise.Flip(0.2), changing):
+        assert "are flipped, and learner corrects for other rates" in messages(right, y_noise)[0]
+    assert "labels are not flipped" in messages(right, None)[0]
+
+
+def test_a_rollout_and_a_study_warn_of_flips_once():
+    rounds = ONES, nj.noise.Gaussian(0.0), key()
+    learner, options = norma(losses.soft_margin()), {"y_noise": nj.noise.Flip(0.1)}
+    with pytest.warns(UserWarning, match="labels are flipped, and learner does") as caught:
+        jax.eval_shape(lambda: nj.rollout(learner, *rounds, **options).predictions)
+    assert [one.filename for one in caught] == [__file__]
+    best = nj.comparators.linear_ball(radius=1.0)
+    options |= {"num_seeds": 2, "horizons": [4], "comparator": best, "loss": losses.soft_margin()}
+    with pytest.warns(UserWarning, match=r"and learners\['plain'\] does not") as caught:
+        nj.study({"plain": learner}, *rounds, **options)
+    assert [one.filename for one in caught] == [__file__]
+
+
+def test_a_noiseless_learner_needs_the_loss_itself():
+    flipped = norma(losses.flipped(losses.soft_margin(), 0.1))
+    raises("give it the loss itself", nj.wrappers.noiseless, flipped, ONES)
+    clean = nj.wrappers.noiseless(norma(losses.soft_margin()), ONES)
+    assert messages(clean, nj.noise.Flip(0.1)) == []
+    zeros = ONES._replace(y=jnp.zeros(4))
+    raises(r"stream\.y must be labels", nj.wrappers.noiseless, norma(losses.soft_margin()), zeros)

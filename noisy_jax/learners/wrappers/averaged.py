@@ -6,7 +6,7 @@ On independent examples and for a convex loss, its expected excess risk is at mo
 regret of the learner over T.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -21,7 +21,8 @@ class AveragedState(NamedTuple):
 
     Attributes:
         inner: state of the wrapped learner, with the weights w_{t+1} for the next round.
-        mean_weights: w̄_t = (1/t) Σ_{s=1..t} w_s, a pytree like `inner.weights`; zero at t = 0.
+        mean_weights: w̄_t = (1/t) Σ_{s=1..t} w_s, a pytree as `Learner.weights` of the wrapped
+            learner returns it; zero at t = 0.
         excess: rounding error of `mean_weights`, a pytree of the same shapes. The next round
             subtracts it (Kahan summation), so that errors do not add up over 10⁷ rounds or more.
         count: `[]`, t.
@@ -37,9 +38,9 @@ def averaged(learner: Learner) -> Learner:
     """The learner that predicts with w̄_t, the mean of another learner's weights so far.
 
     Args:
-        learner: a learner with `Learner.weights`, in which its predictions are linear. With `norma`
-            use no offset, and keep all terms of f: by random features, or by
-            `buffer=engine.everything(horizon)`.
+        learner: a learner with `Learner.weights`, in which its predictions are linear. `norma` has
+            them if it keeps all terms of f, by random features or by
+            `buffer=engine.everything(horizon)`; its offset and its threshold are averaged as well.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -51,8 +52,8 @@ def averaged(learner: Learner) -> Learner:
         [0.01 0.  ]
     """
     check_learner(learner)
-    weights = learner.weights
-    if weights is None:
+    weights, with_weights = learner.weights, learner.with_weights
+    if weights is None or with_weights is None:
         raise ValueError(
             "averaged needs a learner whose weights hold all of f (Learner.weights), but this one "
             "has none; norma keeps all of f with buffer=engine.everything(horizon)"
@@ -78,9 +79,20 @@ def averaged(learner: Learner) -> Learner:
         return learner.predict(mean(state), x)
 
     def mean(state: AveragedState):
-        return state.inner._replace(weights=state.mean_weights)
+        return with_weights(state.inner, state.mean_weights)
+
+    def finish(state: AveragedState) -> AveragedState:
+        finish: Any = learner.finish
+        return state._replace(inner=finish(state.inner))
 
     read = read_through(learner, lambda state, *seen: (mean(state), *seen))
     return learner._replace(
-        init=init, step=step, predict=predict, unroll=None, read=read, finish=None, weights=None
+        init=init,
+        step=step,
+        predict=predict,
+        unroll=None,
+        read=read,
+        finish=learner.finish and finish,
+        weights=lambda state: state.mean_weights,
+        with_weights=lambda state, weights: state._replace(mean_weights=weights),
     )

@@ -1,6 +1,6 @@
 """A learner that sees clean data: it shows what the noise costs others."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
@@ -12,11 +12,13 @@ from noisy_jax.base import (
     Sample,
     State,
     Stream,
-    check_is_stream,
     check_learner,
+    check_targets_of,
     exportable,
+    has_flips,
     has_noise,
     read_through,
+    sound_stream,
     unrolled,
 )
 
@@ -56,12 +58,19 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         ['0.10', '0.00']
     """
     check_learner(learner)
-    check_is_stream(stream)
+    stream = sound_stream(stream)
     if has_noise(learner.needs.noise):
         raise ValueError(
             f"noiseless needs a learner that is right on clean data, got one built for "
             f"{learner.needs.noise}: build it for noise.Gaussian(0.0), or use uncorrected_kernel"
         )
+
+    if has_flips(learner.needs.flips):
+        raise ValueError(
+            "noiseless needs a learner that is right on clean data, got one with a flipped loss: "
+            "give it the loss itself"
+        )
+    check_targets_of(learner, "stream.y", stream.y)
 
     def clean(samples: Sample, rounds: jax.Array) -> Sample:
         # A run that is longer than the stream ends in NaN.
@@ -87,14 +96,22 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     def shown(state: NoiselessState, sample: Sample, key: chex.PRNGKey):
         return state.inner, clean(sample, state.round), key
 
+    finish, weights, with_weights = learner.finish, learner.weights, learner.with_weights
+
+    def replaced(state: NoiselessState, new) -> NoiselessState:
+        change: Any = with_weights
+        return state._replace(inner=change(state.inner, new))
+
     rooms = [room for room in (learner.needs.horizon, np.shape(stream.y)[0]) if room is not None]
+    needs = learner.needs._replace(horizon=min(rooms), noise=None, targets="any", flips=None)
     return learner._replace(
         init=init,
         step=step,
         predict=predict,
         unroll=unroll,
-        needs=learner.needs._replace(horizon=min(rooms), noise=None, targets="any", labels=True),
+        needs=needs,
         read=read_through(learner, shown),
-        finish=None,
-        weights=None,
+        finish=finish and (lambda state: state._replace(inner=finish(state.inner))),
+        weights=weights and (lambda state: weights(state.inner)),
+        with_weights=with_weights and replaced,
     )

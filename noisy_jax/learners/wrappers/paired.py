@@ -74,6 +74,16 @@ def paired(*learners: Learner) -> Learner:
             for learner, state in zip(learners, states, strict=True)
         )
 
+    def weights(states):
+        ways: Any = [learner.weights for learner in learners]
+        return tuple(way(state) for way, state in zip(ways, states, strict=True))
+
+    def with_weights(states, weights):
+        ways: Any = [learner.with_weights for learner in learners]
+        every = zip(ways, states, weights, strict=True)
+        return tuple(way(state, own) for way, state, own in every)
+
+    linear = all(learner.with_weights for learner in learners)
     return Learner(
         init,
         step,
@@ -82,6 +92,8 @@ def paired(*learners: Learner) -> Learner:
         unroll,
         read=read if readable else None,
         finish=finish if finishes else None,
+        weights=weights if linear else None,
+        with_weights=with_weights if linear else None,
     )
 
 

@@ -12,7 +12,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Stream, check_is_stream
+from noisy_jax.base import Stream, sound_stream
 from noisy_jax.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
@@ -58,7 +58,7 @@ def moments(
         >>> print(moments(stream, nj.noise.Gaussian(0.5)).x_second_moment)
         26.0
     """
-    check_is_stream(stream)
+    stream = sound_stream(stream)
     check_noise(noise, y_noise, len(stream.x))
 
     (noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)

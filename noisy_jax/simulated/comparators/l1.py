@@ -17,7 +17,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Stream, check_is_stream
+from noisy_jax.base import Stream, sound_stream
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.linear import LinearBall
 from noisy_jax.validation import check_concrete, positive
@@ -43,7 +43,7 @@ def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
         >>> print(l1_ball(stream, radius=2.0).weights)
         [2. 0.]
     """
-    check_is_stream(stream)
+    stream = sound_stream(stream)
     for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():
         check_concrete(name, value, "the minimizer is found on the host")
     size = float(positive("radius", radius))
