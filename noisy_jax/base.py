@@ -236,7 +236,7 @@ def in_this_precision(init: Callable[[int], State], state: State, dim: int) -> S
 
 def has_noise(noise: Any) -> bool:
     """Whether a learner's `noise` has a covariance that is known not to be zero."""
-    if noise is None:
+    if noise is None or isinstance(noise, type):
         return False
     cov = concrete(getattr(noise, "distribution", noise).cov)  # that of noise.PerRound
     return cov is not None and bool(np.any(cov != 0))

@@ -130,10 +130,14 @@ def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | No
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:
-    """The value as an `int`, if it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    """The value as an `int`, if it is a whole number of at least `least`.
+
+    Scalars of NumPy and JAX, which are arrays without axes, may be; traced values are not.
+    """
+    array = None if isinstance(value, list | tuple) else concrete(value)
+    if array is None or array.ndim or array.dtype.kind not in "iu" or array < least:
         raise ValueError(_message(name, f"a whole number of at least {least}", value, hint))
-    return int(value)
+    return int(array)
 
 
 def choice(name: str, value, choices: Collection):

@@ -41,9 +41,17 @@ def test_an_array_names_the_first_bad_place_and_how_many_there_are():
         validation.positive("size", [1.0, 2.0])
 
 
-@pytest.mark.parametrize("value", [True, 2.0, "2", 0, None])
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3), jnp.int32(3)])
+def test_whole_numbers_of_any_kind_become_integers(value):
+    assert type(validation.whole("count", value)) is int
+    assert validation.whole("count", value) == 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, np.True_, jnp.array(True), 2.0, jnp.float32(2), "2", 0, jnp.int32(0), None, [3]],
+)
 def test_whole_numbers_are_integers_from_the_least_on(value):
-    assert validation.whole("count", np.int64(3)) == 3
     raises("count must be a whole number of at least 1, got ", validation.whole, "count", value)
 
 

@@ -27,7 +27,7 @@ from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, schedule
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
-from noisy_jax.losses.loss import flips_of
+from noisy_jax.losses.loss import curvature, flips_of, has_bounded_slope
 from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive
 from noisy_jax.worlds import FourierWorld, World
 
@@ -91,7 +91,10 @@ def norma(
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
             default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …, the rate of strongly convex risks
             as long as a buffer τ drops only small terms. If the target drifts, let τ be the number
-            of rounds for which it stays about the same.
+            of rounds for which it stays about the same. With the squared loss, whose slope has no
+            bound, it is 1/(λ min(t, τ/3) + 2‖φ_t‖²), with ‖φ_t‖² = k(x, x), and 1 more with an
+            offset: then no step goes beyond the target. Other losses without a bound, as that of
+            counts, have no default.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
             for the default rate.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
@@ -127,25 +130,36 @@ def norma(
     regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
     space = function_space(kernel, buffer)
     memory = space.memory
-    if learning_rate is None:
-        learning_rate = _of_strong_convexity(regularization, memory)
-    rate_at, first, limit = schedule(learning_rate), learning_rate, 1.0
-    if callable(learning_rate):
-        first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
-        non_negative("learning_rate at round 0", first, "rounds are counted from 0")
-    check_decay(first, regularization, limit=limit)
     choice("decay", decay, ("always", "on_update"))
+    constant = learning_rate is not None and not callable(learning_rate)
+    if learning_rate is None:
+        rate_at = _of_strong_convexity(regularization, memory, loss, offset)
+    else:
+        own = schedule(learning_rate)
+        first, limit = learning_rate, 1.0
+        if callable(learning_rate):
+            first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
+            non_negative("learning_rate at round 0", first, "rounds are counted from 0")
+        check_decay(first, regularization, limit=limit)
+
+        def rate_at(t, square):
+            del square
+            return own(t)
+
     room = memory.horizon or memory.longest_block
-    if not labelled and decay == "always" and (room is not None or not callable(learning_rate)):
-        _warn_of_few_support_vectors(loss, rate_at(jnp.int32(room or 0)), regularization)
+    if not labelled and decay == "always" and (room is not None or constant):
+        _warn_of_few_support_vectors(loss, rate_at(jnp.int32(room or 0), 0.0), regularization)
     rule = _rule(loss, rate_at, regularization, labelled, offset, decay)
     margin = loss.kind == "margin" and labelled
     flips = flips_of(loss) if labelled else None
     return space.learner(rule, copies=copies, block=block, labels=margin, flips=flips)
 
 
-def _of_strong_convexity(regularization, memory: Memory):
+def _of_strong_convexity(regularization, memory: Memory, loss: Any, offset: bool):
     """η_t = 1/(λ min(t, τ/3)): after 3/(ηλ) = τ rounds, when a term is dropped, 5% of it is left.
+
+    With the curvature c of a quadratic loss it is 1/(λ min(t, τ/3) + c‖φ_t‖²). A step then moves
+    the prediction at its own point by at most the residual, so that f cannot explode.
 
     Source: Hazan, Agarwal and Kale, Logarithmic regret algorithms (2007); Shalev-Shwartz, Singer
     and Srebro, Pegasos (2007).
@@ -156,8 +170,19 @@ def _of_strong_convexity(regularization, memory: Memory):
             "learning_rate must be given with engine.growing, such as the theorem's "
             "lambda t: eta / jnp.sqrt(t + 1)"
         )
+    curved = curvature(loss)
+    if curved is None and isinstance(loss, Loss) and not has_bounded_slope(loss):
+        raise ValueError(
+            f"learning_rate must be given with {loss}, whose slope has no bound: let it be below "
+            "1/(k(x, x) ℓ'') at all predictions that may occur, such as 0.01"
+        )
     longest = max(1.0, memory.longest_block / 3) if memory.longest_block else jnp.inf
-    return lambda t: 1 / (regularization * jnp.minimum(jnp.asarray(t, float) + 1, longest))
+
+    def rate_at(t, square):
+        grown = regularization * jnp.minimum(jnp.asarray(t, float) + 1, longest)
+        return 1 / (grown if curved is None else grown + curved * (square + offset))
+
+    return rate_at
 
 
 def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:
@@ -168,7 +193,7 @@ def _rule(loss: Any, rate_at, regularization, labelled, offset, decay) -> Rule:
 
     def update(state: NormaState, values, y, t, square) -> Update:
         b, s = state
-        now, rate = loss.at(s) if adaptive else loss, rate_at(t)
+        now, rate = loss.at(s) if adaptive else loss, rate_at(t, square)
         y = y if labelled else jnp.ones_like(values[-1])
         p = values[-1] + b
         derivative = now.gradient(p, y)

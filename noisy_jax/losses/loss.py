@@ -130,8 +130,21 @@ def flips_of(loss: Any) -> tuple[chex.Numeric, chex.Numeric] | Literal[False]:
 
 def takes_noisy_targets(loss: Loss) -> bool:
     """Whether ℓ' is linear in the target, so that noise in it leaves the gradient unbiased."""
-    linear = loss.series is not None and loss.series(1, 0.0).degree == 1
-    return linear or loss.kind in ("margin", "count")
+    return curvature(loss) is not None or loss.kind in ("margin", "count")
+
+
+def curvature(loss: Any) -> Any:
+    """ℓ'' of a quadratic loss, such as 2 of the squared loss; `None` of others."""
+    series = getattr(loss, "series", None)
+    if series is None or series(1, 0.0).degree != 1:
+        return None
+    return series(1, 0.0).coefficients[1]
+
+
+def has_bounded_slope(loss: Loss) -> bool:
+    """Whether |φ'| is below 10¹⁵ at ±10³⁰, or not known, as with traced parameters."""
+    slopes = concrete(loss.derivative(np.array([-1e30, 1e30])))
+    return slopes is None or bool(np.all(np.abs(slopes) < 1e15))
 
 
 def shown(parameter: chex.Numeric) -> str:

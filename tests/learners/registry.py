@@ -88,7 +88,8 @@ def of_signs(learner):
 
         return run
 
-    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll))
+    needs = learner.needs._replace(labels=False)
+    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll), needs=needs)
 
 
 def norma(*, radius, learning_rate):

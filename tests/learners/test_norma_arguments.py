@@ -62,6 +62,34 @@ def test_rejects_bad_arguments(options, message):
     raises(message, norma, **{**valid, "regularization": 0.1, **options})
 
 
+UNBOUNDED = {
+    "clean": (KERNEL, {"buffer": 60}),
+    "offset": (KERNEL, {"buffer": 60, "offset": True}),
+    "linear": (nj.kernels.linear(), {"buffer": nj.engine.weight_vector()}),
+    "large": (nj.kernels.polynomial(degree=2), {"buffer": nj.engine.everything(T)}),
+}
+
+
+@pytest.mark.parametrize("regularization", [1e-4, 0.1])
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_the_default_rate_holds_for_the_squared_loss(name, regularization):
+    """Without the norm in the rate the first step is 1/λ, and the squared error 10¹⁰ or more."""
+    kernel, options = UNBOUNDED[name]
+    x = 3 * np.random.default_rng(0).normal(size=(T, DIM))
+    y = x[:, 0] / 3
+    learner = norma(kernel, losses.squared(), regularization=regularization, **options)
+    predictions = unrolled(learner, x, y)[1]
+    assert np.mean((predictions - y) ** 2) < 2 * np.mean(y**2)
+    assert np.abs(predictions).max() < 20
+
+
+@pytest.mark.parametrize("loss", [losses.poisson(), losses.exponential()], ids=str)
+def test_other_losses_without_a_bounded_slope_need_a_rate(loss):
+    raises("learning_rate must be given with .*no bound", norma, KERNEL, loss,
+           regularization=0.1, buffer=10)  # fmt: skip
+    norma(KERNEL, loss, regularization=0.1, buffer=10, learning_rate=0.01)
+
+
 def test_features_reject_a_buffer():
     features = nj.worlds.fourier_gaussian(
         jax.random.key(0), 8, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)

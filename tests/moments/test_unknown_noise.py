@@ -170,7 +170,7 @@ def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
         np.testing.assert_allclose(found, value, atol=1e-10)
     assert whole.count == kept.sum()
     halves = jax.tree.map(jnp.add, sums_of(slice(0, 13)), sums_of(slice(13, None)))
-    for a, b in zip(halves, whole, strict=True):
+    for a, b in zip(*map(jax.tree.leaves, (halves, whole)), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
 
 
@@ -218,7 +218,7 @@ def test_replicates_of_linear_features_are_two_copies(copies, rng):
     x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)
     samples, kept = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.asarray(rng.uniform(size=20))
     both = nj.moments.replicates(lambda x: x, copies=copies), nj.moments.two_copies(copies)
-    for a, b in zip(*(m.sums(samples, kept) for m in both), strict=True):
+    for a, b in zip(*(m.sums(samples, kept)[:3] for m in both), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
     one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])
     np.testing.assert_allclose(*(m.read(w, one) for m in both), atol=1e-12)

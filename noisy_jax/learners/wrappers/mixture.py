@@ -125,6 +125,8 @@ def mixture(*learners: Learner) -> Learner:
         unroll=unroll,
         read=None,
         finish=finish_all and finish,
+        weights=None,  # shares make predictions of the weights that are not linear
+        with_weights=None,
     )
 
 

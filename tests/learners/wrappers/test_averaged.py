@@ -65,5 +65,40 @@ def test_norma_is_averaged_where_its_memory_keeps_all():
 
 
 def test_rejects_a_state_without_weights():
-    blind = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
-    raises(r"Learner\.weights", nj.wrappers.averaged, nj.wrappers.paired(blind, blind))
+    blind = nj.learners.two_copies(radius=1.0, learning_rate=0.1)
+    raises(r"Learner\.weights", nj.wrappers.averaged, nj.wrappers.mixture(blind, blind))
+
+
+WITH_OUTPUT = {
+    "offset": {"loss": nj.losses.huber(), "offset": True},
+    "a learned width": {"loss": nj.losses.nu_huber(nu=0.3), "offset": True},
+    "a threshold": {"loss": nj.losses.novelty(nu=0.4), "decay": "on_update"},
+    "neither": {"loss": nj.losses.epsilon_insensitive()},
+}
+
+
+@pytest.mark.parametrize("options", WITH_OUTPUT.values(), ids=WITH_OUTPUT)
+def test_what_norma_learns_beside_f_is_averaged_with_it(options):
+    """f̄ + b̄ is the mean of what f_1 + b_1, …, f_T + b_T predict at one point."""
+    memory, rates = nj.engine.everything(12), {"learning_rate": 0.5, "regularization": 0.1}
+    kernel = nj.kernels.gaussian(length_scale=0.7)
+    inner = nj.learners.norma(kernel, buffer=memory, **rates, **options)
+    check_mean_of_predictions(inner)
+
+
+def test_columns_are_averaged():
+    options = {"radius": 1.0, "learning_rate": 0.3}
+    columns = nj.learners.two_copies(**options), nj.learners.uncorrected(**options)
+    check_mean_of_predictions(nj.wrappers.paired(*columns))
+
+
+def check_mean_of_predictions(inner):
+    stream, z = nj.streams.linear(jax.random.key(0), 12, 3), jnp.ones(3) / 3
+    stream = stream._replace(y=stream.y + 1)
+    rounds = stream, nj.noise.Gaussian(0.0), jax.random.key(1)
+    watched = inner._replace(predict=lambda state, x: inner.predict(state, z), unroll=None)
+    values = nj.rollout(watched, *rounds).predictions
+    state = nj.rollout(nj.wrappers.averaged(inner), *rounds).state
+    found = nj.wrappers.averaged(inner).predict(state, z)
+    np.testing.assert_allclose(found, values.mean(axis=0), rtol=1e-4)
+    assert np.all(np.abs(inner.predict(state.inner, z) - found) > 0.01)
