@@ -1,11 +1,11 @@
 """Noise with independent coordinates: Laplace, uniform, Rademacher, Student's t, and products.
 
 The first four have a scale, `[]` (the same for all d coordinates) or `[d]`, and a known `mean`,
-`[]` or `[d]`.
+`[]` or `[d]`. `from_variance` takes the variance in place of the scale.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import chex
 import jax
@@ -32,6 +32,26 @@ class _Independent(Noise):
 
     _spread = "scale"
     _unit = 1, 1  # the variance at scale 1, as a ratio
+
+    @classmethod
+    def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
+        """Returns the distribution with given variances, `[]` or `[d]`.
+
+        Other parameters, such as `mean` or the `df` of Student's t, are given by name. So different
+        laws can be compared at the same variance.
+
+        Example:
+            >>> import noisy_jax as nj
+            >>> print(nj.noise.Uniform.from_variance(3.0).half_width)
+            3.0
+            >>> print(nj.noise.StudentT.from_variance(2.0, df=4.0).scale)
+            1.0
+        """
+        unit = cls(**{cls._spread: 1.0}, **parameters).cov
+        if isinstance(variance, list | tuple):
+            variance = np.asarray(variance)
+        variance = positive(f"variance of {cls.__name__}", variance, shape=None)
+        return cls(**{cls._spread: (variance / unit) ** 0.5}, **parameters)
 
     @property
     def cov(self) -> Any:

@@ -1,11 +1,12 @@
 """Gaussian noise of any covariance, in every round or only in some."""
 
 import functools
-from typing import Any
+from typing import Any, Self
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
@@ -59,6 +60,17 @@ class _Normal(Noise):
             self._parse(self._spread, non_negative, stacked)
         else:
             check_covariance(f"{type(self).__name__}.{self._spread}", cov, stacked=stacked)
+
+    @classmethod
+    def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
+        """Returns the distribution with given variances, `[]` or `[d]`, or covariance `[d, d]`.
+
+        Other parameters, such as the `probability` of contaminated noise, are given by name.
+        """
+        unit = cls(**{cls._spread: 1.0}, **parameters).cov
+        if isinstance(variance, list | tuple):
+            variance = np.asarray(variance)
+        return cls(**{cls._spread: variance / unit}, **parameters)
 
     def _standard(self, key, size, dtype):
         return standard_normal(key, size, dtype)

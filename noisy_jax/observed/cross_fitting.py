@@ -21,12 +21,12 @@ from noisy_jax.observed.fits.errors import (
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.groups import dealt
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import Units, check_varies
+from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.observed.observations.products import expanded
-from noisy_jax.observed.suitability import check_suits
+from noisy_jax.observed.suitability import check_suits, units_for
 from noisy_jax.validation import given
 
 
@@ -115,7 +115,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
         )
     copies, dim = observations.x.shape[1:]
     check_varies(observations.x.reshape(-1, dim), observations.y, observations)
-    whole = Units.of_copies(observations, standardize)
+    whole = units_for(learner, observations, standardize)
     check_suits(learner, observations, whole)
     made = compiled_learner(learner)
     missing = (
@@ -134,7 +134,7 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
     def judge(others, held_out, key):
         train_key, read_key = jax.random.split(key)
         trained = observations.rows(others)
-        units = Units.of_copies(trained, standardize)  # without the rows that are judged
+        units = units_for(learner, trained, standardize)  # without the rows that are judged
         state = made.train(units.table(trained), train_key)
         rows = units.table(observations.rows(held_out))
         errors, slope = made.errors(state, rows, read_key), 0.0

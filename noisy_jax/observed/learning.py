@@ -7,7 +7,7 @@ import chex
 import jax
 import numpy as np
 
-from noisy_jax.base import Learner, State, check_learner
+from noisy_jax.base import Learner, State, check_learner, check_targets_of, warn_of_sizes
 from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
@@ -15,7 +15,7 @@ from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.observed.suitability import check_room, check_suits
+from noisy_jax.observed.suitability import check_room, check_suits, units_for
 from noisy_jax.running import Running
 from noisy_jax.validation import parsed_key
 
@@ -34,7 +34,8 @@ def learn(
     Columns and y are standardized: a learner's radius and length scale are in standard deviations,
     and predictions are in original units. The standard deviations are from the first quarter of the
     rows (at most 4,096 rows, or more if a column is constant in them). Each later row is centred by
-    the means of all rows before it, and its prediction is judged before the learner sees it. With
+    the means of all rows before it, and its prediction is judged before the learner sees it. Labels
+    −1 and +1 stay as they are, for learners that need them (`Needs.labels`). With
     unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), the error is
 
         q − 2ỹv + ỹ².
@@ -112,15 +113,22 @@ class Learning:
         warned(first, stacklevel=3)
         with_roles(first, {}, "nj.learn")
         try:
-            self.units, self.unjudged = _first_units(first, standardize)
+            self.units, self.unjudged = _first_units(compiled.learner, first, standardize)
             check_suits(compiled.learner, first, self.units)
         except ValueError as error:
             where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
             raise ValueError(f"{where}{error}") from error
+        x = (first.x - self.units.center) / self.units.scale
+        warn_of_sizes(compiled.learner, x, first.names, stacklevel=3)
         dim = len(first.names)
         none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
         self.progress = _Progress(none[0], none[1], 0, compiled.start(dim))
         self.alike = first.rows(np.arange(1))  # what is the same in all chunks
+
+    @property
+    def labels(self) -> bool:
+        """Whether y are labels −1 and +1, which are neither centred nor scaled."""
+        return self.compiled.learner.needs.labels
 
     def key_of_next(self, key: chex.PRNGKey) -> chex.PRNGKey:
         """The key of the next chunk."""
@@ -136,6 +144,9 @@ class Learning:
             raise ValueError("all chunks must have the same noise, or a covariance a row")
         first = max(self.unjudged - seen.count, 0)  # rows that are not judged
         x, y, seen = _centred(chunk, seen, self.units, first)
+        if self.labels:
+            check_targets_of(self.compiled.learner, "y", chunk.y)
+            y = chunk.y.astype(y.dtype)
         state, found = self.compiled.resume(state, self.units.table(chunk, x, y), key)
         errors = errors.plus(Running.of(found[first:, None] * self.units.y_scale**2))
         self.progress = _Progress(seen, errors, chunks + 1, state)
@@ -152,14 +163,14 @@ class Learning:
             learner=self.compiled.learner,
             center=seen.mean[:-1],
             scale=self.units.scale,
-            y_center=float(seen.mean[-1]),
+            y_center=0.0 if self.labels else float(seen.mean[-1]),
             y_scale=self.units.y_scale,
             names=self.alike.names,
             references=self.alike.references,
         )
 
 
-def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
+def _first_units(learner: Learner, table: Observations, standardize: bool) -> tuple[Units, int]:
     """Centres and scales that the first rows give, and how many rows these are.
 
     Whether a row belongs to them depends only on the rows up to it: for later rows the units are
@@ -169,7 +180,7 @@ def _first_units(table: Observations, standardize: bool) -> tuple[Units, int]:
     check_varies(x.reshape(-1, x.shape[2]), y, table)
     varied = max(map(_first_that_differs, (*x[:, 0].T, y)))
     number = max(min(-(-len(y) // 4), 4096), 1 + varied)
-    return Units.of_copies(table.rows(np.arange(number)), standardize), number
+    return units_for(learner, table.rows(np.arange(number)), standardize), number
 
 
 def _first_that_differs(column: np.ndarray) -> int:

@@ -1,9 +1,11 @@
 """Whether a learner can learn from observed rows."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Learner
+from noisy_jax.base import Learner, check_targets_of
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import by_round
@@ -15,9 +17,16 @@ _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the r
 _ROWS = 4096
 
 
+def units_for(learner: Learner, rows: Observations, standardize: bool) -> Units:
+    """Units of rows for a learner, in which the labels of one that needs labels stay −1 and +1."""
+    units = Units.of_copies(rows, standardize)
+    return dataclasses.replace(units, y_center=0.0, y_scale=1.0) if learner.needs.labels else units
+
+
 def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
     """Raises ValueError if a learner cannot learn from the rows in these units."""
     rows.check_each_row("a learner")
+    check_targets_of(learner, "y", rows.y)
     copies = rows.x.shape[1]
     if copies < learner.needs.copies:
         raise ValueError(

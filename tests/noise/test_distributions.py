@@ -188,3 +188,26 @@ def test_data_of_another_dimension_are_an_error():
         lambda: NOISE.covariance(3),
     ):
         raises("dimension 3", use)
+
+
+FROM_VARIANCE = {
+    "Gaussian": (nj.noise.Gaussian, {}),
+    "Laplace": (nj.noise.Laplace, {}),
+    "Uniform": (nj.noise.Uniform, {}),
+    "Rademacher": (nj.noise.Rademacher, {}),
+    "StudentT": (nj.noise.StudentT, {"df": 5.0}),
+    "ContaminatedGaussian": (nj.noise.ContaminatedGaussian, {"probability": 0.2}),
+}
+
+
+@pytest.mark.parametrize("name", FROM_VARIANCE)
+def test_from_variance_has_that_variance(name):
+    make, parameters = FROM_VARIANCE[name]
+    for variance in (0.3, [0.3, 2.0], np.array([0.3, 2.0])):
+        noise = make.from_variance(variance, mean=0.5, **parameters)
+        np.testing.assert_allclose(noise.cov, np.asarray(variance), rtol=1e-6)
+        assert (type(noise), noise.mean) == (make, 0.5)
+    swept = jax.vmap(lambda v: make.from_variance(v, **parameters).cov)(jnp.array([0.3, 2.0, -1.0]))
+    np.testing.assert_allclose(swept[:2], [0.3, 2.0], rtol=1e-6)
+    assert np.isnan(swept[2])
+    raises(name, make.from_variance, -1.0, **parameters)
