@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from functools import partial
 
 import chex
 import jax
@@ -78,6 +79,52 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first)
 
 
 @pytest.mark.slow
+def smoothed_hinge_learners():
+    hinge = nj.losses.smoothed_hinge(sharpness=0.5)
+    return {
+        "known_covariance": nj.learners.known_covariance(radius=1.0, loss=hinge),
+        "model": nj.learners.model(lambda w, x: w @ x, jnp.zeros(2), hinge, copies=1, radius=1.0,
+            estimate=partial(nj.unbiased.replicates, order=0)),
+        "norma": nj.learners.norma(
+            nj.kernels.linear(), hinge, regularization=0.1, buffer=nj.engine.weight_vector()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", smoothed_hinge_learners())
+def test_labels_stay_labels_and_others_are_an_error(name):
+    rng = np.random.default_rng(0)
+    clean, center, scale = rng.normal(size=(400, 2)), np.array([50.0, -3.0]), np.array([9.0, 1.0])
+    y = np.where(clean[:, 0] > -0.5, 1.0, -1.0)
+    x = center + scale * (clean + 0.1 * rng.normal(size=clean.shape))
+    table, learner = from_arrays(x, y, noise=0.01 * scale**2), smoothed_hinge_learners()[name]
+    learned = nj.learn(learner, table, key(0))
+    # Of a line through the middle of the columns: the shares of labels are 0.69 and 0.31.
+    margins = y * learned.predict(center + scale * clean)
+    assert np.mean(margins > 0) > 0.8
+    assert (learned.y_center, learned.y_scale) == (0, 1)
+    halves = table.rows(np.arange(200)), table.rows(np.arange(200, 400))
+    in_chunks = nj.learn(learner, halves, key(0))
+    assert np.mean(y * in_chunks.predict(center + scale * clean) > 0) > 0.8
+    zeros = from_arrays(x, (y + 1) / 2, noise=0.01 * scale**2)
+    raises(r"y must be labels −1 and \+1, got 0; 2y − 1 turns", nj.learn, learner, zeros, key(0))
+    chunks = [halves[0], zeros.rows(np.arange(200, 400))]
+    raises(r"y must be labels −1 and \+1, got 0", nj.learn, learner, chunks, key(0))
+
+
+def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
+    rng = np.random.default_rng(0)
+    x, sizes = rng.normal(size=(400, 2)), np.array([1000.0, 1.0])
+    table = from_arrays(x * sizes, x @ [1.0, 1.0], noise=[0.0, 0.0], names=["income", "age"])
+    blind = nj.learners.uncorrected(radius=1.0)
+    with pytest.warns(UserWarning, match=r"from 1 \(.*'age'\) to 1e\+03 \(.*'income'\)") as caught:
+        nj.learn(blind, table, key(0), standardize=False)
+    assert [one.filename for one in caught] == [__file__]
+    nj.learn(blind, table, key(0))
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    learned = nj.learn(leader, table, key(0), standardize=False)
+    np.testing.assert_allclose(learned.coefficients * sizes, [1, 1], atol=0.01)
+
+
 def test_a_learner_without_readings_has_no_risk():
     x, y, observed = measured()
     kernel = nj.kernels.gaussian(length_scale=1.0)
@@ -196,6 +243,7 @@ def test_the_first_rows_give_the_units_and_all_errors_are_merged(table, monkeypa
     chex.assert_trees_all_close(learned.state, state, rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:the sizes of columns differ")
 def test_a_column_that_begins_constant_takes_more_rows():
     """The scale is that of the rows up to the first that differs, and the risk judges the rest."""
     x = X.copy()

@@ -5,6 +5,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import noisy_jax as nj
@@ -116,6 +117,81 @@ def test_bad_input_is_an_error(change, message):
     raises(message, nj.rollout, **GOOD | change)
 
 
+HINGE = nj.losses.smoothed_hinge(sharpness=0.5)
+BUFFER = {"buffer": nj.engine.weight_vector()}
+OF_LABELS = {
+    "known_covariance": nj.learners.known_covariance(radius=1.0, loss=HINGE),
+    "model": nj.learners.model(lambda w, x: w @ x, jnp.zeros(2), HINGE, radius=1.0),
+    "norma": nj.learners.norma(nj.kernels.linear(), HINGE, regularization=0.1, **BUFFER),
+    "parameter_free": nj.learners.parameter_free(nj.kernels.linear(), HINGE, **BUFFER),
+    "perceptron": nj.learners.perceptron(nj.kernels.linear(), buffer=5),
+    "alma": nj.learners.alma(nj.kernels.linear(), threshold=1.0, buffer=5),
+    "unknown_noise": nj.learners.unknown_noise(nj.kernels.linear(), HINGE, radius=1.0, horizon=5),
+    "random_truncation": nj.learners.random_truncation(
+        nj.unbiased.gradient(
+            nj.kernels.linear(), HINGE, radius=1.0, x_second_moment=1.0, loss_order=2, max_bias=9.0
+        ),
+        horizon=5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_other_labels_than_these_are_an_error_for_every_learner(name):
+    learner = OF_LABELS[name]
+    zeros = STREAM._replace(y=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
+    message = r"y must be labels −1 and \+1, got 0; 2y − 1 turns"
+    for one in (learner, nj.wrappers.paired(BLIND, learner)):
+        raises(message, nj.rollout, one, zeros, NOISE, KEY)
+        best = zeros.y
+        raises(message, final_regret, one, zeros, NOISE, KEY, loss=HINGE, comparator=best)
+    options = {
+        "num_seeds": 2,
+        "horizons": [5],
+        "comparator": nj.comparators.linear_ball(radius=1.0),
+    }
+    raises(message, nj.study, {"one": learner}, zeros, NOISE, KEY, **options)
+    sample = nj.Sample(jnp.ones((learner.needs.copies, 2)), jnp.array(0.0), jnp.array(0.2))
+    raises(message, learner.step, learner.init(2), sample, KEY)
+
+
+LISTS = nj.Stream([[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]], [1, -1, 1])
+
+
+def test_a_stream_of_lists_is_one_of_arrays():
+    arrays = nj.streams.from_arrays(*LISTS)
+    learner = nj.learners.two_copies(radius=1.0)
+    runs = [nj.rollout(learner, stream, NOISE, KEY).predictions for stream in (LISTS, arrays)]
+    np.testing.assert_allclose(*runs, rtol=1e-6)
+    best = nj.comparators.linear_ball(LISTS, 1.0).predictions
+    regrets = [
+        final_regret(learner, stream, NOISE, KEY, loss=nj.losses.squared(), comparator=best)
+        for stream in (LISTS, arrays)
+    ]
+    np.testing.assert_allclose(*regrets, rtol=1e-6)
+    assert nj.bounds.moments(LISTS, NOISE).x_second_moment == 25 + 2 * 0.2
+    nj.comparators.l1_ball(LISTS, radius=1.0)
+    nj.comparators.convex_ball(LISTS, nj.losses.huber(), radius=1.0)
+    clean = nj.wrappers.noiseless(BLIND, LISTS)
+    assert np.all(np.isfinite(nj.rollout(clean, LISTS, NOISE, KEY).predictions))
+
+
+def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
+    """Of 1,000 and 1, of which two_copies ends above the loss of predicting zero."""
+    large = STREAM._replace(x=STREAM.x * jnp.array([[1000.0, 1.0]]))
+    linear = nj.learners.two_copies(radius=1.0), nj.learners.exponentiated_gradient(radius=1.0)
+    for learner in (*linear, nj.wrappers.averaged(linear[0]), nj.wrappers.paired(*linear)):
+        ((text, filename),) = warnings_of(learner, NOISE, large)
+        assert "but this learner has one radius and one rate for all of them" in text
+        assert filename == __file__
+    fine = [nj.learners.corrected_ftrl(nj.moments.known_covariance()), OF_LABELS["model"]]
+    fine += [nj.learners.two_copies(radius=1.0, optimizer=optax.adam(0.1))]
+    for learner in fine[::2]:
+        assert warnings_of(learner, NOISE, large) == []
+    padded = STREAM._replace(x=STREAM.x * jnp.array([[1.0, 0.0]]))
+    assert warnings_of(linear[0], NOISE, padded) == []
+
+
 COV = np.array([[0.3, 0.1], [0.1, 0.2]])
 
 
@@ -127,10 +203,10 @@ def columns(cov, **options):
     return nj.noise.Product([nj.noise.Gaussian(cov, **options), nj.noise.Laplace(0.1)])
 
 
-def warnings_of(learner, noise):
+def warnings_of(learner, noise, stream=STREAM):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        jax.eval_shape(lambda key: nj.rollout(learner, STREAM, noise, key).predictions, KEY)
+        jax.eval_shape(lambda key: nj.rollout(learner, stream, noise, key).predictions, KEY)
     return [(str(warning.message), warning.filename) for warning in caught]
 
 

@@ -1,5 +1,6 @@
 """Learners that are shown other than what the samples say: clean data, or a covariance."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.learners.corrected_ftrl import CorrectedState
 from tests.errors import raises
 
 T, DIM = 40, 3
@@ -177,6 +179,49 @@ def test_assuming_raises_if_the_learner_ignores_the_covariance():
     for cov in (0.1, np.full(DIM, 0.1), 0.1 * np.eye(DIM)):
         for learner in (heeding, nj.wrappers.averaged(heeding)):
             nj.wrappers.assuming(learner, cov).init(DIM)
+
+
+WRAPPERS = {
+    "noiseless": lambda learner: nj.wrappers.noiseless(learner, STREAM),
+    "averaged": nj.wrappers.averaged,
+    "assuming": lambda learner: nj.wrappers.assuming(learner, 0.5),
+    "cloned": lambda learner: nj.wrappers.cloned(learner, NOISE),
+    "paired": lambda learner: nj.wrappers.paired(learner, LEARNERS["known_covariance"]),
+    "swept": lambda learner: nj.wrappers.swept(lambda share: learner, jnp.ones(2)),
+    "mixture": lambda learner: nj.wrappers.mixture(learner, LEARNERS["known_covariance"]),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_keep_what_a_learner_can_do(name):
+    """After `finish` the last rounds, too few for a block, are in the leader's sums."""
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=16)
+    wrapped = WRAPPERS[name](leader)
+    assert wrapped.finish is not None
+    linear, readable = name != "mixture", name != "mixture"
+    assert [wrapped.weights is not None, wrapped.with_weights is not None] == [linear, linear]
+    assert (wrapped.read is not None) == readable
+    state = nj.rollout(wrapped, STREAM, NOISE, jax.random.key(0)).state
+    counts = [sums_of(wrapped, each) for each in (state, wrapped.finish(state))]
+    np.testing.assert_array_equal(counts, [T - T % 16, T])
+    if linear:
+        kept = wrapped.with_weights(state, wrapped.weights(state))
+        chex.assert_trees_all_equal(kept, state)
+        zero = jax.tree.map(jnp.zeros_like, wrapped.weights(state))
+        assert np.all(wrapped.predict(wrapped.with_weights(state, zero), STREAM.x[0]) == 0)
+
+
+def sums_of(wrapped, state):
+    """Rounds in the sums of the leader inside."""
+
+    def is_leader(node):
+        return isinstance(node, CorrectedState)
+
+    nodes = jax.tree.leaves(state, is_leaf=is_leader)
+    (found,) = [node for node in nodes if is_leader(node)]
+    columns = np.ravel(np.sum(found.sums.count, axis=-1))
+    assert len(set(columns.tolist())) == 1
+    return columns[0]
 
 
 def test_assuming_takes_a_target_that_is_a_plain_number():
