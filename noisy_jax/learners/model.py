@@ -144,7 +144,7 @@ def model(
     copies = whole("copies", copies, least, "as many as the estimate needs")
 
     def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
-        check_sample(sample, copies, labels=of_loss["labels"])
+        check_sample(sample, copies)
         if reads_cov and sample.cov is None:
             raise ValueError(
                 "the estimate needs sample.cov, but the covariance of this noise is not known: "
@@ -156,7 +156,7 @@ def model(
     @program
     def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
-        check_sample(sample, copies, labels=of_loss["labels"])
+        check_sample(sample, copies)
         check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
         slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
@@ -189,9 +189,13 @@ def model(
         state, (predictions, readings) = jax.lax.scan(one, start, (samples, x, keys))
         return state, predictions, readings
 
+    def step(state: ModelState, sample: Sample, key: chex.PRNGKey) -> ModelState:
+        check_sample(sample, copies, labels=of_loss["labels"])  # before they are traced
+        return round_of(state, sample, key)[0]
+
     return Learner(
         init,
-        lambda *seen: round_of(*seen)[0],
+        step,
         predict,
         Needs(copies, noise=built_for, **of_loss),
         unroll,

@@ -173,7 +173,9 @@ def warn_of_other_noise(
     built = learner.needs.noise
     if built is None or isinstance(built, Assumed):
         return
-    if differs(built, noise):
+    # The class alone, of a learner that reads the covariance of that noise from samples.
+    other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
+    if other or (not isinstance(built, type) and differs(built, noise)):
         warnings.warn(
             f"{name} was built for other noise than it runs under, and does not correct for it: "
             f"build it for this {type(noise).__name__} noise, unless the difference is intended",

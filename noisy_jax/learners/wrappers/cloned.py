@@ -55,7 +55,7 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
             f"cloned needs Gaussian noise, got {type(gaussian).__name__}: clones of a copy with "
             "other noise are not independent"
         )
-    per_round, built = axis == 0, needs.noise
+    per_round, built = axis == 0, None if needs.noise is Gaussian else needs.noise
     if per_round and built is not None:
         raise ValueError(
             f"noise changes by round, but the learner was built for {built}: use a learner that is "
