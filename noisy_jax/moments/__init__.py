@@ -1,4 +1,8 @@
-"""Unbiased second moments of clean data from noisy data, for every kind of noise."""
+"""Second moments of clean data from noisy data, for every kind of noise.
+
+They are unbiased, or nearly so, where their docstring says it: `replicates` to an order in the
+noise, and `fourier`, which by default damps what a short stream cannot show, to an order of 1/t.
+"""
 
 from noisy_jax.moments.fourier import (
     Frequencies,

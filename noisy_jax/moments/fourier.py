@@ -65,8 +65,10 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
     Args:
         frequencies: as `gaussian_frequencies` draws them.
         wiener: ε ≥ 0. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with the complex
-            conjugate φ̄. ε = 0 is unbiased; a positive ε damps entries whose |φ|² is below ε/t,
-            which are lost in the noise (Wiener deconvolution).
+            conjugate φ̄. ε = 0 is unbiased. A positive ε multiplies entries by |φ|²/(|φ|² + ε/t)
+            and so damps those that are lost in the noise (Wiener deconvolution): a bias of order
+            1/t, for which sums over few rounds vary much less. Without it the corrected leader may
+            be worse than predicting zero for thousands of rounds. Readings are unbiased for any ε.
     """
     wiener = non_negative("wiener", wiener)
     omega, amplitude = frequencies.omega, frequencies.amplitude

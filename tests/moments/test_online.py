@@ -126,6 +126,10 @@ def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
         for count in (1.0, 1e6)
     )
     assert np.linalg.norm(few[1]) < 0.7 * np.linalg.norm(few[0])
+    default = nj.moments.fourier(frequencies(nj.noise.Gaussian(0.5), 2, 2)).corrected(
+        sums._replace(count=jnp.asarray(1.0))
+    )
+    np.testing.assert_allclose(default[0], few[1], rtol=1e-6)
     np.testing.assert_allclose(*many, rtol=1e-3, atol=1e-3)
     weights = jnp.asarray(W, float)
     np.testing.assert_allclose(damped.read(weights, one), exact.read(weights, one), rtol=1e-6)
