@@ -10,7 +10,7 @@ from tests.errors import raises
 
 NOISE = nj.noise.Gaussian(0.1)
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=NOISE)
-FEATURES = nj.worlds.fourier(WORLD, jax.random.key(0), num_features=8)
+FEATURES = nj.worlds.fourier(jax.random.key(0), WORLD, num_features=8)
 
 
 @pytest.mark.parametrize(
