@@ -74,7 +74,7 @@ def check_no_exchange(name: str, function: Any, *args: Any) -> None:
     """
     if not _axes():
         return
-    found = _exchange(jax.make_jaxpr(function)(*args).jaxpr, _axes())
+    found = exchange(jax.make_jaxpr(function)(*args).jaxpr, _axes())
     if found is not None:
         raise ValueError(
             f"{name} must compute on one device, but call {found}: leave the axes of the mesh "
@@ -86,8 +86,8 @@ def _axes() -> tuple[Any, ...]:
     return tuple(jax.sharding.get_abstract_mesh().manual_axes)
 
 
-def _exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
-    """The first primitive by which devices along these axes exchange numbers."""
+def exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
+    """Returns the first primitive by which devices, or rows, along these axes exchange numbers."""
     for eqn in jaxpr.eqns:
         along = eqn.params.get("axes", eqn.params.get("axis_name"))
         along = along if isinstance(along, tuple | frozenset) else (along,)
@@ -95,7 +95,7 @@ def _exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
             return eqn.primitive.name
         for inner in jax.tree.leaves(list(eqn.params.values())):
             inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-            found = _exchange(inner, axes) if isinstance(inner, Jaxpr) else None
+            found = exchange(inner, axes) if isinstance(inner, Jaxpr) else None
             if found is not None:
                 return found
     return None

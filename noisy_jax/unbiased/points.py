@@ -14,6 +14,8 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
+from noisy_jax.varying import exchange
+
 
 def at_points(f: ClosedJaxpr, points: jax.Array) -> list[jax.Array]:
     """f at each of the points `[P, *x.shape]`: its results with a leading axis of P."""
@@ -25,8 +27,8 @@ def at_points(f: ClosedJaxpr, points: jax.Array) -> list[jax.Array]:
 
 def exchanges(f: ClosedJaxpr) -> list[Any]:
     """Returns the names of the axes over which f exchanges numbers, as by `jax.lax.psum`."""
-    named = [effect for effect in f.effects if type(effect).__name__ == "NamedAxisEffect"]
-    return sorted((effect.name for effect in named), key=str)
+    names = [each.name for each in f.effects if type(each).__name__ == "NamedAxisEffect"]
+    return [name for name in sorted(names, key=str) if exchange(f.jaxpr, (name,))]
 
 
 def dependent(f: ClosedJaxpr, points: jax.Array) -> list[bool]:

@@ -139,6 +139,15 @@ def test_rows_of_one_function_need_the_same_number_of_copies():
     assert np.isfinite(run(copies, jnp.stack(8 * [KEY]))).all()
 
 
+def test_rows_that_only_know_their_number_have_keys_of_their_own():
+    g = nj.unbiased.multilevel(lambda x: x * jax.lax.axis_index("rows"), levels=2)
+    keys, copies = jax.random.split(KEY, 8), copies_of(g.copies, 8)
+    run = jax.jit(jax.vmap(lambda x, own: g(x, key=own), (1, 0), axis_name="rows"))
+    plain = nj.unbiased.multilevel(lambda x, i: x * i, levels=2)
+    each = jax.vmap(lambda x, own, i: plain(x, i, key=own), (1, 0, 0))
+    np.testing.assert_allclose(run(copies, keys), each(copies, keys, jnp.arange(8.0)), rtol=1e-5)
+
+
 @EVERY
 def test_a_new_state_is_a_second_result(name):
     """Floating point is estimated as the loss is; counters, flags and keys stay what they are."""
