@@ -30,6 +30,11 @@ GONE: dict[str, dict[str, str]] = {
         "extrapolation": "fit.levels, fit.estimates and fit.curve have what it drew",
         "sensitivity": _SENSITIVITY,
     },
+    "noisy_jax.robust.subquantile": dict.fromkeys(
+        ("Gram", "Problem", "State", "init", "ridge_problem", "step"),
+        "subquantile.ridge and logistic make all iterations; `iterations=1` and `start=` "
+        "coefficients make one",
+    ),
     "noisy_jax.simulated": {
         "tuned_kernel_learner": "its name is nj.tuned",
     },

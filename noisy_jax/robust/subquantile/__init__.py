@@ -1,19 +1,15 @@
 """Subquantile minimization: kernel regression and classification if some rows are corrupted."""
 
-from noisy_jax.robust.subquantile.fits import Fit, logistic, ridge
-from noisy_jax.robust.subquantile.gram import Gram, chunked_gram
-from noisy_jax.robust.subquantile.problem import Problem, ridge_problem
-from noisy_jax.robust.subquantile.steps import State, init, step
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Fit",
-    "Gram",
-    "Problem",
-    "State",
-    "chunked_gram",
-    "init",
-    "logistic",
-    "ridge",
-    "ridge_problem",
-    "step",
-]
+from noisy_jax.gone import refuse
+from noisy_jax.robust.subquantile.fits import Fit, logistic, ridge
+from noisy_jax.robust.subquantile.gram import chunked_gram
+
+__all__ = ["Fit", "chunked_gram", "logistic", "ridge"]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Says what to write in place of a name that is gone."""
+        refuse(__name__, name)

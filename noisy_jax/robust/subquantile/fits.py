@@ -1,9 +1,9 @@
 """Fits that trim the worst rows: kernel ridge regression and kernel logistic classification.
 
-A fit returns what is guaranteed: the objective decreased by `decrease`, which is at least
-`certified`, and refitting the rows kept would lower it by at most `gap`. It is not guaranteed that
-the trimmed rows are the corrupted ones. If the corruption is small or hides just below the noise,
-trimming removes honest rows and does harm; if `contamination` is too small, gross outliers stay.
+A fit returns what is guaranteed: refitting the rows kept would lower its objective by at most
+`gap`. It is not guaranteed that the trimmed rows are the corrupted ones. If the corruption is small
+or hides just below the noise, trimming removes honest rows and does harm; if `contamination` is too
+small, gross outliers stay.
 
 There is no bound on the error, and `bounds` has none. Theorems 5 and 6 of the paper cannot be
 computed: they contain constants that are not given, and eigenvalues and norms of the unknown
@@ -22,18 +22,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.matrices import cholesky, solve_cholesky
 from noisy_jax.robust.subquantile import starts
-from noisy_jax.robust.subquantile.gram import Gram
+from noisy_jax.robust.subquantile.gram import Gram, dense_gram
 from noisy_jax.robust.subquantile.problem import Problem, logistic_problem, ridge_problem
 from noisy_jax.robust.subquantile.steps import Solver, check_solver, init, step
-from noisy_jax.validation import check_finite, check_shape, choice, non_negative, whole
+from noisy_jax.validation import check_finite, check_shape, choice, concrete, non_negative, whole
 
 
 class Fit(NamedTuple):
     """A trimmed fit f = Σ_i a_i k(x_i, ·).
 
-    `objective`, `threshold`, `gap`, `decrease` and `certified` have the units of the loss (y² for
-    ridge) and may overflow or underflow where y² does; the fit does not.
+    `objective`, `threshold` and `gap` have the units of the loss (y² for ridge) and may overflow or
+    underflow where y² does; the fit does not.
 
     Attributes:
         coefficients: `[n]`, a.
@@ -44,8 +45,6 @@ class Fit(NamedTuple):
         converged: `[]`, bool, whether `gap` is within the tolerance.
         gap: `[]`, upper bound on F(f) minus the least value of F on the rows of the last iteration
             (these are the rows kept if `converged`).
-        decrease: `[]`, decrease of F from the start of the fit to its end.
-        certified: `[]`, lower bound on `decrease`, the sum of the guarantees of all iterations.
         norm: `[]`, ‖f‖.
         bound_fraction: `[]`, share of the iterations in which ‖f‖ ≤ R shortened the step. If it is
             1, the radius R determines the fit rather than the data.
@@ -60,8 +59,6 @@ class Fit(NamedTuple):
     iterations: jax.Array
     converged: jax.Array
     gap: jax.Array
-    decrease: jax.Array
-    certified: jax.Array
     norm: jax.Array
     bound_fraction: jax.Array
     contamination: jax.Array
@@ -124,6 +121,12 @@ def ridge(
             of F. Use 0 for a fixed number of iterations. With λ = 0 and no radius there is no bound
             on the gap, and only `iterations` stops the fit.
 
+    It can be differentiated in `gram`, `y` and `regularization`, in both modes, if `gram` is a
+    matrix, λ > 0 and there is no radius: `coefficients`, `objective`, `threshold` and `norm` then
+    have the derivatives of ridge regression on the rows kept, which are those of a converged fit
+    where no small change alters these rows; other results have none. With a radius or a
+    `chunked_gram` only forward mode works (`jax.jvp`, `jax.jacfwd`), through the iterations.
+
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (see
         `problem` and `steps`).
 
@@ -137,7 +140,56 @@ def ridge(
     problem = ridge_problem(
         gram, y, contamination=contamination, regularization=regularization, radius=radius
     )
-    return _fit(problem, start, solver, iterations, tolerance)
+    lam = concrete(problem.regularization)
+    unlimited = concrete(problem.radius) is not None and concrete(problem.radius) == jnp.inf
+    if problem.gram.matrix is None or not unlimited or (lam is not None and np.all(lam == 0)):
+        return _fit(problem, start, solver, iterations, tolerance)
+    held = jax.lax.stop_gradient((problem.gram.matrix, problem.y, problem.regularization))
+    fixed = problem._replace(gram=dense_gram(held[0]), y=held[1], regularization=held[2])
+    return _differentiable(problem, _fit(fixed, start, solver, iterations, tolerance))
+
+
+@jax.default_matmul_precision("highest")
+def _differentiable(problem: Problem, fit: Fit) -> Fit:
+    """The fit, with the derivatives of ridge regression on the rows kept, a_S = (K_SS + C)⁻¹y_S."""
+    matrix, y, rows = problem.gram.matrix, problem.y, fit.kept
+    unit = _power_of_two(jax.lax.stop_gradient(y))
+    held = jax.lax.stop_gradient(fit.coefficients) / unit
+    residual = jnp.where(rows, y / unit - matrix @ held - problem.diagonal * held, 0)
+    a = held + _solved(jax.lax.stop_gradient(matrix), rows, problem.diagonal, residual)
+    scaled = problem._replace(y=y / unit)
+    objective = scaled.objective_on(rows, a, matrix @ a)
+    squared_norm = a @ (matrix @ a)
+    positive_norm = squared_norm > 0
+    norm = jnp.where(positive_norm, jnp.sqrt(jnp.where(positive_norm, squared_norm, 1)), 0)
+    losses = jnp.where(rows, scaled.loss(matrix @ a, scaled.y), -jnp.inf)
+
+    def with_slope(value, slope_of):
+        """The value of the first, the derivatives of the second."""
+        return value + (slope_of - jax.lax.stop_gradient(slope_of))
+
+    return fit._replace(
+        coefficients=fit.coefficients + unit * (a - held),
+        objective=with_slope(fit.objective, unit * (unit * objective)),
+        threshold=with_slope(fit.threshold, unit * (unit * jnp.max(losses))),
+        norm=with_slope(fit.norm, unit * norm),
+    )
+
+
+@jax.custom_jvp
+def _solved(matrix, rows, diagonal, residual):
+    """Zero, with the derivative (K_SS + C)⁻¹ of the residual on the rows S."""
+    del matrix, rows, diagonal
+    return jnp.zeros_like(residual)
+
+
+@_solved.defjvp
+def _solved_jvp(primals, tangents):
+    matrix, rows, diagonal, residual = primals
+    masked = jnp.where(rows[:, None] & rows[None], matrix, 0)
+    own = jnp.where(rows, diagonal, 1)  # 1 on the other rows, where the solution is zero
+    step = solve_cholesky(cholesky(masked + jnp.diag(own)), tangents[3])
+    return jnp.zeros_like(residual), jnp.where(rows, step, 0)
 
 
 def logistic(
@@ -164,6 +216,7 @@ def logistic(
     - `start`: "ridge" and "huber" are fits to the labels. At "zero" all losses are equal, so that
       the first rows are kept at first.
     - `solver` "alternation" is for ridge alone.
+    - Derivatives are in forward mode only (`jax.jvp`, `jax.jacfwd`), through the iterations.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 2. Its step size m/‖K‖
         is replaced by 1/L, which is four times as large.
@@ -197,20 +250,20 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
         first = init(problem, coefficients)
 
         def unfinished(carry):
-            state, stuck, made, *_ = carry
+            state, stuck, made, _ = carry
             return (made < iterations) & ~(state.converged | stuck | jnp.isnan(state.objective))
 
         def iterate(carry):
-            before, _, made, certified, bound = carry
+            before, _, made, bound = carry
             state = step(problem, before, solver=solver, tolerance=tolerance)
             # If rounding hides a step without momentum, all later steps would be the same.
             stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
             bound += state.bound.astype(bound.dtype)
-            return state, stuck, made + 1, certified + state.certified, bound
+            return state, stuck, made + 1, bound
 
         none = jnp.zeros((), int)
-        carry = first, jnp.zeros((), bool), none, jnp.zeros_like(first.objective), none
-        last, _, made, certified, bound = jax.lax.while_loop(unfinished, iterate, carry)
+        carry = first, jnp.zeros((), bool), none, none
+        last, _, made, bound = jax.lax.while_loop(unfinished, iterate, carry)
         return Fit(
             unit * last.coefficients,
             last.kept,
@@ -219,8 +272,6 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
             made,
             last.converged,
             unit * (unit * last.gap),
-            unit * (unit * (first.objective - last.objective)),
-            unit * (unit * certified),
             unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
             bound / made,
             1 - problem.count / problem.y.size,

@@ -8,13 +8,10 @@ With S the rows kept at f, G the coefficients of ∇F_S and L its smoothness (`p
 - alternation:  f⁺ = argmin F_S, a_S = (K_SS + C)⁻¹ y_S with C = mλ/2 and zero elsewhere, by
   conjugate gradients.
 
-F never rises, because F(f⁺) ≤ F_S(f⁺). It decreases at least by the known decrease of F_S:
+F never rises, because F(f⁺) ≤ F_S(f⁺) ≤ F_S(f): a step from z lowers F_S by at least
+δ = ⟨g, z − f⁺⟩ − ½L‖f⁺ − z‖² with g = ∇F_S(z), which is ‖g‖²/(2L) where the ball does not cut it.
 
-- F_S(f) − F_S(z) + δ with δ = ⟨g, z − f⁺⟩ − ½L‖f⁺ − z‖² and g = ∇F_S(z), which is ‖g‖²/(2L)
-  where z = f and the ball does not cut the step;
-- for alternation, (1/m) Σ_S (f − f⁺)²(x_i) + ½λ‖f − f⁺‖², less the error of the refit.
-
-The excess of F_S(f⁺) over its least value is bounded as well, because F_S is λ-strongly convex:
+The excess of F_S(f⁺) over its least value is bounded, because F_S is λ-strongly convex:
 
     F_S(f⁺) − min F_S ≤ min(‖g‖²/(2λ),  ⟨g, z⟩ + R‖g‖) − δ,
 
@@ -54,7 +51,6 @@ class State(NamedTuple):
         objective: `[]`, F(f).
         previous: `[2, n]`, coefficients and values before the last step.
         momentum: `[]`, Nesterov's t; 1 for a step without momentum.
-        certified: `[]`, guaranteed decrease of F in the last step.
         gap: `[]`, upper bound on F − min F_S, with S the rows of the last step.
         bound: `[]`, bool, whether the radius cut the last step.
         converged: `[]`, bool, whether `gap` is within the tolerance and S are the rows now kept.
@@ -67,7 +63,6 @@ class State(NamedTuple):
     objective: jax.Array
     previous: jax.Array
     momentum: jax.Array
-    certified: jax.Array
     gap: jax.Array
     bound: jax.Array
     converged: jax.Array
@@ -76,7 +71,6 @@ class State(NamedTuple):
 class _Move(NamedTuple):
     coefficients: jax.Array
     values: jax.Array
-    certified: jax.Array
     gap: jax.Array
     bound: jax.Array
 
@@ -89,8 +83,9 @@ def init(problem: Problem, coefficients: chex.Array) -> State:
     (`ridge` scales them first.)
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> problem = nj.robust.subquantile.ridge_problem(
+        >>> import jax.numpy as jnp
+        >>> from noisy_jax.robust.subquantile.problem import ridge_problem
+        >>> problem = ridge_problem(
         ...     jnp.eye(4), jnp.array([1.0, 2.0, 1.0, 9.0]), contamination=0.25, regularization=1.0
         ... )
         >>> state = init(problem, jnp.zeros(4))
@@ -109,7 +104,6 @@ def init(problem: Problem, coefficients: chex.Array) -> State:
         *_judged(problem, coefficients, values),
         previous=jnp.stack([coefficients, values]),
         momentum=zero + 1,
-        certified=zero,
         gap=zero + jnp.inf,
         bound=scale < 1,
         converged=jnp.zeros((), bool),
@@ -133,10 +127,10 @@ def step(
         tolerance: ≥ 0, the gap relative to F at which the state counts as converged.
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> import jax.numpy as jnp
+        >>> from noisy_jax.robust.subquantile.problem import ridge_problem
         >>> y = jnp.array([1.0, 2.0, 1.0, 1.0, 9.0])
-        >>> problem = nj.robust.subquantile.ridge_problem(
-        ...     jnp.eye(5), y, contamination=0.2, regularization=0.5)
+        >>> problem = ridge_problem(jnp.eye(5), y, contamination=0.2, regularization=0.5)
         >>> print(step(problem, init(problem, jnp.zeros(5))).coefficients)
         [0.5 1.  0.5 0.5 0. ]
     """
@@ -170,7 +164,6 @@ def step(
         chosen(objective, state.objective),
         previous=jnp.stack([state.coefficients, state.values]),
         momentum=following,
-        certified=chosen(jnp.maximum(move.certified, 0), 0),
         gap=move.gap,
         bound=move.bound,
         converged=plain & small & (~taken | jnp.all(kept == state.kept)),
@@ -223,11 +216,10 @@ def _descend(problem, state, weight) -> _Move:
     along, squared = gradient @ values, jnp.maximum(gradient @ gradient_values, 0)
     squared_move = p**2 * (a @ values) + 2 * p * q * along + q**2 * squared
     fall = p * along + q * squared - smooth * squared_move / 2
-    certified = state.objective - problem.objective_on(state.kept, a, values) + fall
     by_convexity = jnp.where(convex > 0, squared / (2 * convex), jnp.inf)
     by_ball = jnp.where(squared > 0, along + problem.radius * jnp.sqrt(squared), 0)
     gap = jnp.maximum(jnp.minimum(by_convexity, by_ball) - fall, 0)
-    return _Move(after, values_after, certified, gap, scale < 1)
+    return _Move(after, values_after, gap, scale < 1)
 
 
 def _refit(problem, state, tolerance) -> _Move:
@@ -245,9 +237,4 @@ def _refit(problem, state, tolerance) -> _Move:
     values = product(a)
     residuals = jnp.where(rows, problem.y - values - C * a, 0)
     gap = jnp.sum(residuals**2) / problem.count
-
-    moved = jnp.where(rows, state.values - values, 0)
-    squared_move = jnp.maximum((state.coefficients - a) @ (state.values - values), 0)
-    change = jnp.sqrt((jnp.sum(moved**2) + C * squared_move) / problem.count)
-    certified = jnp.maximum(change - jnp.sqrt(gap), 0) ** 2 - gap
-    return _Move(a, values, certified, gap, jnp.zeros((), bool))
+    return _Move(a, values, gap, jnp.zeros((), bool))

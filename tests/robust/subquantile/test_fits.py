@@ -7,7 +7,9 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.robust import subquantile
-from noisy_jax.robust.subquantile.steps import SOLVERS
+from noisy_jax.robust.subquantile import starts
+from noisy_jax.robust.subquantile.problem import ridge_problem
+from noisy_jax.robust.subquantile.steps import SOLVERS, init, step
 from tests.errors import raises
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import classification, closed_form, regression
@@ -62,9 +64,6 @@ def test_fits_are_ridge_on_the_rows_kept(x64, rng, solver):
     least = trimmed.objective("ridge", gram, y, 34, 0.015, a)
     np.testing.assert_allclose(fits.objective[1], least, rtol=1e-10)
     np.testing.assert_allclose(fits.norm[1], np.sqrt(a @ gram @ a), rtol=1e-10)
-    np.testing.assert_allclose(fits.decrease[1], np.sort(y**2)[:34].mean() - fits.objective[1])
-    assert np.all(fits.certified <= fits.decrease + 1e-12)
-    assert np.all(fits.certified > 0.3 * fits.decrease)
 
 
 @pytest.mark.slow
@@ -107,9 +106,9 @@ def test_fits_do_not_depend_on_the_units_of_the_targets(rng, exponent):
 @pytest.mark.slow
 def test_a_start_without_finite_losses_is_not_converged():
     """As every gap is within any share of infinity."""
-    problem = subquantile.ridge_problem(EYE, 1e20 * ONES, contamination=0.0, regularization=1.0)
-    first = subquantile.init(problem, np.zeros(2))
-    assert not subquantile.step(problem, first, solver="alternation").converged
+    problem = ridge_problem(EYE, 1e20 * ONES, contamination=0.0, regularization=1.0)
+    first = init(problem, np.zeros(2))
+    assert not step(problem, first, solver="alternation").converged
 
 
 @pytest.mark.slow
@@ -201,6 +200,91 @@ def test_gross_outliers_do_no_harm(rng, kind):
         assert error(nj.robust.huber_ridge(gram, y, regularization=lam)) > 10 * oracle
 
 
+def solved(gram, y, kept, lam):
+    """Ridge on these rows, by a dense solution that JAX differentiates."""
+    rows = np.flatnonzero(kept)
+    a = jnp.linalg.solve(
+        gram[np.ix_(rows, rows)] + len(rows) * lam / 2 * jnp.eye(len(rows)), y[rows]
+    )
+    a = jnp.zeros(len(y)).at[rows].set(a)
+    losses, square = (gram @ a - y)[rows] ** 2, a @ gram @ a
+    return a, losses.mean() + lam / 2 * square, losses.max(), jnp.sqrt(square)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_derivatives_are_those_of_ridge_on_the_rows_kept(x64, rng, solver):
+    """In both modes, in λ, y and the Gram matrix, of all that is differentiable."""
+    gram, y = map(jnp.asarray, regression(rng))
+    weights = rng.normal(size=len(y))
+
+    def fit(gram, y, lam):
+        return subquantile.ridge(
+            gram, y, contamination=0.15, regularization=lam, start="zero", solver=solver,
+            iterations=ITERATIONS, tolerance=1e-14,
+        )  # fmt: skip
+
+    found = jax.jit(fit)(gram, y, 0.015)
+    assert found.converged
+    assert found.kept.sum() == 34
+
+    def of_fit(gram, y, lam):
+        f = fit(gram, y, lam)
+        return jnp.stack([weights @ f.coefficients, f.objective, f.threshold, f.norm])
+
+    def exact(gram, y, lam):
+        a, *others = solved(gram, y, found.kept, lam)
+        return jnp.stack([weights @ a, *others])
+
+    arguments, every = (gram, y, 0.015), (0, 1, 2)
+    np.testing.assert_allclose(jax.jit(of_fit)(*arguments), exact(*arguments), rtol=1e-5)
+    wanted = jax.jacrev(exact, every)(*arguments)
+    for mode in (jax.jacrev, jax.jacfwd):
+        slopes = jax.jit(mode(of_fit, (1, 2) if mode is jax.jacfwd else every))(*arguments)
+        for slope, right in zip(slopes, wanted[-len(slopes) :], strict=True):
+            np.testing.assert_allclose(slope, right, rtol=1e-4, atol=1e-5 * np.abs(right).max())
+    vmapped = jax.vmap(jax.grad(lambda lam: fit(gram, y, lam).objective))(jnp.array([0.015, 0.03]))
+    np.testing.assert_allclose(vmapped[0], wanted[2][1], rtol=1e-4)
+
+
+def test_derivatives_do_not_change_a_fit_and_are_finite_at_zero_targets(rng):
+    gram, y = regression(rng)
+    options = {"contamination": 0.2, "start": "zero"}
+
+    def loss(lam, y=y):
+        fit = subquantile.ridge(gram, y, regularization=lam, **options)
+        return fit.objective, fit
+
+    (value, fit), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(0.05)
+    plain = jax.jit(loss)(0.05)[1]
+    np.testing.assert_allclose(value, plain.objective, rtol=1e-6)
+    np.testing.assert_allclose(fit.coefficients, plain.coefficients, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(slope, fit.norm**2 / 2, rtol=1e-3)  # by the envelope theorem
+    assert jax.grad(lambda lam: loss(lam, 0 * y)[1].norm)(0.05) == 0
+
+
+@pytest.mark.slow
+def test_forward_mode_works_where_reverse_mode_does_not(x64, rng):
+    """With a radius and for labels: through the iterations."""
+    gram, y = regression(rng)
+    labelled = classification(rng)
+
+    def ridge_in_ball(lam):
+        options = {"contamination": 0.15, "regularization": lam, "radius": 0.8, "start": "zero"}
+        return subquantile.ridge(gram, y, **options).objective
+
+    def by_logistic(lam):
+        options = {"contamination": 0.15, "regularization": lam, "start": "zero"}
+        return subquantile.logistic(*labelled, **options).objective
+
+    for function in (ridge_in_ball, by_logistic):
+        lam, step = 0.05, 1e-4
+        slope = jax.jvp(function, (lam,), (1.0,))[1]
+        by_differences = (function(lam + step) - function(lam - step)) / (2 * step)
+        np.testing.assert_allclose(slope, by_differences, rtol=1e-2)
+        with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
+            jax.grad(function)(lam)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_best_is_the_lowest_of_the_starts(x64, rng):
@@ -209,8 +293,8 @@ def test_best_is_the_lowest_of_the_starts(x64, rng):
 
     @jax.jit
     def each(y):
-        problem = subquantile.ridge_problem(gram, y, contamination=0.35, regularization=0.024)
-        found = subquantile.starts.coefficients(problem, subquantile.starts.STARTS)
+        problem = ridge_problem(gram, y, contamination=0.35, regularization=0.024)
+        found = starts.coefficients(problem, starts.STARTS)
         return jax.vmap(lambda start: ridge(gram, y, 0.35, 0.024, start=start).objective)(found)
 
     lowest = []
@@ -231,8 +315,8 @@ def test_best_is_the_lowest_of_the_starts(x64, rng):
 def test_starts_are_untrimmed_fits(x64, rng):
     """Smoothed by one more ridge, so that nothing of them lies where K is zero."""
     gram, y = regression(rng)
-    problem = subquantile.ridge_problem(gram, y, contamination=0.2, regularization=0.01875)
-    found = jax.jit(lambda: subquantile.starts.coefficients(problem, subquantile.starts.STARTS))()
+    problem = ridge_problem(gram, y, contamination=0.2, regularization=0.01875)
+    found = jax.jit(lambda: starts.coefficients(problem, starts.STARTS))()
     inverse = np.linalg.inv(gram + 0.3 * np.eye(len(y)))
     constant, fit = inverse @ np.full(len(y), np.median(y)), inverse @ y
     huber = nj.robust.huber_ridge(gram, y, regularization=0.015, iterations=30)
@@ -349,7 +433,7 @@ def test_traced_arguments_out_of_range_give_nan(fit, wrong, good):
 
 
 def test_coefficients_of_another_shape_raise():
-    problem = subquantile.ridge_problem(EYE, ONES, contamination=0.1, regularization=1.0)
-    raises(r"coefficients must be \[2\], as y, got \[3\]", subquantile.init, problem, np.zeros(3))
-    fit = subquantile.Fit(*13 * [np.zeros(2)])
+    problem = ridge_problem(EYE, ONES, contamination=0.1, regularization=1.0)
+    raises(r"coefficients must be \[2\], as y, got \[3\]", init, problem, np.zeros(3))
+    fit = subquantile.Fit(*11 * [np.zeros(2)])
     raises(r"gram must be \[q, n\], kernel\(z, x\), got \[2, 5\]", fit.predict, np.zeros((2, 5)))

@@ -8,12 +8,12 @@ import functools
 import jax
 import numpy as np
 
-from noisy_jax.robust import subquantile
-from noisy_jax.robust.subquantile.problem import logistic_problem
+from noisy_jax.robust.subquantile.problem import logistic_problem, ridge_problem
+from noisy_jax.robust.subquantile.steps import init, step
 
 RADII, SHARES, WEIGHTS = (np.inf, 0.8), (0.0, 0.02, 0.3), (5e-4, 0.05, 0.5)
 GRID = np.array([(e, lam, r) for r in RADII for e in SHARES for lam in WEIGHTS])
-PROBLEMS = {"ridge": subquantile.ridge_problem, "logistic": logistic_problem}
+PROBLEMS = {"ridge": ridge_problem, "logistic": logistic_problem}
 
 
 def regression(rng, n=40, outliers=6):
@@ -82,13 +82,13 @@ def _trajectories(gram, y, points, start, *, task, solver, steps):
     def at(point):
         share, lam, radius = point if solver != "alternation" else (*point[:2], np.inf)
         problem = PROBLEMS[task](gram, y, contamination=share, regularization=lam, radius=radius)
-        first = subquantile.init(problem, start)
+        first = init(problem, start)
 
         def one(state, _):
             if solver == "descent":
-                state = subquantile.step(problem, state._replace(momentum=state.momentum**0))
+                state = step(problem, state._replace(momentum=state.momentum**0))
             else:
-                state = subquantile.step(problem, state, solver=solver)
+                state = step(problem, state, solver=solver)
             return state, state
 
         return first, jax.lax.scan(one, first, length=steps)[1], problem.smoothness
