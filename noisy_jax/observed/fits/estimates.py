@@ -24,6 +24,11 @@ def lines_of(remarks: tuple[str, ...]) -> list[str]:
     return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
 
 
+def percent(share: float) -> str:
+    """A share of the noise that is below 1, such as 99.6%: it is never rounded up to 100%."""
+    return f"{np.floor(1000 * share) / 10:g}%"
+
+
 class Estimates(Summarized):
     """Named estimates with their covariance: what `Coefficients` and `ModelFit` share.
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
+from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root
@@ -84,7 +85,7 @@ class GeneralizedFit(CorrectedModel):
         return [*self._part(), *super()._doubts()]
 
     def _part(self) -> list[str]:
-        part = f"Only {self.share:.0%} of the noise is taken away: see fit.share."
+        part = f"Only {percent(self.share)} of the noise is taken away: see fit.share."
         return [part] if self.share < 1 else []
 
     def _shown(self) -> Table:
@@ -136,7 +137,7 @@ def generalized_fit(
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
     if share < 1:
         warnings.warn(
-            f"{_NO_ROOT}, so that {share:.0%} of it is taken away and intervals are wide: "
+            f"{_NO_ROOT}, so that {percent(share)} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
             stacklevel=5,
         )

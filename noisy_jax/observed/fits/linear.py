@@ -9,6 +9,7 @@ from noisy_jax import intervals
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import Corrected
 from noisy_jax.observed.fits.comparison import Comparison
+from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.fits.identification import WEAK
 from noisy_jax.tables import Table
 
@@ -99,7 +100,7 @@ class LinearFit(Corrected):
         ]
         if self.share < 1:
             lines.append(
-                f"Only a share {self.share:.2g} of the stated error is taken away (Fuller), to "
+                f"Only {percent(self.share)} of the stated error is taken away (Fuller), to "
                 "keep estimates stable: they are still biased."
             )
         return lines

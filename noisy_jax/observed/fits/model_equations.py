@@ -17,6 +17,7 @@ anything is compiled.
 
 import dataclasses
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -241,6 +242,8 @@ def check_callables(
         f"it is called as curve(params, x), with params as in start ({len(names)}: {listed(names)})"
         f" and x the vector of features ({len(features)}: {listed(features)}), counted from 0"
     )
+    _check_signature("curve", curve, "params, x")
+    _check_signature("loss", loss, "prediction, y")
     value = _traced("curve", curve, called, start, x)
     if getattr(value, "shape", None) != ():
         got = list(value.shape) if hasattr(value, "shape") else given(value)
@@ -250,6 +253,22 @@ def check_callables(
     plain = getattr(curve, "__wrapped__", curve) if jitted else curve
     _check_range("x", lambda params: plain(params, x), start, called)
     _check_range("params", lambda x: plain(start, x), x, called)
+
+
+def _check_signature(name: str, f: Callable[..., Any], wanted: str) -> None:
+    """Raises ValueError if f cannot be called with two arguments."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # of a function that is not in Python
+        return
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        example = ", such as def curve(params, x): return params['a'] * x[0] + params['b']"
+        raise ValueError(
+            f"{name} must take two arguments, {name}({wanted}), but is {name}{signature}"
+            + (f": params are all parameters together, as in start{example}" * (name == "curve"))
+        ) from None
 
 
 def _traced(name: str, f: Callable[..., Any], called: str, *args: Any) -> Any:

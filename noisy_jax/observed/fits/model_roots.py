@@ -10,6 +10,7 @@ from noisy_jax.intervals import half_width
 from noisy_jax.losses import squared
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.doubts import BELOW, LEVEL
+from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
@@ -27,6 +28,7 @@ _WIDER = 2.0  # jackknife over sandwich, from which on a sample is too small to 
 _STEPS, _HALVINGS = 200, 30  # of the search for the uncorrected fit
 _DESCENT = 1e-4  # share of the expected decrease of the loss that a step must give
 _CONVERGED = 1e-10  # expected decrease of the loss, relative to it
+_BY_CHANCE = 3.0  # F statistic below which a curve explains nothing
 _FLAT = 1e-8  # eigenvalue, of a Hessian of unit diagonal, of a combination that is not determined
 
 
@@ -49,8 +51,9 @@ def model_fit(
 
     rest = table, seed, weights
     plain = ModelEquations(functions[0], start, *rest)
-    _minimize(plain, names)
+    _minimize(plain, names, table)
     uncorrected = _estimates(plain, zero, nothing, names, table, clusters)[0]
+    useless = _explains_nothing(plain, table.y, weights)
 
     equations = ModelEquations(functions[1], start, *rest)
     equations.center, equations.scale = plain.center, plain.scale
@@ -61,11 +64,12 @@ def model_fit(
         raise ValueError(f"{error}{hint}") from None
     patience = _PATIENCE._replace(least=_STEP * n)
     u, share = continued(equations, zero, nothing._replace(cov=np.ones(())), patience)
+    why = f"{_WHY}; {_INSTEAD}" if useless is None else useless
     if share < _LEAST_SHARE:
-        raise ValueError(f"{_NO_ROOT}, nor with half of it: {_WHY}; {_INSTEAD}")
-    remarks = []
+        raise ValueError(f"{_NO_ROOT}, nor with half of it: {why}")
+    remarks = [] if useless is None else [useless]
     if share < 1:
-        remarks.append(f"{_NO_ROOT}, so that {share:.0%} of it is taken away: {_WHY}; {_INSTEAD}")
+        remarks.append(f"{_NO_ROOT}, so that {percent(share)} of it is taken away: {why}")
     rows = nothing._replace(cov=np.asarray(share))
     found, doubts = _estimates(equations, u, rows, names, table, clusters)
     remarks += doubts
@@ -88,15 +92,61 @@ def model_fit(
 
 
 _NO_ROOT = "the corrected equations have no stable root with the whole noise"
-_WHY = "the rows are too few for so much noise, or the noise is smaller than given"
-_INSTEAD = "add rows or replicates, or take fewer parameters"
+_WHY = (
+    "the rows are too few for so much noise, or the noise is smaller than given, or start has led "
+    "to a wrong minimum of the loss"
+)
+_INSTEAD = "add rows or replicates, take fewer parameters, or give another start"
 _TOO_SMALL = (
     "too few rows to trust the estimates, which are skewed: standard errors with the leverages of "
     f"rows are {{:.2g}} times as large as without, and in large tables they agree; {_INSTEAD}"
 )
 
 
-def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
+def _explains_nothing(
+    plain: ModelEquations, y: np.ndarray, weights: np.ndarray | None
+) -> str | None:
+    """What to say if least squares ended where the curve is no better than the mean of y."""
+    if plain.functions.loss != squared():
+        return None
+    size, none = len(plain.center), Share(np.zeros(0), np.zeros(()))
+    loss = plain.equations(np.zeros(size), none).loss
+    own = np.ones(len(y)) if weights is None else weights
+    total = own @ (y - np.average(y, weights=own)) ** 2
+    less, chance = total - loss, _BY_CHANCE * size * loss / (len(y) - size)
+    if less > chance or less < -_CONVERGED * total:  # or the curve has no constant term
+        return None
+    return (
+        f"the uncorrected fit explains {max(0.0, less / total):.1%} of the variance of y, no "
+        "more than chance: start has led to a wrong minimum of the loss, or the columns say "
+        "nothing of y; give values of start nearer to the curve"
+    )
+
+
+def _check_finite(equations: ModelEquations, table: Observations) -> None:
+    """Raises ValueError if the loss or its derivatives are not finite, and names a row."""
+    none, zero = Share(np.zeros(0), np.zeros(())), np.zeros(len(equations.center))
+    parts = list(equations.by_row(zero, none))
+    wrong = ~np.concatenate(
+        [np.isfinite(one.losses) & np.isfinite(one.jacobians).all(axis=(1, 2)) for one in parts]
+    )
+    x = np.nanmean(table.x, axis=1)
+    for row in np.flatnonzero(wrong)[:1]:
+        seen = ", ".join(f"{k} = {v:.4g}" for k, v in zip(table.names, x[row], strict=True))
+        places = f"in {wrong.sum()} of {len(wrong)} rows, first in row {row}, where {seen}"
+        above = (x[~wrong] > 0).all(axis=0) & (not wrong.all())
+        if (x[wrong][:, above] <= 0).any(axis=1).all():
+            raise ValueError(
+                f"the loss, or its derivatives, are not finite {places}. Errors of measurement "
+                "make some values negative, where powers, roots and logarithms are not defined: "
+                "write a curve that is finite for all values"
+            )
+        raise ValueError(
+            f"the loss, or its derivatives, are not finite at start {places}: give other values"
+        )
+
+
+def _minimize(equations: ModelEquations, names: Sequence[str], table: Observations) -> None:
     """Moves `equations.center` to the least uncorrected loss, and gives the parameters units.
 
     By Newton's method with the absolute values of the eigenvalues, in units in which the diagonal
@@ -111,15 +161,14 @@ def _minimize(equations: ModelEquations, names: Sequence[str]) -> None:
 
     theta = equations.center
     found = at(theta)
-    if not (np.isfinite(found.loss) and np.isfinite(found.jacobian).all()):
-        raise ValueError("the loss, or its derivatives, are not finite at start: give other values")
+    _check_finite(equations, table)
     for _ in range(_STEPS):
         bends = np.abs(np.diag(found.jacobian))
         if not bends.all():
             name = names[int(np.argmin(bends))]
             raise ValueError(
-                f"the loss does not depend on {name!r} at start, or only linearly; the arguments "
-                "of the curve are (params, x), in this order"
+                f"the loss does not depend on {name!r} at start, or only linearly: give another "
+                "start; the arguments of the curve are (params, x), in this order"
             )
         unit = 1 / np.sqrt(bends)
         values, axes = np.linalg.eigh(-found.jacobian * np.outer(unit, unit))

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.rows import outcome
@@ -100,7 +101,7 @@ def test_a_summary_says_what_makes_its_tests_doubtful(rng):
     weak = nj.fit(from_arrays(x, y, noise=0.95 * x.var()))
     assert weak.share < 1
     assert "do not trust intervals and p values" in str(weak.summary())
-    assert f"Only a share {weak.share:.2g} of the stated error" in str(weak.summary())
+    assert f"Only {percent(weak.share)} of the stated error" in str(weak.summary())
     with pytest.warns(nj.fits.AssumptionWarning, match="'x1' "):
         doubted = nj.fit(from_arrays((x > 0.5) * 1.0, y, noise=0.02))
     assert "Note: " in str(doubted.summary())
@@ -132,3 +133,12 @@ def test_a_frame_has_a_row_for_each_name(rng):
     np.testing.assert_array_equal(frame["low"].iloc[1:], fit.interval()[0])
     np.testing.assert_array_equal(frame["uncorrected"].iloc[1:], fit.uncorrected.coefficients)
     np.testing.assert_array_equal(frame["reliability"].iloc[1:], fit.reliability)
+
+
+def test_a_share_below_one_is_never_100_percent():
+    assert [percent(share) for share in (0.9999, 0.996, 0.8, 0.5)] == [
+        "99.9%",
+        "99.6%",
+        "80%",
+        "50%",
+    ]

@@ -267,6 +267,11 @@ def test_what_cannot_be_fitted_raises(rng):
     wrong("at least one number", lambda p, x: x[0], {})
     wrong(r"start \(rate\) must be finite", start={**START, "rate": np.nan})
     wrong("not finite at start", start={**START, "rate": 1e3})
+    below = (
+        f"not finite in {np.sum(one < 0)} of 100 rows, first in row {np.argmax(one < 0)}, where x1"
+    )
+    wrong(f"{below} = -.*powers, roots", lambda p, x: p[0] + x[0] ** p[1], [0.0, 0.5])
+    wrong(f"{below} = -.*logarithms", lambda p, x: p[0] + p[1] * jnp.log(x[0]), [0.0, 0.5])
     apart = "tell 'params.[01].', 'params.[01].' apart"
     wrong(apart, lambda p, x: (p[0] + p[1]) * x[0], [0.0, 1.0])
     wrong("on 'params.1.' .* are .params, x.,", lambda p, x: p[0] * x[0] + 0 * p[1], [0.0, 1.0])

@@ -41,6 +41,8 @@ def check(curve, start=LIST, loss=jnp.subtract):
         ("jnp.where in place of if", lambda p, x: p[0] if x[0] > 0 else p[1], LIST),
         (r"result must be one number for one row x\[d\], got \[2\]", lambda p, x: p[0] * x, LIST),
         ("result must be one number .* got None", lambda p, x: None, LIST),
+        (r"two arguments, curve.params, x., but is curve.x, a, b.: .*def", lambda x, a, b: a, LIST),
+        (r"two arguments, curve.params, x., but is curve.x.: params are all", lambda x: x[0], LIST),
     ],
 )
 def test_wrong_curves_give_one_clear_line(message, curve, start):
@@ -50,12 +52,17 @@ def test_wrong_curves_give_one_clear_line(message, curve, start):
 def test_wrong_losses_and_other_errors():
     raises("loss must be written with jax.numpy", check, lambda p, x: p[0], LIST, np.logaddexp)
     raises("is called as loss.prediction, y.", check, lambda p, x: p[0], LIST, lambda p, y: p[0])
+    one = lambda error: error**2  # noqa: E731
+    raises(
+        "loss must take two .* loss.prediction, y., but is loss.error.$", check, np.dot, LIST, one
+    )
     with pytest.raises(AttributeError) as caught:
         check(lambda p, x: x.dose)
     assert "curve raised this; it is called as curve(params, x)" in caught.value.__notes__[-1]
 
 
 def test_what_numpy_arrays_lack_is_no_error():
+    check(lambda p, x, power=1: p[0] * x[0] ** power)
     check(lambda p, x: p[0] / x[0] + x.at[0].set(1.0)[1])
     check(lambda p, x: jax.lax.fori_loop(0, 2, lambda i, s: s + p[i] * x[i], 0.0), np.ones(2))
 

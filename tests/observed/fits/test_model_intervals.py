@@ -9,10 +9,13 @@ import pytest
 from odrpack import odr_fit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.fits.curves import START, drawn, growth, wave
 from tests.observed.rows import answered, covered
+
+RIGHT = {"level": 0.5, "rate": 1.4, "size": 1.0}
 
 
 @pytest.mark.slow
@@ -30,9 +33,25 @@ def test_too_few_rows_are_told(rng):
         told += " ".join(messages)
         assert fit.remarks == tuple(messages)
         if fit.share < 1:
-            assert f"{fit.share:.0%} of it is taken away" in str(fit).replace("\n", " ")
+            assert f"{percent(fit.share)} of it is taken away" in str(fit).replace("\n", " ")
     words = ("no stable root with the whole noise", "nor with half of it", "too few rows to trust")
     assert all(word in told for word in words)
+
+
+def test_a_start_that_leads_to_a_wrong_minimum_is_told(rng):
+    """Twice the frequency, and far beyond it: the rows are not to blame."""
+    x = rng.normal(size=(200, 1))
+    y = 0.5 + np.sin(1.5 * x[:, 0]) + 0.2 * rng.normal(size=200)
+    table = from_arrays(x + 0.1 * rng.normal(size=x.shape), y, noise=0.01)
+    told = []
+    for rate in (6.0, 9.0, 12.0):
+        try:
+            _, messages = answered(table, nj.methods.Model(wave, {**RIGHT, "rate": rate}))
+        except ValueError as error:
+            messages = [str(error)]
+        told.append(any("start has led to a wrong minimum" in one for one in messages))
+    assert all(told)
+    assert not answered(table, nj.methods.Model(wave, RIGHT))[1]
 
 
 @pytest.mark.slow
