@@ -16,7 +16,7 @@ from noisy_jax.validation import given, listed
 
 
 def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
-    """A table in parts, for `fit` and `learn` on more rows than fit into memory.
+    """Makes a table of parts, for `fit` and `learn` on more rows than fit into memory.
 
     `nj.fit` and `nj.learn` also take any iterable of tables that agree in their columns and noise,
     such as `(nj.observations.from_arrays(x[i : i + 9999], y[i : i + 9999], noise=0.1) for i in …)`.
@@ -85,7 +85,7 @@ class Chunks:
 def of_part(
     columns: Columns, frame: Any, where: str, *, labelled: bool = True
 ) -> Observations | None:
-    """The table of a part of the rows, `None` without rows; ValueError says `where` they are.
+    """Returns the table of some rows, `None` without rows; ValueError says `where` they are.
 
     With `labelled` false a column that numbers or labels the rows is not looked for.
     """

@@ -38,23 +38,27 @@ def csv(
     missing: Sequence[Any] | str | float | None = None,
     **reading: Any,
 ) -> Observations:
-    r"""Observations from a CSV file with a header line: `pandas.read_csv`, then `nj.table`.
+    r"""Returns the table of a CSV file with a header: `pandas.read_csv`, then `nj.table`.
 
     Needs pandas, which the extras `noisy_jax[demo]` and `noisy_jax[frames]` have.
 
     Args:
         path: of the file, or a URL or an open file, as pandas takes them.
         target: name of y's column.
-        noise: as in `nj.table`, as are all arguments up to `exposure`.
-        replicates: see `noise`.
-        subject: see `noise`.
-        features: see `noise`.
-        drop: see `noise`; a column without a name is "Unnamed: 0", "Unnamed: 1", ….
-        cross_cov: see `noise`.
-        products: see `noise`.
-        weights: see `noise`.
-        clusters: see `noise`.
-        exposure: see `noise`.
+        noise: what is known of the errors, by the names of columns, as `nj.table` takes it; columns
+            that are not named are exact.
+        replicates: a mapping from a feature to the columns with its replicates; with `subject` a
+            list of features.
+        subject: name of the column that says of which subject a row is, if each row is one
+            measurement.
+        features: names of the features; by default all columns that are not named as something
+            else, in the order of the file. Of a column of texts they are indicators.
+        drop: in place of `features`, columns to leave out. One without a name is "Unnamed: 0", ….
+        cross_cov: `[d]`, covariance of the errors in y and in the features.
+        products: pairs of features whose products linear fits take as further columns.
+        weights: name of the column with the weights of the rows.
+        clusters: name of the column that says which rows may depend on each other.
+        exposure: name of the column with times of observation, for `nj.methods.Poisson`.
         missing: texts and numbers that stand for a missing value, such as ["-999", "-"], beside
             those that pandas knows (empty cells, NA, NaN, NULL, #N/A, …), also an empty list: rows
             that lack a value are left out with a warning. By default a missing value is an error.
@@ -109,7 +113,7 @@ def csv(
 
 
 def read_frame(path: Any, target: str, **reading: Any) -> Any:
-    """The pandas DataFrame of a CSV file, with a name for each column, and with the target.
+    """Returns the pandas DataFrame of a CSV file that names its columns, one of them the target.
 
     Raises:
         ImportError: there is no pandas.
@@ -191,14 +195,14 @@ def check_named(where: str, names: Collection[str]) -> None:
 
 
 def _name(path: Any) -> str:
-    """What messages call a file."""
+    """Returns what messages call a file."""
     return os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
 
 
 def _complete(
     frame: Any, roles: Roles, further: Sequence[str], where: str, *, left_out: bool
 ) -> Any:
-    """The rows with all values; ValueError if there are others, and they are not to be left out.
+    """Returns the rows with all values; ValueError if others are not to be left out.
 
     Some replicates of a row may be missing. `further` columns are not among the roles.
     """

@@ -128,7 +128,7 @@ def table(
 
 
 def of_frame(known: Columns, frame: Any, where: str) -> Observations:
-    """The table of a data frame; messages say `where` its columns are."""
+    """Returns the table of a data frame; messages say `where` its columns are."""
     header, column, index = columns_of(frame)
     if known.noise is None and not known.replicates:
         raise ValueError(
