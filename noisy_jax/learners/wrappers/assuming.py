@@ -79,6 +79,7 @@ def _ignores_covariance(learner: Learner, state, dim: int, cov: jax.Array) -> bo
         sample = Sample(jnp.zeros((learner.needs.copies, dim)), jnp.ones(()), cov)
         return learner.step(state, sample, jax.random.key(0))
 
+    jax.eval_shape(after, cov)  # raises the learner's own errors
     try:  # vmap raises ValueError if an output depends on what is mapped
         jax.eval_shape(jax.vmap(after, out_axes=None), jnp.stack([cov, cov]))
     except ValueError:

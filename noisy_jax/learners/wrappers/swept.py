@@ -57,12 +57,19 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         single = jax.eval_shape(lambda: first.init(dim))
         axes = _axes(single)  # of a state that is shared where it can be
         sample = Sample(jnp.zeros((first.needs.copies, dim)), jnp.ones(()), jnp.zeros(()))
+        key = jax.random.key(0)
 
         def begun(axes):
             return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
 
+        def stepped(axes):
+            return jax.eval_shape(
+                lambda: each("step", axes, begun(axes), sample, jax.random.key(0))
+            )
+
+        stepped(0)  # raises the learner's own errors
         try:  # vmap raises ValueError if what is to be shared depends on the value
-            jax.eval_shape(lambda: each("step", axes, begun(axes), sample, jax.random.key(0)))
+            stepped(axes)
         except ValueError:
             axes = 0
         return begun(axes)

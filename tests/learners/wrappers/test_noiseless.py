@@ -224,6 +224,21 @@ def sums_of(wrapped, state):
     return columns[0]
 
 
+def test_the_learners_own_errors_are_not_hidden():
+    """vmap's ValueError tells both wrappers what depends on a value."""
+
+    def gradient(weights, sample):
+        raise ValueError("a mistake of the user's own")
+
+    learner = nj.learners.gradient_descent(gradient, copies=1, radius=1.0)
+    rates = jnp.array([0.1, 0.2])
+    for wrapped in (
+        nj.wrappers.assuming(learner, 0.5),
+        nj.wrappers.swept(lambda rate: learner, rates),
+    ):
+        raises("a mistake of the user's own", wrapped.init, DIM)
+
+
 def test_assuming_takes_a_target_that_is_a_plain_number():
     learner = nj.wrappers.assuming(LEARNERS["known_covariance"], 0.3)
     samples = (Sample(STREAM.x[:1], y) for y in (0.5, jnp.float32(0.5)))
