@@ -63,9 +63,7 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
             return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
 
         def stepped(axes):
-            return jax.eval_shape(
-                lambda: each("step", axes, begun(axes), sample, jax.random.key(0))
-            )
+            return jax.eval_shape(lambda: each("step", axes, begun(axes), sample, key))
 
         stepped(0)  # raises the learner's own errors
         try:  # vmap raises ValueError if what is to be shared depends on the value
