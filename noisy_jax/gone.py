@@ -38,6 +38,9 @@ GONE: dict[str, dict[str, str]] = {
     "noisy_jax.simulated": {
         "tuned_kernel_learner": "its name is nj.tuned",
     },
+    "noisy_jax.unbiased": {
+        "copies_needed": "multilevel(f, levels=…).copies_needed(key) is the same number, for any f",
+    },
     "noisy_jax.worlds": {
         **dict.fromkeys(("heteroscedastic", "heteroscedastic_laplace"), _CHANGING),
         "heteroscedastic_radial": _CHANGING,

@@ -118,7 +118,7 @@ DRAWS = {
     "Missing.centred": lambda key: nj.noise.Missing(0.5).centred(key, ROWS),
     "Flip.centred": lambda key: nj.noise.Flip(0.3).centred(key, SIGNS[0]),
     "observe": lambda key: observe(key, ROWS[0], 1.0, nj.noise.Uniform(0.1), copies=2).x,
-    "copies_needed": lambda key: nj.unbiased.copies_needed(key),
+    "copies_needed": lambda key: nj.unbiased.multilevel(jnp.sum).copies_needed(key),
     "multilevel": lambda key: nj.unbiased.multilevel(jnp.cos)(jnp.arange(32.0), key=key),
     "gaussian": lambda key: nj.unbiased.gaussian(jnp.cos, 0.3)(jnp.ones(1), key=key),
     "geometric": lambda key: geometric(jnp.ones(9), p=1.2).draw(key),

@@ -83,11 +83,11 @@ def unknown_noise(
 
     Returns:
         A `Learner` at the adaptive rate √2 W/√(Σ‖Ĝ‖²). It needs the most copies that a round may
-        use; with "multilevel" a round reads the first `unbiased.copies_needed(key, levels=L,
-        base=b, continue_with=q)` of them, for the key of its `step`. Round t costs O(tK²) kernel
-        evaluations for K points: 4 of "multilevel", 2 of "pair", 2^(k + 1) − 1 of "replicates" if V
-        is a power of two. Readings are estimates of the same kind. `bounds.unknown_noise` bounds
-        the expected regret with "multilevel".
+        use; with "multilevel" a round reads the first `unbiased.multilevel(f, levels=L, base=b,
+        continue_with=q).copies_needed(key)` of them, for the key of its `step`. Round t costs
+        O(tK²) kernel evaluations for K points: 4 of "multilevel", 2 of "pair", 2^(k + 1) − 1 of
+        "replicates" if V is a power of two. Readings are estimates of the same kind.
+        `bounds.unknown_noise` bounds the expected regret with "multilevel".
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

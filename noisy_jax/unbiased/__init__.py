@@ -17,11 +17,14 @@ Differentiate outside: the gradient of g in the other arguments is unbiased for 
 `diagnose` tells from noisy rows alone whether a correction works, and whether it pays.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.unbiased import truncation
 from noisy_jax.unbiased.diagnosis import Diagnosis, diagnose
 from noisy_jax.unbiased.entire import register
 from noisy_jax.unbiased.gaussian import gaussian
-from noisy_jax.unbiased.multilevel import Multilevel, copies_needed, multilevel
+from noisy_jax.unbiased.multilevel import Multilevel, multilevel
 from noisy_jax.unbiased.pair import pair
 from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
@@ -32,7 +35,6 @@ __all__ = [
     "GradientEstimator",
     "Multilevel",
     "Transformed",
-    "copies_needed",
     "diagnose",
     "gaussian",
     "gradient",
@@ -42,3 +44,9 @@ __all__ = [
     "replicates",
     "truncation",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Says what to write in place of a name that is gone."""
+        refuse(__name__, name)

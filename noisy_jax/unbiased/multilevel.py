@@ -36,7 +36,15 @@ class Multilevel(Transformed):
     _base: int
 
     def copies_needed(self, key: chex.PRNGKey) -> jax.Array:
-        """How many of the copies, from the first on, the estimate with this key uses, `[]`."""
+        """How many of the copies, from the first on, the estimate with this key uses, `[]`.
+
+        It is known before any copy is measured, and does not depend on f.
+
+        Example:
+            >>> g = multilevel(jnp.sin)
+            >>> [int(g.copies_needed(key)) for key in jax.random.split(jax.random.key(0), 8)]
+            [4, 1, 4, 1, 1, 2, 4, 1]
+        """
         return self._base * 2 ** _level(key, self._probabilities)
 
     def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
@@ -141,27 +149,6 @@ def multilevel(
     g.draws = True
     g._probabilities, g._base = probabilities, base
     return g
-
-
-def copies_needed(
-    key: chex.PRNGKey,
-    *,
-    levels: int = 5,
-    base: int = 1,
-    continue_with: float = 0.5,
-    ratio: float = RATIO,
-) -> jax.Array:
-    """How many copies `multilevel` with these options uses with this key, `[]`.
-
-    It is known before any copy is measured.
-
-    Example:
-        >>> import jax
-        >>> [int(copies_needed(key)) for key in jax.random.split(jax.random.key(0), 8)]
-        [4, 1, 4, 1, 1, 2, 4, 1]
-    """
-    probabilities = _probabilities(whole("levels", levels), continue_with, ratio)
-    return whole("base", base) * 2 ** _level(key, probabilities)
 
 
 def _probabilities(levels: int, continue_with, ratio) -> np.ndarray:

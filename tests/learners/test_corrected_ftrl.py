@@ -135,7 +135,7 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
     x, _, samples = rounds(8, copies=4)
     keys = jax.random.split(jax.random.key(0), T)
-    needed = jax.vmap(lambda key: nj.unbiased.copies_needed(key, levels=2))(keys)
+    needed = jax.vmap(nj.unbiased.multilevel(jnp.sum, levels=2).copies_needed)(keys)
     hidden = jnp.arange(4)[None] >= needed[:, None]
     samples = samples._replace(x=jnp.where(hidden[:, :, None], jnp.nan, samples.x))
     end = 2 * EVERY + 5

@@ -52,7 +52,7 @@ def points_of(name, copies, key):
         halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
         points = np.array([copies.mean(axis=0), *halves, *copies])
         return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
-    needed = int(nj.unbiased.copies_needed(key, levels=4, **MULTILEVEL))
+    needed = int(nj.unbiased.multilevel(jnp.sum, levels=4, **MULTILEVEL).copies_needed(key))
     first, level, r = copies[:2].mean(axis=0), int(np.log2(needed // 2)), 2**-1.5
     if not level:
         return np.array([first] * 4), np.array([1.0, 0, 0, 0])
@@ -88,7 +88,7 @@ def test_equals_the_plain_loop(x64, rng, monkeypatch, name, loss):
     copies = x[:, None] + scales * rng.normal(size=(rounds, learner.needs.copies, dim))
     all_keys = jax.random.split(jax.random.key(2), rounds)
     if name == "multilevel":  # copies that a round does not use are not measured
-        count = functools.partial(nj.unbiased.copies_needed, levels=4, **MULTILEVEL)
+        count = nj.unbiased.multilevel(jnp.sum, levels=4, **MULTILEVEL).copies_needed
         needed = jax.vmap(count)(all_keys)
         copies[np.arange(learner.needs.copies) >= np.asarray(needed)[:, None]] = np.nan
     points, weights = zip(*map(functools.partial(points_of, name), copies, all_keys), strict=True)

@@ -153,7 +153,7 @@ def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
     copies, y, kept = rng.normal(size=(40, 4, 2)), rng.normal(size=40), rng.integers(0, 2, 40)
     keys, levels = jax.random.split(jax.random.key(1), 40), None
     if name == "multilevel":
-        needed = jax.vmap(lambda key: nj.unbiased.copies_needed(key, levels=2))(keys)
+        needed = jax.vmap(nj.unbiased.multilevel(jnp.sum, levels=2).copies_needed)(keys)
         levels = np.log2(np.asarray(needed)).astype(int)
         assert set(levels) == {0, 1, 2}
         copies[np.arange(4)[None] >= np.asarray(needed)[:, None]] = np.nan  # not measured

@@ -157,8 +157,7 @@ def test_copies_that_are_not_needed_are_not_read():
     options = {"levels": 3, "base": 2, "continue_with": 0.7}
     g = nj.unbiased.multilevel(jnp.sin, **options)
     keys = jax.random.split(KEY, 64)
-    needed = jax.vmap(functools.partial(nj.unbiased.copies_needed, **options))(keys)
-    np.testing.assert_array_equal(needed, jax.vmap(g.copies_needed)(keys))
+    needed = jax.vmap(g.copies_needed)(keys)
     assert set(needed.tolist()) == {2, 4, 8, 16}
     assert g.copies == 16
     copies = copies_of(16)
