@@ -14,7 +14,6 @@ from noisy_jax.observed.compiled import compiled_learner
 from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.errors import (
     affine_of,
-    extended_errors,
     fourier_errors,
     linear_errors,
 )
@@ -36,7 +35,6 @@ class Judged(NamedTuple):
     errors: np.ndarray  # [n]
     slope: Any = 0.0  # [d, d], derivative of their sum in the covariance of the error of row means
     hidden: Any = 0.0  # [2, m], what readings of kernel fits leave out, as in `fits.hidden`
-    last: np.ndarray | None = None  # [n], how far the last order moves `extended` errors
 
 
 def units_of(observations: Observations, labels: np.ndarray | None, folds: int) -> np.ndarray:
@@ -92,8 +90,11 @@ def function_judge(make, observations: Observations):
         else:
             line = affine_of(predict, rows.averaged()[0])
         if line is None:
-            found = extended_errors(predict, rows, int(jax.random.bits(key)))
-            return Judged(found.errors, found.slope, last=found.last)
+            raise ValueError(
+                "its predictions are not affine in x, so that noisy rows alone do not show their "
+                "errors on clean data: take linear candidates, nj.methods.Fourier(…).fitted, or "
+                "learners with unbiased readings"
+            )
         return Judged(linear_errors(line, rows), -np.outer(line[1:], line[1:]) * len(held_out))
 
     return judge, lambda: make(observations)

@@ -40,14 +40,11 @@ class Selection(Summarized):
             in y.
         std_error: `[K]`, standard error of `risk`.
         bias: `[K]`, of `risk`, which intervals contain: for kernel fits with weights at frequencies
-            that are lost in the noise the largest that these can cause; for `approximate` ones how
-            far the last order of the extrapolation moves the risk; else 0.
+            that are lost in the noise the largest that these can cause; else 0.
         difference: `[K]`, risk minus the risk of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
         difference_bias: `[K]`, bias of `difference`.
-        approximate: names of the candidates whose predictions are neither affine nor waves, such as
-            forests: their risks are extended to no noise from rows of more noise.
         degrees_of_freedom: of Student's t in the intervals.
         num_rows: n.
         folds: number of folds.
@@ -63,7 +60,6 @@ class Selection(Summarized):
     difference: np.ndarray
     difference_std_error: np.ndarray
     difference_bias: np.ndarray
-    approximate: tuple[str, ...]
     degrees_of_freedom: int
     num_rows: int
     folds: int
@@ -107,7 +103,7 @@ class Selection(Summarized):
         for k in np.argsort(self.risk):  # NaN last
             name = self.names[k]
             own = {column: float(values[k]) for column, values in numbers.items()}
-            rows.append({"candidate": name, **own, "approximate": name in self.approximate})
+            rows.append({"candidate": name, **own})
 
         def unless_best(cell):
             return lambda row: "" if row["candidate"] == self.best else cell.format_map(row)
@@ -116,7 +112,6 @@ class Selection(Summarized):
             ("candidate", "{candidate}"),
             ("clean risk", "{risk:.4g}"),
             ("95% interval", "[{low:.4g}, {high:.4g}]"),
-            ("", lambda row: "approximate" * row["approximate"]),
             ("above the best", unless_best("{difference:.2g}")),
             ("95% interval", unless_best(f"[{{{_ENDS[0]}:.2g}}, {{{_ENDS[1]}:.2g}}]")),
         ]
@@ -124,8 +119,7 @@ class Selection(Summarized):
             "Mean squared error on clean data, estimated from "
             f"{self.num_rows:,} noisy rows in {self.folds} folds"
         )
-        below = ["", self.verdict(), *(_APPROXIMATE if self.approximate else [])]
-        return Table(rows, columns, title, below="\n".join(below))
+        return Table(rows, columns, title, below=f"\n{self.verdict()}")
 
     def verdict(self) -> str:
         """Which candidates the data can tell apart, in one sentence."""
@@ -140,11 +134,6 @@ class Selection(Summarized):
 
 
 _ENDS = "difference_low", "difference_high"
-_APPROXIMATE = (
-    "Approximate risks are extended to no noise from rows with more of it; their intervals",
-    "contain how far the last order of the extrapolation moves them. They hold for noise that is",
-    "nearly symmetric; under skewed noise these risks are mostly too high.",
-)
 
 
 def select(
@@ -170,11 +159,8 @@ def select(
     different folds share most of their training rows, and comparisons are not corrected for their
     number.
 
-    Other predictors, such as a forest, have no unbiased readings. They are called at rows with more
-    noise, of 1½, 2, 2½ and 3 times its covariance, or at means of fewer copies where it is unknown,
-    and their errors there are extended to no noise. The table says that these risks are
-    approximate: see `noisy_jax.observed.fits.errors`. Under skewed noise a bias is left that
-    their intervals do not contain; differences of such candidates hardly have it.
+    Predictions are affine in x, or those of a kernel fit or of a learner: other predictors, such as
+    a forest, have no unbiased readings.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
@@ -226,7 +212,6 @@ def select(
     dim = len(observations.names)
     slopes = np.zeros((len(candidates), dim, dim))
     hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
-    last, approximate = np.zeros_like(risks), []
     warned(observations, own and units, stacklevel=2)
     without = dataclasses.replace(observations, beside={})
     for k, (name, candidate) in enumerate(candidates.items()):
@@ -244,14 +229,11 @@ def select(
                     risks[k, rows] = found.errors
                     slopes[k] += found.slope / len(units)
                     hidden[k] += found.hidden * (len(rows) / len(units))
-                    if found.last is not None:
-                        last[k, rows] = found.last
-                        approximate += [name] * (name not in approximate)
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
     risks[~np.isfinite(risks)] = np.nan
     mean, std_error = mean_and_error(risks, slopes, units, observations)
-    bias = largest_bias(hidden) + np.abs(last.mean(axis=1))
+    bias = largest_bias(hidden)
     pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
         raise ValueError(
@@ -266,8 +248,7 @@ def select(
         std_error,
         bias,
         *mean_and_error(risks - risks[best], slopes - slopes[best], units, observations),
-        largest_bias(hidden - hidden[best]) + np.abs((last - last[best]).mean(axis=1)),
-        approximate=tuple(approximate),
+        largest_bias(hidden - hidden[best]),
         degrees_of_freedom=int(units.max()),
         num_rows=len(units),
         folds=folds,

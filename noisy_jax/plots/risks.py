@@ -34,16 +34,11 @@ def risks(found: Selection, *, axes: Any = None) -> Any:
     instance("found", found, Selection, "nj.select(…) makes one")
     axes = single(axes, width=7.0, height=1.2 + 0.4 * len(found.names))
     order, places = np.argsort(found.risk), np.arange(len(found.names))[::-1]
-    exact = np.array([found.names[k] not in found.approximate for k in order])
     low, high = (end[order] for end in found.interval())
-    for index, (kind, own) in enumerate((("unbiased", exact), ("approximate", ~exact))):
-        if own.any():
-            axes.hlines(places[own], low[own], high[own], color=look(index)["color"])
-            looks = {"linestyle": "", "label": kind, **look(index)}
-            axes.plot(found.risk[order][own], places[own], **looks)
+    axes.hlines(places, low, high, color=look(0)["color"])
+    axes.plot(found.risk[order], places, linestyle="", **look(0))
     best = found.risk[found.names.index(found.best)]
     axes.axvline(best, color="0.5", linewidth=1, linestyle=":")
     axes.set_yticks(places, [plain(found.names[k]) for k in order])
     label(axes, "mean squared error on clean data", "candidate")
-    axes.legend(frameon=False)
     return axes

@@ -127,26 +127,6 @@ def test_a_lower_risk_that_is_uncertain_is_not_the_best():
     assert found.best == "zero"
 
 
-def test_the_bias_of_an_approximate_risk_is_how_far_the_last_order_moves_it(rng):
-    """Of f(x) = x² from two copies a and b; the last order has (1 ± √3)/2 times a and b."""
-
-    class Square:
-        def fit(self, x, y):
-            return self
-
-        def predict(self, x):
-            return x[:, 0] ** 2
-
-    x, y = rng.normal(size=(560, 2, 1)), np.ones(560)
-    found = nj.select({"square": Square()}, from_arrays(x, y), jax.random.key(0))
-    share = (1 + 3**0.5) / 2 * np.eye(2) + (1 - 3**0.5) / 2 * np.eye(2)[::-1]
-    points = x[:, :, 0].mean(axis=1, keepdims=True), x[:, :, 0], x[:, :, 0] @ share
-    means = np.array([np.mean((one**2 - 1) ** 2) for one in points])
-    last, before = np.array([8 / 3, -2, 1 / 3]) @ means, np.array([2, -1, 0]) @ means
-    np.testing.assert_allclose(found.risk, [last], rtol=1e-4)
-    np.testing.assert_allclose(found.bias, [abs(last - before)], rtol=1e-4)
-
-
 def test_a_candidate_that_diverged_is_last_and_not_tied():
     _, _, rows = table(noise=0.5)
     broken = nj.learners.gradient_descent(lambda w, sample: w * jnp.nan, copies=1, radius=1.0)

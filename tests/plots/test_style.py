@@ -2,7 +2,6 @@
 
 import io
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -23,16 +22,11 @@ def table(y, noise, *names):
     return nj.observations.from_arrays(NOISY, y, noise=noise, names=names, target=ODD)
 
 
-def curve(rows):
-    """A fit that is not affine: its error is approximate."""
-    return SimpleNamespace(predict=lambda x: np.tanh(x.sum(axis=-1)))
-
-
 TABLE = table(ROWS.sum(axis=1), 0.1, ODD, "b")
 EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 STUDY = study({ODD: 0.5, "blind": 1.0})
-CANDIDATES = {ODD: nj.fit, "curve": curve}
+CANDIDATES = {ODD: nj.fit, "curve": CURVED.fitted}
 PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;
     # and what it is called with
     "coefficients": (0, 2, lambda: (nj.fit(TABLE),)),
