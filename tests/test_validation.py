@@ -108,30 +108,30 @@ KINDS = {
     "raw rbg": lambda seed: jax.random.PRNGKey(seed, impl="rbg"),
     "unsafe_rbg": lambda seed: jax.random.key(seed, impl="unsafe_rbg"),
 }
-ROWS, SIGNS = jnp.arange(12.0).reshape(6, 2), jnp.resize(jnp.array([1.0, -1.0]), 6)
-STREAM = nj.Stream(ROWS, SIGNS)
+POINTS, SIGNS = jnp.arange(12.0).reshape(6, 2), jnp.resize(jnp.array([1.0, -1.0]), 6)
+LABELLED = nj.Stream(POINTS, SIGNS)
 KERNEL = nj.kernels.gaussian(length_scale=1.0)
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
 DRAWS = {
-    "Gaussian.sample": lambda key: nj.noise.Gaussian(0.1).sample(key, ROWS),
-    "Laplace.centred": lambda key: nj.noise.Laplace(0.1).centred(key, ROWS),
-    "Missing.centred": lambda key: nj.noise.Missing(0.5).centred(key, ROWS),
+    "Gaussian.sample": lambda key: nj.noise.Gaussian(0.1).sample(key, POINTS),
+    "Laplace.centred": lambda key: nj.noise.Laplace(0.1).centred(key, POINTS),
+    "Missing.centred": lambda key: nj.noise.Missing(0.5).centred(key, POINTS),
     "Flip.centred": lambda key: nj.noise.Flip(0.3).centred(key, SIGNS[0]),
-    "observe": lambda key: observe(key, ROWS[0], 1.0, nj.noise.Uniform(0.1), copies=2).x,
+    "observe": lambda key: observe(key, POINTS[0], 1.0, nj.noise.Uniform(0.1), copies=2).x,
     "copies_needed": lambda key: nj.unbiased.multilevel(jnp.sum).copies_needed(key),
     "multilevel": lambda key: nj.unbiased.multilevel(jnp.cos)(jnp.arange(32.0), key=key),
     "gaussian": lambda key: nj.unbiased.gaussian(jnp.cos, 0.3)(jnp.ones(1), key=key),
     "geometric": lambda key: geometric(jnp.ones(9), p=1.2).draw(key),
-    "fourier_features": lambda key: nj.kernels.fourier_features(KERNEL, key, 4)(ROWS),
+    "fourier_features": lambda key: nj.kernels.fourier_features(KERNEL, key, 4)(POINTS),
     "worlds.fourier": lambda key: nj.worlds.fourier(key, WORLD, 4).frequencies,
     "gaussian_frequencies": lambda key: gaussian_frequencies(
         key, 4, dim=2, length_scale=1.0, characteristic=nj.noise.Gaussian(0.1)
     ).omega,
     "streams.linear": lambda key: nj.streams.linear(key, 5, 2).x,
-    "streams.resampled": lambda key: nj.streams.resampled(key, STREAM, 9).x,
-    "contaminations": lambda key: nj.robust.contaminations.covariate(key, ROWS, SIGNS, 0.3).x,
+    "streams.resampled": lambda key: nj.streams.resampled(key, LABELLED, 9).x,
+    "contaminations": lambda key: nj.robust.contaminations.covariate(key, POINTS, SIGNS, 0.3).x,
     "rollout": lambda key: nj.rollout(
-        nj.learners.two_copies(radius=1.0), STREAM, nj.noise.Gaussian(0.1), key,
+        nj.learners.two_copies(radius=1.0), LABELLED, nj.noise.Gaussian(0.1), key,
         y_noise=nj.noise.Laplace(0.1),
     ).predictions,
 }  # fmt: skip
@@ -188,6 +188,10 @@ def named(some, **items):
     return items if some is list else some(items.items())
 
 
+def least_squares(x, y):
+    return np.linalg.lstsq(x, y, rcond=None)[0]
+
+
 def fitted(method):
     return nj.fit(ROWS, method), nj.fit(ROWS, method)  # an option is there the second time as well
 
@@ -234,7 +238,9 @@ def study(kind, **options):
         "weights": lambda some: fitted(
             nj.methods.Linear(weights=some([1.0, 2.0] * 20), clusters=some(FRAME["id"].tolist()))
         ),
-        "levels": lambda some: fitted(nj.methods.SIMEX(levels=some([0.5, 1.0, 2.0]), draws=2)),
+        "levels": lambda some: fitted(
+            nj.methods.SIMEX(least_squares, levels=some([0.5, 1.0, 2.0]), draws=2)
+        ),
         "methods": lambda some: nj.fit(GAUSSIAN, some(
             [nj.fourier(length_scale=s, num_features=8) for s in (1.0, 2.0)]
         )),
