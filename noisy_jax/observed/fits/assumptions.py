@@ -36,7 +36,7 @@ _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be 
 
 _LEFT_OUT = (
     "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
-    "at random given x: give the noise of one copy, as noise={{'x1': nj.noise.Gaussian(0.25)}}, to "
+    "at random given x: give the noise of one copy, as noise={{{!r}: nj.noise.Gaussian(0.25)}}, to "
     "use all rows"
 )
 
@@ -54,15 +54,16 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
         kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
     plain = dataclasses.replace(observations, pooled=None, unreliability=None)
     rows = plain if len(kept) == n else plain.rows(kept)
+    impossible = _impossible(rows)
     if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
-        return []
+        return impossible
     noise = NoisyColumns.of(rows)
     recoded = [place for one in rows.categories for place in one.places]
     noise = noise._replace(
         noisy=np.setdiff1d(noise.noisy, recoded), exact=np.setdiff1d(noise.exact, recoded)
     )
     if len(rows.y) < _EACH or not noise.noisy.size:
-        return []
+        return impossible
     categories, tables = _few_values(rows, noise), [(rows, noise)]
     if rows.copies is not None and rows.copies.shape[1] > 1:
         first = np.argsort(np.isnan(rows.copies), axis=1, kind="stable")[:, :2]
@@ -72,7 +73,7 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
             pairs = dataclasses.replace(rows.rows(whole), x=pairs[whole], cov=None, copies=None)
             tables.append((pairs, NoisyColumns.of(pairs)))
             categories |= _few_values(*tables[1])
-    found = [*_categories(rows, categories), *computed_from_noisy(rows, noise)]
+    found = [*impossible, *_categories(rows, categories), *computed_from_noisy(rows, noise)]
     measured = np.setdiff1d(noise.noisy, list(categories)).tolist()
     found += repeated(observations.x[each, 0], observations.y[each], rows.names, measured)
     if observations.cov is None or observations.pooled is not None:
@@ -114,7 +115,7 @@ def enough_copies(
     """Which rows have at least `least` copies, `[n]`, and a doubt, also a warning, of others."""
     kept, found = rows.num_copies() >= least, []
     if not kept.all():
-        found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept)), spoils=False))
+        found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0]), spoils=False))
         warnings.warn(found[0].text, AssumptionWarning, stacklevel + 1)
     return kept, found
 
@@ -161,11 +162,35 @@ def _few_values(rows: Observations, noise: NoisyColumns) -> dict[int, int]:
     return found
 
 
+def _impossible(rows: Observations) -> list[Doubt]:
+    """Misclassified columns in which, by their matrix, a category would have a share below 0."""
+    found = []
+    for one in rows.categories:
+        shares = one.recodings(rows.x[:, 0])
+        error = shares.std(axis=0) / len(shares) ** 0.5
+        half = half_width(error, len(shares) - 1, level=1 - 2 * LEVEL / len(one.labels))
+        for k in np.flatnonzero(shares.mean(axis=0) < -half)[:1]:
+            recorded = one.recorded(rows.x[:, 0])[:, k].mean()
+            label, least = one.labels[k], one.matrix[:, k].min()
+            found.append(
+                f"{one.name!r} ({recorded:.2g} of the rows are recorded as {label!r}, but by the "
+                f"matrix at least {least:.2g} of the rows of any category are)"
+            )
+    return doubt_about(
+        found,
+        "the matrix of wrong categories cannot be right in …: estimates and intervals are "
+        "meaningless; check the matrix, whose row j has the probabilities of true category j, and "
+        "whether its probabilities are of these rows",
+    )
+
+
 def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
+    first = rows.names[min(found, default=0)]
     return doubt_about(
         [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()],
         "noise is declared in …, but a wrong category is not a value with noise added to it, and "
         "the correction is wrong: give the probabilities of wrong categories, as "
-        "noise={'x1': nj.noise.Misclassified(matrix)}; or declare the column exact (variance 0, or "
-        "one replicate in place of all), for the coefficient of the recorded category",
+        f"noise={{{first!r}: nj.noise.Misclassified(matrix)}}; or declare the column exact "
+        "(variance 0, or one replicate in place of all), for the coefficient of the recorded "
+        "category",
     )

@@ -236,7 +236,8 @@ def known_noise(noise, x: np.ndarray, names: tuple[str, ...]) -> NoiseOfRows:
     """
     rows, copies, dim = x.shape
     if isinstance(noise, Reliability):
-        raise ValueError("a reliability is of one column, as noise={'x1': nj.reliability(0.6)}")
+        call = f"noise={{{names[0]!r}: nj.reliability(0.6)}}"
+        raise ValueError(f"a reliability is of one column, as {call}")
     exact = np.zeros((dim, dim))
     if isinstance(noise, Mapping):
         return noise_of_columns(noise, x, names)

@@ -66,8 +66,15 @@ class Columns:
         object.__setattr__(self, "noise", collected_map(self.noise))
         replicates = collected_map(self.replicates)
         if isinstance(replicates, Mapping):
-            replicates = {name: collected(columns) for name, columns in replicates.items()}
+            replicates = {str(name): collected(own) for name, own in replicates.items()}
+        products = self.products
+        if isinstance(products, list | tuple):
+            pairs = [several(one) if isinstance(one, list | tuple) else one for one in products]
+            object.__setattr__(self, "products", tuple(pairs))
         object.__setattr__(self, "replicates", replicates)
+        for name in ("target", "subject", *ROLES):  # columns of several levels have tuples as names
+            if isinstance(one := getattr(self, name), tuple):
+                object.__setattr__(self, name, str(one))
 
     @property
     def layout(self) -> Layout:
@@ -237,6 +244,8 @@ class Columns:
                 found = found.astype(np.float64, copy=False)
             shape = np.shape(found[1] if categories and name not in labelled else found)
             rows = shape[0] if rows is None and len(shape) == 1 else rows
+            if shape == (0,):
+                raise ValueError(f"{where} has no rows")
             if shape != (rows,) or not rows:
                 raise ValueError(
                     f"{called} must have one number a row, as the others, got {list(shape)}"

@@ -77,11 +77,12 @@ def with_copies(table: Observations, *, known: bool = False) -> Observations:
     further = variances[:, ~table.pooled].any()
     if further and not known:
         return table
+    names = [name for name, pooled in zip(table.names, table.pooled, strict=True) if pooled]
     whole = ~np.isnan(table.copies).any(axis=2)
     if (most := whole.sum(axis=1).max()) < 2:
         raise ValueError(
             "no row has two copies in which all columns with replicates were measured: give the "
-            "variance of one copy of each, as noise={'x1': 0.25}"
+            f"variance of one copy of each, as noise={{{names[0]!r}: 0.25}}"
         )
     order = np.argsort(~whole, axis=1, kind="stable")[:, :most]
     x = np.take_along_axis(table.copies, order[:, :, None], axis=1)
@@ -198,7 +199,7 @@ def of_columns(
         kind = "incomplete" if even else "different numbers of"
         raise ValueError(
             f"features with {kind} replicates need noise by their names, such as "
-            "noise={'x1': 0.25}, or none, with which it is estimated"
+            f"noise={{{next(iter(copies))!r}: 0.25}}, or none, with which it is estimated"
         )
     blocks = [
         copies[one] if one in copies else np.tile(values[one][:, None], most) for one in names
@@ -210,6 +211,6 @@ def of_columns(
             if name not in copies and np.any(variance):
                 raise ValueError(
                     f"column {given(name)} has noise but no replicates: give the noise of columns "
-                    "by their names, as noise={'x1': 0.25}"
+                    f"by their names, as noise={{{name!r}: 0.25}}"
                 )
     return found

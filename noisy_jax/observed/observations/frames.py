@@ -155,6 +155,8 @@ def columns_of(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:
         index = labels[first]
         for name in columns:
             check_same_rows(f"frame[{name!r}]", frame[name], f"frame[{first!r}]", index)
+    if not columns:
+        raise ValueError("the frame has no columns")
     places = {str(column): column for column in columns}
     if len(places) < len(columns):
         name = Counter(map(str, columns)).most_common(1)[0][0]

@@ -11,7 +11,13 @@ from noisy_jax.observed.observations.described import StandardDeviation
 from noisy_jax.validation import given, listed
 
 _DEVIATIONS = "a column of standard deviations"
-_ID = re.compile(r"(.*[_\W])?(id|ids|index|key|uid|uuid|row|no|nr|number)", re.IGNORECASE)
+_ID = re.compile(
+    r"(.*[_\W])?(case|hh|household|participant|patient|person|p|r|record|respondent|s|subject|u|user)?"
+    r"_?(id|ids|index|key|uid|uuid|row|no|nr|num|number|subject|respondent|participant|patient|"
+    r"person|record|unnamed: \d+)",
+    re.IGNORECASE,
+)
+_CHANCE = 9.0  # of unique whole numbers less than e⁻⁹, if they were drawn from their range
 _CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
 _FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
 
@@ -26,7 +32,8 @@ class Layout(NamedTuple):
         """The layout with one name as a list of it; ValueError if it contradicts itself."""
         one = str, int, float
         features = [self.features] if isinstance(self.features, one) else self.features
-        drop = [self.drop] if isinstance(self.drop, one) else self.drop
+        features = features if features is None else several(features)
+        drop = several([self.drop] if isinstance(self.drop, one) else self.drop)
         if features is not None and drop:
             raise ValueError("name the columns by features or by drop, not by both")
         return Layout(features, drop)
@@ -43,12 +50,27 @@ class Roles(NamedTuple):
 
 
 def several(names: Any) -> list[str]:
-    """One name, or several, as a list."""
-    return [names] if isinstance(names, str) else list(names)
+    """One name, or several, as a list; tuples, names of columns of several levels, become texts."""
+    names = [names] if isinstance(names, str) else names
+    return [str(one) if isinstance(one, tuple) else one for one in names]
 
 
-def _copies_of(header: Sequence[str], replicates: Any, subject: str | None) -> dict[str, list[str]]:
+def _copies_of(
+    header: Sequence[str], replicates: Any, subject: str | None, target: Any
+) -> dict[str, list[str]]:
     """The columns with the copies of each feature with replicates."""
+    if isinstance(replicates, Mapping | str | list | tuple) and target in (
+        several(replicates) if not isinstance(replicates, Mapping) else replicates
+    ):
+        mean = f"frame.groupby({subject!r})[{target!r}].transform('mean')"
+        if isinstance(replicates, Mapping):
+            columns = several(replicates[target])
+            names = list(dict.fromkeys([target, *columns])) if target in header else columns
+            mean = f"frame[{names}].mean(axis=1)"
+        raise ValueError(
+            f"{given(target)} is the target, whose replicates are averaged: give their mean as the "
+            f"target, frame[{target!r}] = {mean}, and name features only in replicates"
+        )
     if not replicates and subject is None:
         return {}
     if subject is not None:
@@ -100,7 +122,7 @@ def roles_of(
             raise ValueError(f"column {given(name)} is named twice, as {other} and as {role}")
         taken[name] = role
 
-    copies = _copies_of(header, replicates, subject)
+    copies = _copies_of(header, replicates, subject, target)
     own = () if form.features is None else form.features
     for role, name in beside.items():  # the option features may name it as well
         if name not in own or name not in header:
@@ -172,7 +194,10 @@ def numbers_rows(name: str, values: np.ndarray) -> bool:
             return False
     steps = np.diff(values)
     in_order = bool(np.all(steps > 0) or np.all(steps < 0))
-    return in_order or (bool(_ID.fullmatch(name)) and len(np.unique(values)) == len(values))
+    if in_order or len(np.unique(values)) < len(values):
+        return in_order
+    count, places = len(values), np.ptp(values) + 1
+    return bool(_ID.fullmatch(name)) or count * (count - 1) / 2 > _CHANCE * places
 
 
 def warn_of_code(name: str, values: np.ndarray, *, stacklevel: int) -> None:

@@ -180,10 +180,13 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
+        noisy = np.any(np.atleast_3d(0.0 if self.cov is None else self.cov), axis=(0, 1))
+        places = np.flatnonzero(noisy if self.pooled is None else self.pooled)
+        first = self.names[places[0] if places.size and places[0] < len(self.names) else 0]
         if self.only_sums and self.categories:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row: beside a misclassified "
-                "column give the variance of one replicate, as noise={'x1': 0.25}"
+                f"column give the variance of one replicate, as noise={{{first!r}: 0.25}}"
             )
         if self.only_sums:
             by_copies = "as many replicates in each row (drop incomplete ones), or "
@@ -191,7 +194,7 @@ class Observations:
                 f"{user} needs the covariance of the error in each row, but in this table it is an "
                 "estimate that is right only in sums over rows, which linear fits take: give "
                 f"{by_copies if self.copies is not None else ''}a known variance, as "
-                f"noise={{'x1': 0.25}}{instead}"
+                f"noise={{{first!r}: 0.25}}{instead}"
             )
 
 

@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
+from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import chunks, csv, from_arrays
@@ -332,3 +333,23 @@ def test_complete_replicates_beside_them():
     frame |= {"x2": frame["x2"] - 1.5, "y": 1.0 * (frame["y"] > 0)}
     message = "beside a misclassified column give the variance of one"
     raises(message, nj.fit, nj.table(frame, **options), model="logistic")
+
+
+def test_a_matrix_that_cannot_be_right_is_told(rng):
+    """5% are recorded, where 10% would be by wrong recordings alone; not where this is chance."""
+    n = 400
+    wrong, right = [[0.9, 0.1], [0.1, 0.9]], [[0.97, 0.03], [0.1, 0.9]]
+    for share, matrix in ((0.05, wrong), (0.05, right), (0.1, wrong)):
+        recorded = rng.permutation(np.arange(n) < share * n) * 1.0
+        frame = {"case": recorded, "y": recorded + rng.normal(size=n)}
+        table = nj.table(frame, target="y", noise={"case": Misclassified(matrix)})
+        found = [doubt.text for doubt in doubts(table)]
+        assert len(found) == (matrix is wrong and share < 0.1)
+        for text in found:
+            with pytest.warns(
+                nj.fits.AssumptionWarning, match="the matrix of wrong categories can"
+            ):
+                fit = nj.fit(table)
+            assert "0.05 of the rows are recorded as 1.0, but by the matrix at least 0.1" in text
+            assert text in fit.remarks
+            assert "no verdict" in str(fit)

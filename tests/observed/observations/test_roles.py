@@ -1,10 +1,11 @@
 """What the columns are, and what is said of them twice or not at all."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
+from tests.errors import raises, told
 
 N = 20
 ROWS = np.random.default_rng(0)
@@ -52,7 +53,7 @@ def test_features_are_what_is_not_named_as_something_else():
         ({"replicates": COPIES, "subject": "who"}, "with subject, replicates must be names of"),
         ({"subject": "who", "noise": {"a1": 0.1}}, "with subject, replicates must be names of"),
         ({"replicates": ["a1"], "subject": "id"}, "the frame has no column named 'id'"),
-        ({"replicates": ["y"], "subject": "who"}, "'y' is named twice, as the target and as a re"),
+        ({"replicates": ["y"], "subject": "who"}, "'y' is the target, whose replicates are"),
         ({"noise": {}, "drop": ["z"]}, "the frame has no column named 'z'"),
         ({"noise": {}, "drop": ["a1", "a2", "age", "b", "sd", "who", "text"]}, "has no feature b"),
     ],
@@ -73,3 +74,99 @@ def test_a_mean_among_replicates_is_no_replicate():
     raises(message, nj.table, frame | {"a": mean}, target="y", replicates=COPIES)
     another = frame | {"a": mean + 0.1 * ROWS.normal(size=N)}
     assert nj.table(another, target="y", replicates=COPIES).x.shape == (N, 3, 1)
+
+
+LABELS = np.random.default_rng(1).permutation(N)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *((name, 9137 * (LABELS + 7) % 999_983) for name in ("PatientID", "pid", "subject")),
+        *((name, 9137 * (LABELS + 7) % 999_983) for name in ("respondent", "caseid", "case_id")),
+        ("Unnamed: 0", LABELS),
+        ("whatever", LABELS + 1000),
+        ("whatever", LABELS[::-1] + 1),
+    ],
+)
+def test_labels_of_rows_are_told_by_content(name, values):
+    """Unique whole numbers in any order; sparse ones where the name says so."""
+    with told(f"column '{name}' of the frame numbers or labels the rows"):
+        nj.table({"x": FRAME["b"], name: values, "y": FRAME["y"]}, target="y", noise={"x": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("income", 1000 * (LABELS + 7) % 98_317),  # unique, but sparse
+        ("humid", 3 * LABELS * LABELS % 1009),
+        ("age", np.append(LABELS[1:] + 18, LABELS[1] + 18)),
+        ("dose", LABELS * 5),
+        ("pid", np.append(LABELS[1:], LABELS[1])),
+        ("x id", LABELS + 0.5),
+    ],
+)
+def test_features_of_whole_numbers_are_no_labels(name, values):
+    frame = {"x": FRAME["b"], name: values, "y": FRAME["y"]}
+    assert nj.table(frame, target="y", noise={"x": 0.1}).names == ("x", name)
+
+
+def test_replicates_of_the_target_are_averaged():
+    wide = {"x": FRAME["b"], "y": FRAME["y"], "y2": FRAME["a1"]}
+    mean = "frame['y'] = frame[['y', 'y2']].mean(axis=1)"
+    for replicates in ({"y": ["y", "y2"]}, {"y": "y2"}, {"x": ["x", "x2"], "y": ["y2"]}):
+        with told("'y' is the target, whose replicates are averaged", mean):
+            nj.table(wide, target="y", noise={"x": 0.1}, replicates=replicates)
+    with told("'y' is the target", "frame['y'] = frame[['ya', 'yb']].mean(axis=1)"):
+        nj.table({"x": FRAME["b"]}, target="y", noise={"x": 0.1}, replicates={"y": ["ya", "yb"]})
+    with told("'y' is the target", "frame['y'] = frame.groupby('who')['y'].transform('mean')"):
+        nj.table(FRAME, target="y", subject="who", replicates=["b", "y"])
+
+
+def test_frames_without_rows_or_columns_are_told():
+    with told("the frame has no columns"):
+        nj.table(pd.DataFrame(), target="y", noise={"x": 0.1})
+    for frame in (pd.DataFrame({"x": [1.0], "y": [1.0]}).iloc[:0], {"x": [], "y": []}):
+        with told("the frame has no rows"):
+            nj.table(frame, target="y", noise={"x": 0.1})
+
+
+def test_columns_of_several_levels_have_tuples_as_names():
+    """As the same columns with texts as names."""
+    columns = {"a": "a1", "b": "a2", "c": "age", "d": "b"}
+    frame = pd.DataFrame({("m", one): FRAME[name] for one, name in columns.items()})
+    frame[("out", "y")] = FRAME["y"]
+    frame[("m", "w")] = 1 + FRAME["y"] ** 2
+    table = nj.table(
+        frame,
+        target=("out", "y"),
+        noise={("m", "d"): 0.1},
+        replicates={("m", "a"): [("m", "a"), ("m", "b")]},
+        features=[("m", "d"), ("m", "a"), ("m", "c")],
+        weights=("m", "w"),
+    )
+    plain = {one: FRAME[name] for one, name in columns.items()} | {"y": FRAME["y"]}
+    other = nj.table(
+        plain | {"w": 1 + FRAME["y"] ** 2}, target="y", noise={"d": 0.1}, weights="w",
+        replicates={"a": ["a", "b"]}, features=["d", "a", "c"],
+    )  # fmt: skip
+    assert table.names == ("('m', 'd')", "('m', 'a')", "('m', 'c')")
+    np.testing.assert_array_equal(table.x, other.x)
+    np.testing.assert_allclose(table.beside["weights"].values, other.beside["weights"].values)
+    options = {"target": ("out", "y"), "noise": {("m", "d"): 0.1}}
+    pairs = [(("m", "c"), ("m", "d"))]
+    drop = [("m", "a"), ("m", "b"), ("m", "w")]
+    assert nj.table(frame, products=pairs, drop=drop, **options).products.factors == ((0, 1),)
+
+
+def test_warnings_and_errors_name_columns_of_the_table():
+    x = (ROWS.random(400) < 0.5) * 1.0
+    frame = {"exposed": x, "z": ROWS.normal(size=400), "y": x + ROWS.normal(size=400)}
+    table = nj.table(frame, target="y", noise={"exposed": 0.05})
+    with pytest.warns(nj.fits.AssumptionWarning, match="noise={'exposed': nj.noise.Misclassified"):
+        nj.fit(table)
+    copies = {"dose": ROWS.normal(size=400), "dose2": ROWS.normal(size=400), "y": x}
+    copies["dose2"][:9] = np.nan
+    incomplete = nj.table(copies, target="y", replicates={"dose": ["dose", "dose2"]})
+    with told("a known variance, as noise={'dose': 0.25}"):
+        nj.fit(incomplete, nj.methods.Logistic())
