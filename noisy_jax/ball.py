@@ -112,7 +112,7 @@ def root(a: jax.Array) -> jax.Array:
 def norm(v: jax.Array) -> jax.Array:
     """The root of the sum of squares of all entries, also where squares overflow or underflow."""
     size = jax.lax.stop_gradient(largest_size(v))  # the product does not depend on it
-    return size * jnp.sqrt(jnp.sum((v / size) ** 2))
+    return size * root(jnp.sum((v / size) ** 2))
 
 
 def largest_size(v: jax.Array) -> jax.Array:

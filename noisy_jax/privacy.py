@@ -57,7 +57,8 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
     # Scaled before squaring: squares of small numbers underflow, and nothing would be clipped.
     largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
     unit = x / jnp.where(largest > 0, largest, 1)
-    size = jnp.linalg.norm(unit, ord=order, axis=-1, keepdims=True)
+    # A row of zeros stays as it is; its norm, whose gradient is NaN, is not used.
+    size = jnp.linalg.norm(jnp.where(largest > 0, unit, 1), ord=order, axis=-1, keepdims=True)
     size *= 1 + (x.shape[-1] / 2 + 4) * jnp.finfo(x.dtype).eps  # more than what rounding takes away
     # If a traced `norm` is NaN, the result is NaN, not the unclipped x.
     return jnp.where(largest * size <= norm, x, unit * (norm / size))

@@ -4,13 +4,17 @@ import gc
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 # Compiling takes longer than running in nearly every test, and these flags make it four times as
 # fast. Of two equal flags the last one counts, so that the environment can override them.
+# The last flag is of jaxlib before 0.11; a later one stops at flags that it does not know.
 os.environ["XLA_FLAGS"] = (
     "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
-    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1 "
+    "--xla_cpu_parallel_codegen_split_count=1 "
+    + "--xla_cpu_use_fusion_emitters=false "
+    * (tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11))
     + os.environ.get("XLA_FLAGS", "")
 )
 os.environ["MPLBACKEND"] = "agg"

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from noisy_jax.ball import in_ball
+from noisy_jax.ball import in_ball, norm
 from noisy_jax.matrices import solve_shifted
+from tests.slopes import finite_slopes
 
 EIGENVALUES = np.array([0.01, 0.3, 1.0, 20.0])
 
@@ -63,3 +64,7 @@ def test_inside_the_ball_the_multiplier_is_zero_from_any_start(problem, start, r
     w, mu, _ = solved(matrix, b, start, radius * norm(0))
     assert mu == 0
     np.testing.assert_allclose(matrix @ w, b, rtol=1e-12)
+
+
+def test_the_norm_of_zeros_has_the_derivative_zero():
+    np.testing.assert_array_equal(finite_slopes(norm, np.zeros(3, np.float32))[0], 0)

@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from noisy_jax import noise
 from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism, randomized_response
 from tests.errors import raises
+from tests.slopes import finite_slopes
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -170,3 +171,12 @@ def test_randomized_response_attains_the_budget():
     traced = jax.vmap(lambda epsilon: randomized_response(epsilon=epsilon))(jnp.array([1.0, -1.0]))
     np.testing.assert_allclose(traced.rate[0], [1 / (1 + np.e), np.nan], rtol=1e-6)
     raises("epsilon must be positive", randomized_response, epsilon=0.0)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradients_are_those_of_the_identity_in_a_row_of_zeros(order):
+    x = jnp.array([[0.0, 0.0], [0.3, 0.0], [3.0, 4.0]])
+    by_x, by_norm = finite_slopes(lambda x, c: clipped(x, c, order=order), x, jnp.float32(1.0))
+    np.testing.assert_array_equal(by_x[:2, :, :2].reshape(4, 4), np.eye(4))
+    np.testing.assert_array_equal(by_norm[:2], 0)
+    assert np.all(by_norm[2] > 0)

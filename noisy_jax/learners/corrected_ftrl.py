@@ -43,7 +43,7 @@ from noisy_jax.base import (
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
-from noisy_jax.varying import of_this_device, zeros_like
+from noisy_jax.varying import by_compiler, of_this_device, zeros_like
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
@@ -192,8 +192,10 @@ def corrected_ftrl(
     @jax.jit
     @jax.default_matmul_precision("highest")
     def finish(state: CorrectedState):
-        state = of_this_device(state)
-        return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
+        def done(state):
+            return jax.lax.cond(state.pending.count > 0, solved, lambda same: same, state)
+
+        return by_compiler(done, of_this_device(state))
 
     def read(state: CorrectedState, sample: Sample, key):
         check_copies_given(moments.copies, np.shape(sample.x)[0])

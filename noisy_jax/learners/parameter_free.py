@@ -32,6 +32,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from noisy_jax.ball import root
 from noisy_jax.base import Learner, exportable
 from noisy_jax.engine import MakeMemory, Rule, Update, function_space
 from noisy_jax.kernels import Kernel
@@ -142,7 +143,7 @@ def _rule(loss: Loss, unit) -> Rule:
 
     def update(state: ParameterFreeState, values, y, t, square) -> Update:
         slope: Any = loss.gradient(values[-1], y)
-        size = jnp.abs(slope) * jnp.sqrt(square)
+        size = jnp.abs(slope) * root(square)
         started = state.first > 0
         first = jnp.where(started, state.first, size)
         hint = jnp.where(started, state.hint, size)
@@ -157,7 +158,7 @@ def _rule(loss: Loss, unit) -> Rule:
             jnp.maximum(hint, size),
             jnp.where(started, state.squares, first**2) + step**2 * square,
             jnp.maximum(squared_sum, 0),
-            state.excess + jnp.maximum(size - hint, 0) * before * jnp.sqrt(state.squared_sum),
+            state.excess + jnp.maximum(size - hint, 0) * before * root(state.squared_sum),
         )
         after = _factor(state)
         return Update(after * step, after / before, state)
@@ -170,7 +171,7 @@ def _factor(state: ParameterFreeState):
     started = state.first > 0
     first = jnp.where(started, state.first, 1)
     squares = jnp.where(started, state.squares / first / first, 1)
-    norm = jnp.sqrt(state.squared_sum) / first
+    norm = root(state.squared_sum) / first
     total = squares + state.hint / first * norm
     polynomial = (1 + squares / total) / (2 * total * jnp.sqrt(squares))
     factor = state.unit / first * polynomial * jnp.exp(norm * (norm / (2 * total)))

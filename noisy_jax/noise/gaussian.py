@@ -94,6 +94,8 @@ class _Normal(Noise):
 class Gaussian(_Normal):
     """Gaussian noise N(mean, Σ).
 
+    Draws are √Σ n: where a variance is 0, their derivative by it is infinite (see `nj.rollout`).
+
     Args:
         cov: Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; PSD.
         mean: `[]` or `[d]`, the known mean.
@@ -181,12 +183,20 @@ class ContaminatedGaussian(_Normal):
         """log(1 − q + q exp(−½ ωᵀΣω)) (see `Noise.log_characteristic`)."""
         log_gaussian = Gaussian(self.outlier_cov).log_characteristic(omega).real
         q = jnp.asarray(self.probability, log_gaussian.dtype)
-        # Each form has a gradient at its own end of q's range only.
-        rarely = q < 0.5
-        rare, frequent = jnp.where(rarely, q, 0.5), jnp.where(rarely, 0.5, q)
+        # Each form has a gradient in its own part only. The last one is precise where exp(−ωᵀΣω/2)
+        # is not small, and exact where there is always noise.
+        rarely, always = q < 0.5, q == 1
+        near = (log_gaussian > -30) | always
+        rare, frequent = jnp.where(rarely, q, 0.5), jnp.where(rarely | always, 0.5, q)
+        share = jnp.where(rarely, 0.5, q)
+        growth = jnp.exp(jnp.minimum(-log_gaussian, 60))
         real = jnp.where(
             rarely,
             jnp.log1p(rare * jnp.expm1(log_gaussian)),
-            jnp.logaddexp(jnp.log1p(-frequent), jnp.log(frequent) + log_gaussian),
+            jnp.where(
+                near,
+                log_gaussian + jnp.log(share + (1 - share) * growth),
+                jnp.logaddexp(jnp.log1p(-frequent), jnp.log(frequent) + log_gaussian),
+            ),
         )
         return jax.lax.complex(real, jnp.zeros_like(real))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.ball import root
 from noisy_jax.base import Sample
 from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
@@ -194,7 +195,7 @@ def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
     covs = jnp.einsum("nvi,nvj->nij", residuals, residuals, precision="highest") / (shape[1] - 1)
     cov = covs.mean(axis=0, keepdims=True)
     deviations = (covs - cov) / jnp.sqrt(jnp.asarray(shape[0] * (shape[0] - 1), covs.dtype))
-    return CovarianceEstimate(cov[0], jnp.sqrt(jnp.sum(deviations**2, axis=0)), deviations)
+    return CovarianceEstimate(cov[0], root(jnp.sum(deviations**2, axis=0)), deviations)
 
 
 def _check_axes_not_swapped(copies) -> None:

@@ -76,6 +76,10 @@ def rollout(
     Call it under `jax.jit`, which compiles it once (without it, every call compiles again), and
     under `jax.vmap` over keys for many draws.
 
+    Forward and reverse mode differentiate it, also by parameters of the noise. A Gaussian copy is
+    x + √v n, so that its derivative by the variance v is infinite at v = 0, and NaN by s at v = s².
+    A distribution whose parameter is the scale has a derivative there: see the second example.
+
     Args:
         learner: any learner.
         stream: T clean rounds, `[T, d]` and `[T]`; at most the learner's horizon, together with the
@@ -98,6 +102,19 @@ def rollout(
         >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
         >>> print(run(jax.random.key(1)).diverged_at)
         -1
+        >>> @nj.noise.register_distribution
+        ... class Scaled(nj.noise.Noise):
+        ...     scale: jax.Array | float
+        ...     mean = 0.0
+        ...     cov = property(lambda self: self.scale**2)
+        ...     def centred(self, key, x):
+        ...         return x + self.scale * jax.random.normal(key, x.shape)
+        >>> @jax.jit
+        ... def mean_loss(scale):
+        ...     run = rollout(learner, stream, Scaled(scale), jax.random.key(1))
+        ...     return jax.numpy.mean((run.predictions - stream.y) ** 2)
+        >>> print(jax.numpy.isfinite(jax.grad(mean_loss)(0.0)))
+        True
     """
     key = parsed_key(key)
     stream = _checked(learner, stream, noise, y_noise)

@@ -26,7 +26,7 @@ CALLS = {
 
 
 def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
-    jaxpr, constants, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
+    jaxpr, (constants, carried) = params["jaxpr"], _counts(params)
     consts, start, stacked = (
         args[:constants],
         args[constants:][:carried],
@@ -42,6 +42,14 @@ def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> 
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, outputs = jax.lax.scan(rounds, start, stacked, **options)
     return [*carry, *outputs]
+
+
+def _counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many arguments of a scan are constants, and how many the carry."""
+    if "ft_in" in params:  # from jax 0.12 on
+        constants, carried, _ = map(len, params["ft_in"].unpack())
+        return constants, carried
+    return params["num_consts"], params["num_carry"]
 
 
 def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:

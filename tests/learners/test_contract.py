@@ -17,6 +17,7 @@ from tests import keys
 from tests.errors import raises
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
 from tests.rounds import observations
+from tests.slopes import finite_slopes
 
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
@@ -218,6 +219,21 @@ def test_reverse_mode_is_forward_mode(x64, make, stream):
     np.testing.assert_allclose(reverse, forward, rtol=1e-8)
     assert np.isfinite(forward)
     assert forward != 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:learner was built for other noise")
+def test_gradients_are_finite_where_nothing_has_happened_yet(make):
+    """Rounds of zeros come first: gradients, norms and differences of copies are zero there."""
+    x = jnp.zeros((4, DIM)).at[2:].set(0.5)
+
+    def total(x, y, radius, rate):
+        learner = make(radius=radius, learning_rate=rate)
+        run = nj.rollout(learner, nj.Stream(x, y), nj.noise.Gaussian(0.0), jax.random.key(5))
+        return jnp.sum(run.predictions)
+
+    y = jnp.ones(4) if make(**OPTIONS).needs.labels else 2 * x[:, 0]
+    finite_slopes(total, x, y, jnp.float32(0.7), jnp.float32(0.1))
 
 
 @pytest.mark.slow

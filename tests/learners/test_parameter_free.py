@@ -14,6 +14,7 @@ from noisy_jax.losses import Loss
 from tests.errors import raises
 from tests.keys import key
 from tests.learners.runs import unrolled
+from tests.slopes import finite_slopes
 
 NORMS = (0.01, 0.1, 1.0, 10.0, 100.0)
 LINEAR = nj.kernels.linear()
@@ -215,3 +216,19 @@ def test_the_bound_rejects_the_state_of_another_learner():
     state = nj.learners.two_copies(radius=1.0).init(2)
     message = "parameter_free, got GradientDescentState"
     raises(message, nj.bounds.parameter_free, state, comparator_norm=1.0)
+
+
+@pytest.mark.parametrize(("rows", "targets"), [(0, 0), (1, 0), (0, 1)])
+def test_gradients_are_finite_where_the_first_gradients_are_zero(rows, targets):
+    """Of inputs that are zero, or of targets that the first function predicts."""
+    learner = parameter_free(
+        nj.kernels.linear(), nj.losses.huber(), buffer=weight_vector(), block=4
+    )
+    x = rows * jnp.ones((4, 2)).at[2:].set(0.7)
+    y = targets * jnp.ones(4).at[3:].set(0.2)
+
+    def total(x, y):
+        stream = nj.Stream(x, y)
+        return jnp.sum(nj.rollout(learner, stream, nj.noise.Gaussian(0.0), key()).predictions)
+
+    finite_slopes(total, x, y)

@@ -29,7 +29,7 @@ def test_kurtosis_of_contamination(x64):
     assert ContaminatedGaussian(1.7, probability=0.0).excess_kurtosis == np.inf
 
 
-@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8])
+@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 0.8, 1.0])
 def test_gradient_of_the_characteristic_function_of_contamination(x64, q):
     """∂ log φ/∂q = (e − 1)/(1 − q + qe) with e = exp(−½ωᵀΣω)."""
     omega, e = jnp.array([1.3]), np.exp(-0.85 * 1.3**2)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from noisy_jax.noise import Gaussian, estimate_covariance
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is
+from tests.slopes import finite_slopes
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +52,10 @@ def test_swapped_axes_of_replicates_raise():
         assert np.isfinite(estimate_covariance(instance + many).cov).all()
     for table in np.asarray(jax.random.normal(key(1), (30, 3, 40, 3))):  # equal instances
         assert np.isfinite(estimate_covariance(table).cov).all()
+
+
+def test_gradients_of_an_estimate_without_spread_are_finite():
+    copies = jnp.ones((5, 2, 3))
+    by_cov, by_error = finite_slopes(lambda copies: estimate_covariance(copies)[:2], copies)
+    np.testing.assert_array_equal(by_cov[0], 0)
+    np.testing.assert_array_equal(by_error[0], 0)

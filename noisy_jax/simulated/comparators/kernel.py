@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import RANK_ROUNDINGS, largest_size, norm, precision, secular
+from noisy_jax.ball import RANK_ROUNDINGS, largest_size, norm, precision, root, secular
 from noisy_jax.base import Stream
 from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
@@ -97,14 +97,14 @@ def kernel_ball(
     check_shape("weights", multiplicity, y.shape, "as y")
     multiplicity = positive("weights", multiplicity, shape=None)
 
-    root = jnp.sqrt(multiplicity)
-    eigenvalues, u = eigh(root[:, None] * gram * root[None])
+    scale = jnp.sqrt(multiplicity)
+    eigenvalues, u = eigh(scale[:, None] * gram * scale[None])
     check_semidefinite("gram", eigenvalues)
     resolved = eigenvalues > RANK_ROUNDINGS * y.size**0.5 * precision(y) * eigenvalues[-1]
-    s = jnp.sqrt(jnp.where(resolved, eigenvalues, 0))
-    v, multiplier = secular(s, (root * y) @ u, radius)
-    coefficients = root * (u @ jnp.where(resolved, v / jnp.where(resolved, s, 1), 0))
-    predictions = u @ (s * v) / root
+    s = jnp.where(resolved, jnp.sqrt(jnp.where(resolved, eigenvalues, 1)), 0)
+    v, multiplier = secular(s, (scale * y) @ u, radius)
+    coefficients = scale * (u @ jnp.where(resolved, v / jnp.where(resolved, s, 1), 0))
+    predictions = u @ (s * v) / scale
     if surrogate is None:
         lifted_norm = jnp.full_like(multiplier, jnp.nan)
     else:
@@ -175,7 +175,7 @@ def _gram_norm(gram, coefficients) -> jax.Array:
     """√(aᵀKa), also where squares of coefficients overflow or underflow."""
     size = largest_size(coefficients)
     scaled = coefficients / size
-    return size * jnp.sqrt(jnp.maximum(scaled @ gram @ scaled, 0))
+    return size * root(scaled @ gram @ scaled)
 
 
 def _angle(gram, coefficients):
