@@ -181,3 +181,8 @@ def _log_delta(u, epsilon):
     first = normal.logcdf(0.5 / u - epsilon * u)
     second = epsilon + normal.logcdf(-0.5 / u - epsilon * u)
     return first + jnp.log(-jnp.expm1(second - first))
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

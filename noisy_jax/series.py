@@ -160,3 +160,8 @@ def floating(a: chex.Numeric) -> jax.Array:
 def log_factorials(order: int) -> np.ndarray:
     """log n! for n = 0, …, order."""
     return np.array([math.lgamma(n + 1) for n in range(order + 1)])
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

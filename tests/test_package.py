@@ -24,6 +24,12 @@ def test_tab_completion_shows_what_is_public_and_nothing_else():
     assert "montecarlo" not in dir(nj)
 
 
+def test_tab_completion_of_rooms_shows_no_module_that_they_import():
+    rooms = nj.fits, nj.methods, nj.noise, nj.observations, nj.observed, nj.plots
+    for room in (*rooms, nj.privacy, nj.series):
+        assert dir(room) == sorted(room.__all__)
+
+
 def test_a_name_is_what_type_checkers_see():
     block, _ = (node for node in ast.parse(inspect.getsource(nj)).body if isinstance(node, ast.If))
     seen = {}

@@ -26,7 +26,7 @@ TABLE = table(ROWS.sum(axis=1), 0.1, ODD, "b")
 EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
 CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
 STUDY = study({ODD: 0.5, "blind": 1.0})
-CANDIDATES = {ODD: nj.fit, "curve": CURVED.fitted}
+CANDIDATES = {ODD: nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
 PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;
     # and what it is called with
     "coefficients": (0, 2, lambda: (nj.fit(TABLE),)),

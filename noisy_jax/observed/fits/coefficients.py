@@ -181,7 +181,14 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
     known = {one: _source(one, columns) for one in (*references, *names)}
     sources = {one: known[one] for one in names if one not in columns and known[one]}
     own = [name for name in names if name not in sources]
-    taken = dict(zip(own, [labels[k] for k in in_order("x", labels, own)], strict=True))
+    try:
+        taken = dict(zip(own, [labels[k] for k in in_order("x", labels, own)], strict=True))
+    except ValueError as error:
+        lost = [name for name in own if name not in texts]
+        if not lost:
+            raise
+        hint = "if it was measured several times, the mean of the copies is meant, as frame"
+        raise ValueError(f"{error}: {hint}[[…]].mean(axis=1)") from None
     if hasattr(x, "columns"):
         check_not_categorical("x", x[list(taken.values())])
     values = {

@@ -1,5 +1,6 @@
 """`fit`: regression on noisy features, judged on clean ones; `load_fit` reads it from a file."""
 
+import inspect
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
@@ -20,6 +21,8 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 
 _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
+_NEEDED = ("curve", "start", "length_scale", "estimator", "candidates")
+"""Options of methods that have no default."""
 _Fit_co = TypeVar("_Fit_co", covariant=True)
 
 
@@ -45,9 +48,8 @@ def fit(
 @overload
 def fit(
     observations: Any,
-    method: Sequence[Fourier] | None = None,
+    method: Sequence[Fourier] | str | None = None,
     *,
-    features: Fourier | Sequence[Fourier] | None = None,
     model: str = "linear",
     weights: Any = None,
     clusters: Any = None,
@@ -59,7 +61,6 @@ def fit(
     observations: Observations | Iterable[Observations] | Sequence[TableMoments],
     method: Any = None,
     *,
-    features: Fourier | Sequence[Fourier] | None = None,
     model: str = "linear",
     weights: Any = None,
     clusters: Any = None,
@@ -93,8 +94,8 @@ def fit(
             `Fourier(length_scale=…)` or `Model(curve, start)`; approximately also
             `RegressionCalibration(…)`, or for any estimator `SIMEX(…)`), or a list of `Fourier`
             methods, of which the one with the least cross-fitted clean risk is taken.
-        features: another name for a method that is `Fourier`, or a list of such.
-        model: "linear", "logistic" or "poisson", short for a method without options.
+        model: "linear", "logistic" or "poisson", short for a method without options; `method` takes
+            these names too.
         weights: an option of `nj.methods.Linear`, `Logistic`, `Poisson` and `Fourier`, as
             `clusters`; of `Linear` alone `errors`. `Fourier` owns them:
             `nj.fourier(length_scale=…, weights=…)`.
@@ -123,29 +124,33 @@ def fit(
     """
     observations = checked_table(observations)
     named = {"weights": weights, "clusters": clusters, "errors": errors}
-    named |= {"features": features, "model": None if model == "linear" else model}
+    named |= {"model": None if model == "linear" else model}
     named = {name: value for name, value in named.items() if value is not None}
     return _method(method, named).fitted(observations)
 
 
 def _method(method: Any, named: dict[str, Any]) -> Any:
     """The method that the arguments of `fit` describe."""
-    if method is None:
-        method = named.pop("features", None)
+    if isinstance(method, str) and method in _MODELS:
+        if "model" in named:
+            raise ValueError(f"give the method {method!r} or model={named['model']!r}, not both")
+        named["model"], method = method, None
     if method is None:
         kind = _MODELS[choice("model", named.pop("model", "linear"), _MODELS)]
         if kind is Linear:
             return Linear(**named)
-        if named.get("errors") == "jackknife":  # what the others have
-            del named["errors"]
         options = {name: named.pop(name) for name in ("weights", "clusters") if name in named}
         method = kind(**options)
     elif isinstance(method, Iterable) and not isinstance(method, str):
         method = OneOf(tuple(method))
+    if isinstance(method, type) and hasattr(method, "fitted"):
+        needed = [one for one in _NEEDED if one in inspect.signature(method).parameters]
+        options = ", ".join(f"{one}=…" for one in needed)
+        raise ValueError(f"method is a class: write nj.methods.{method.__name__}({options})")
     if isinstance(method, type) or not hasattr(method, "fitted"):
         raise ValueError(
             "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "
-            f"of the latter, got {given(method)}"
+            f"of the latter, or 'linear', 'logistic' or 'poisson', got {given(method)}"
         )
     if named:
         owner = type(method).__name__

@@ -207,3 +207,8 @@ def _generalized_fit(
     found = warned(rows, clusters, stacklevel=4)
     made = generalized_fit(rows, model, labels, weights, clusters, exposure)
     return remarked(made, [*found, *told(of_one_cluster(rows, weights, clusters), stacklevel=4)])
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

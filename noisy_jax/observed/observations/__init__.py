@@ -24,3 +24,8 @@ __all__ = [
     "sd",
     "table",
 ]
+
+
+def __dir__() -> list[str]:
+    """Names for tab completion."""
+    return __all__

@@ -36,10 +36,11 @@ def test_keywords_are_methods(rng):
     for options in ({"weights": weights}, {"clusters": clusters}, {"errors": "jackknife"}):
         assert str(same(METHODS.Linear(**options), rows, **options)) != str(plain)
     for model, method in (("logistic", METHODS.Logistic()), ("poisson", METHODS.Poisson())):
-        same(method, table(rng, model), model=model, errors="jackknife")
+        same(method, table(rng, model), model=model)
+        same(method, table(rng, model), model)
     one = nj.fourier(length_scale=1.0, num_features=8)
     assert isinstance(one, METHODS.Fourier)
-    same(one, rows, features=one)
+    same(one, rows, one)
     both = [one, nj.fourier(length_scale=2.0, num_features=8)]
     assert len(same(METHODS.OneOf(both), rows, both).candidates) == 2
 
@@ -56,11 +57,37 @@ def test_chunks_are_for_linear_fits(rng):
     [
         ({"weights": np.ones(200)}, "leave out weights with Logistic: a method owns"),
         ({"model": "poisson", "errors": "jackknife"}, "leave out errors, model with Logistic"),
-        ({"features": nj.fourier(length_scale=1.0)}, "leave out features with Logistic"),
     ],
 )
 def test_options_beside_a_method_say_where_they_belong(rng, options, message):
     raises(message, nj.fit, table(rng, "logistic"), METHODS.Logistic(), **options)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        (METHODS.Logistic, {}, r"method is a class: write nj.methods.Logistic\(\)$"),
+        (METHODS.Fourier, {}, r"write nj.methods.Fourier\(length_scale=…\)$"),
+        (METHODS.Model, {}, r"write nj.methods.Model\(curve=…, start=…\)$"),
+        (METHODS.SIMEX, {}, r"write nj.methods.SIMEX\(estimator=…\)$"),
+        ("probit", {}, "or 'linear', 'logistic' or 'poisson', got 'probit'"),
+        ("logistic", {"model": "poisson"}, "the method 'logistic' or model='poisson', not both"),
+        ("poisson", {"errors": "jackknife"}, "leave out errors with Poisson"),
+        (None, {"model": "logistic", "errors": "jackknife"}, "leave out errors with Logistic"),
+    ],
+)
+def test_a_method_that_is_none_says_what_to_write(rng, method, options, message):
+    raises(message, nj.fit, table(rng, "logistic"), method, **options)
+
+
+def test_predictions_at_replicates_say_that_their_mean_is_meant(rng):
+    frame = {f"bp{k}": rng.normal(size=200) for k in (1, 2)} | {"y": rng.normal(size=200)}
+    frame["bp2"] = frame["bp1"] + 0.1 * rng.normal(size=200)
+    fit = nj.fit(nj.table(frame, target="y", replicates={"bp": ["bp1", "bp2"]}))
+    message = r"column 'bp' is missing in x, .*several times, the mean of the copies is meant"
+    raises(message, fit.predict, frame)
+    mean = (frame["bp1"] + frame["bp2"]) / 2
+    np.testing.assert_array_equal(fit.predict({"bp": mean}), fit.predict(mean[:, None]))
 
 
 def test_files_say_what_they_hold(rng, tmp_path):

@@ -153,7 +153,7 @@ def test_wrong_input_is_one_clear_line():
     wrong(r"needs the distribution .* Gaussian, nj.sd\(0.4, gaussian=True\)", noise=0.1)
     wrong("at least 8 rows", x=x[:7], y=y[:7])
     wrong("without zeros", noise=nj.noise.Uniform(0.1))
-    features: Any = ([], "rbf", 1.0, [1.0], nj.methods.Logistic)
+    features: Any = ([], "rbf", 1.0, [1.0])
     for one in features:
         wrong(r"nj.fourier\(length_scale=…\), ", features=one)
     for number, message in ((3, "even"), (0, "at least 2")):
