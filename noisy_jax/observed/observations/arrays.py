@@ -80,7 +80,8 @@ def from_arrays(
             mapping from names to what is known of the columns is as in `nj.table`, where columns
             that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
             are all misclassified with this matrix. A pandas Series holds variances by name, and a
-            DataFrame a covariance by name.
+            DataFrame a covariance by name, with the same names as its index; columns that it does
+            not name are exact. The parts of a `noise.CovarianceEstimate` may be such as well.
         names: names of the d columns; `x1`, `x2`, … by default.
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
@@ -216,7 +217,17 @@ def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
         parts = values.cov, values.std_error
         cov, std_error = (by_name(name, part, names) for part in parts)
         return values._replace(cov=cov, std_error=std_error)
-    if not hasattr(values, "axes") or np.shape(values) != len(values.axes) * (len(names),):
+    if not hasattr(values, "axes"):
+        return values
+    if name == "noise" and np.ndim(values) == 2:  # a covariance of some of the columns
+        labels = [str(one) for one in values.columns]
+        known = [*map(str, values.index)] == labels and len({*labels}) == len(labels)
+        if known and {*labels} < {*names}:
+            full = np.zeros((len(names), len(names)))
+            places = [names.index(one) for one in labels]
+            full[np.ix_(places, places)] = np.asarray(values, np.float64)
+            return full
+    if np.shape(values) != len(values.axes) * (len(names),):
         return values
     orders = [in_order(name, labels, names) for labels in values.axes]
     return np.asarray(values)[np.ix_(*orders)]

@@ -123,6 +123,11 @@ def with_categories(table: _Table, recoded: Mapping[str, tuple[np.ndarray, Categ
     if not recoded:
         return table
     old: Any = table
+    if old.cov_std_error.any():
+        raise ValueError(
+            "beside a misclassified column variances of errors count as known: give the variance, "
+            "not a noise.CovarianceEstimate"
+        )
     x, cov = old.averaged()
     cross, copies = old.averaged_cross(), old.copies
     if old.x.shape[1] > 1:

@@ -161,6 +161,8 @@ class Columns:
             known[name] = sd(error, gaussian=known[name].gaussian)
         if target in known:
             error = error_of(target, known.pop(target), y[:, None])
+            if error.std_error:
+                raise ValueError(f"give the variance of the error in {target!r}, not an estimate")
             y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
         recoded = {}
         for name, one in categories.items():

@@ -47,6 +47,11 @@ def _averaged(
             x[:, j], counts[:, j] = single[name], 1
         elif name in noise:
             known, number = error_of(name, noise[name], copies[name]), counts[:, j]
+            if known.std_error:
+                raise ValueError(
+                    f"replicates of {name!r} beside others need a known variance, not a "
+                    "noise.CovarianceEstimate: or give their means as one column"
+                )
             law = law or known.law()
             x[:, j] -= known.mean
             number = number if number.min() < number.max() else number[0]

@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisy_jax.noise import Attributes, Gaussian, Misclassified, Missing, Noise, PerRound, Product
+from noisy_jax.noise import (
+    Attributes,
+    CovarianceEstimate,
+    Gaussian,
+    Misclassified,
+    Missing,
+    Noise,
+    PerRound,
+    Product,
+)
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import given, listed, non_negative, positive, within
@@ -120,6 +129,7 @@ class ErrorOfColumn(NamedTuple):
     mean: float = 0.0  # it is subtracted from the column
     distribution: Noise | None = None  # `None` if only the variance is known
     only_sums: bool = False  # as in `Observations`
+    std_error: float = 0.0  # of the variance, if it is an estimate
     unreliability: float = 0.0  # `variance` over the column's variance, if that is known
 
     def law(self) -> str | None:
@@ -143,6 +153,16 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
             raise ValueError(f"{name} must be {wanted}, got shape {list(value.shape)}")
         law: Any = jax.vmap(Gaussian) if value.ndim else Gaussian
         return ErrorOfColumn(value**2, distribution=law(value**2) if known.gaussian else None)
+    if isinstance(known, CovarianceEstimate):
+        if np.size(known.cov) != 1 or np.size(known.std_error) != 1:
+            raise ValueError(
+                f"{name} must be the estimate of one variance, with its standard error"
+            )
+        variance, error = (
+            np.asarray(_size(part, value, shape=None), np.float64).reshape(())
+            for part, value in ((name, known.cov), (f"{name}.std_error", known.std_error))
+        )
+        return ErrorOfColumn(variance, std_error=float(error))
     by_row = isinstance(known, Reliability | Dependent)
     if by_row and x.shape[1] > 1:
         raise ValueError(
@@ -234,7 +254,7 @@ def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[st
             distribution = PerRound(jax.vmap(lambda *own: Product(own))(*rows))
     return NoiseOfRows(
         cov,
-        np.zeros((dim, dim)),
+        np.diag([one.std_error for one in errors]),
         distribution,
         only_sums=any(one.only_sums for one in errors),
         unreliability=unreliability if unreliability.any() else None,

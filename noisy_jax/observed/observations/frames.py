@@ -45,6 +45,8 @@ def table(
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column. Of means of
               replicates only the variance is kept, unless it is Gaussian;
+            - `nj.noise.CovarianceEstimate(0.2, 0.03)`, a variance as a validation study estimates
+              it, with its standard error, which widens the intervals;
             - `nj.reliability(0.6)`, the share of the column's variance that is not error;
             - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
               are recorded wrongly with known probabilities. It becomes indicators against the

@@ -90,6 +90,11 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
         raise ValueError(f"products must be different ones, got {listed(names[len(old.names) :])}")
     if old.cross_cov is not None and np.any(old.cross_cov):
         raise ValueError("products need errors in y that are independent of those in x")
+    if old.cov_std_error.any():
+        raise ValueError(
+            "products need known variances of errors: give the variance, not a "
+            "noise.CovarianceEstimate"
+        )
     for a, b in made.factors:
         for place in (a, b) if isinstance(known, Mapping) else ():
             if isinstance(known.get(old.names[place]), Reliability):

@@ -172,8 +172,11 @@ class Observations:
         if self.products is not None:
             raise ValueError(
                 f"{user} takes no products of noisy columns, which are for nj.methods.Linear(): "
-                "make the table without products. Kernel fits find them by themselves, and the "
-                "curve of nj.methods.Model may contain them"
+                "make the table without products. For counts write them into a curve, as "
+                "nj.methods.Model(lambda p, x: p[0] + p[1] * x[0] + p[2] * x[1] + p[3] * x[0] * "
+                "x[1], jnp.zeros(4), loss=nj.losses.poisson()), and for labels into an estimator, "
+                "as nj.methods.SIMEX(lambda x, y: LogisticRegression(C=np.inf).fit(np.column_stack("
+                "[x, x[:, 0] * x[:, 1]]), y).coef_[0]); kernel fits find them by themselves"
             )
         if self.categories and not categories:
             raise ValueError(

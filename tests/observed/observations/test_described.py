@@ -7,8 +7,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import raises
-from tests.observed.rows import gaussians
+from tests.errors import raises, told
+from tests.observed.rows import agree, gaussians
 
 ROWS = np.random.default_rng(1)
 X = ROWS.normal(size=(30, 3)) * [1.0, 2.0, 3.0] + 5
@@ -123,7 +123,8 @@ def test_a_reliability_under_weights():
     table = nj.table({"x": x, "y": y}, target="y", noise=noise)
     fit = nj.fit(table, weights=count)
     frame = {"x": np.repeat(x, count), "y": np.repeat(y, count)}
-    wanted = nj.fit(nj.table(frame, target="y", noise=noise))
+    with pytest.warns(nj.fits.AssumptionWarning, match="whole rows are there several times"):
+        wanted = nj.fit(nj.table(frame, target="y", noise=noise))
     np.testing.assert_allclose(fit.coefficients, wanted.coefficients, rtol=1e-9)
     np.testing.assert_allclose(fit.coefficients, np.polyfit(x, y, 1, w=count**0.5)[:1] / 0.7)
     some = x < 0
@@ -159,9 +160,8 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         ({"a": nj.noise.Missing(0.9)}, r"noise\['a'\] hides values, which is for streams"),
         (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
         (nj.sd(np.ones((30, 2))), r"sd must be \[30, 3\], one standard .* got \[30, 2\]"),
-        (nj.reliability(0.6), r"of one column, as noise={'x1': nj\.reliability\(0\.6\)}"),
+        (nj.reliability(0.6), r"of one column, as noise={'a': nj\.reliability\(0\.6\)}"),
         ({"a": [0.1] * 30}, r"a variance, .*, got list; one standard deviation a row is nj\.sd"),
-        ({"a": nj.noise.CovarianceEstimate(0.2, 0.1)}, "got CovarianceEstimate"),
         ({"a": nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(ERRORS))}, "distribution, got PerRo"),
     ],
 )
@@ -191,3 +191,69 @@ def test_replicates_are_not_described_as_one_copy():
     copies = np.stack([X, X + 0.1], axis=1)
     with pytest.raises(ValueError, match="is for one copy of each row, but there are replicates"):
         from_arrays(copies, Y, names=NAMES, noise={"a": nj.reliability(0.5)})
+
+
+def estimates_and_covariances():
+    """Two noisy columns and an exact one, with a covariance of the errors of the noisy ones."""
+    rng = np.random.default_rng(5)
+    clean = rng.normal(size=(2000, 3))
+    cov = np.array([[0.25, 0.1], [0.1, 0.3]])
+    errors = rng.multivariate_normal([0, 0], cov, size=2000)
+    frame = dict(zip("abc", clean.T, strict=True))
+    frame |= {"a": clean[:, 0] + errors[:, 0], "c": clean[:, 2] + errors[:, 1]}
+    return frame | {"y": clean @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=2000)}, cov
+
+
+def test_a_covariance_of_some_columns():
+    """As the whole covariance with zeros, in any order of the names; also of an estimate."""
+    frame, cov = estimates_and_covariances()
+    whole = np.array([[0.25, 0, 0.1], [0, 0, 0], [0.1, 0, 0.3]])
+    some = pd.DataFrame(cov, index=["a", "c"], columns=["a", "c"])
+    swapped = some.loc[["c", "a"], ["c", "a"]]
+    wanted = nj.fit(nj.table(frame, target="y", noise=whole))
+    for noise in (some, swapped):
+        agree(nj.fit(nj.table(frame, target="y", noise=noise)), wanted, "coefficients", "std_error")
+    estimate = nj.noise.CovarianceEstimate
+    found = nj.fit(nj.table(frame, target="y", noise=estimate(some, 0.1 * swapped)))
+    wanted = nj.fit(nj.table(frame, target="y", noise=estimate(whole, 0.1 * whole)))
+    agree(found, wanted, "coefficients", "std_error", rtol=1e-9)
+    for wrong in (pd.DataFrame(cov, index=["a", "c"], columns=["a", "d"]),
+                  pd.DataFrame(cov, index=["a", "c"], columns=["c", "a"])):  # fmt: skip
+        with pytest.raises(ValueError, match="noise"):
+            nj.table(frame, target="y", noise=wrong)
+
+
+@pytest.mark.parametrize("method", [nj.methods.Linear(), nj.methods.Logistic()])
+def test_a_variance_from_a_validation_study(method):
+    """As the estimate of the whole covariance: its standard error widens the intervals."""
+    frame, _ = estimates_and_covariances()
+    if isinstance(method, nj.methods.Logistic):
+        frame["y"] = (frame["y"] > 0) * 1.0
+    noise = {"a": nj.noise.CovarianceEstimate(0.25, 0.1), "c": 0.3}
+    found = nj.fit(nj.table(frame, target="y", noise=noise), method)
+    cov, error = np.diag([0.25, 0, 0.3]), np.diag([0.1, 0, 0])
+    whole = nj.noise.CovarianceEstimate(cov, error)
+    wanted = nj.fit(nj.table(frame, target="y", noise=whole), method)
+    agree(found, wanted, "coefficients", "std_error", rtol=1e-6)
+    known = nj.fit(nj.table(frame, target="y", noise={"a": 0.25, "c": 0.3}), method)
+    agree(found, known, "coefficients", rtol=1e-6)
+    assert found.std_error[0] > 1.5 * known.std_error[0]
+
+
+def test_where_an_estimated_variance_would_be_lost():
+    frame, _ = estimates_and_covariances()
+    one = nj.noise.CovarianceEstimate(0.25, 0.1)
+    options = {"target": "y", "noise": {"a": one}}
+    with told("products need known variances"):
+        nj.table(frame, products=[("a", "b")], **options)
+    with told("give the variance of the error in 'y'"):
+        nj.table(frame, target="y", noise={"y": one})
+    with told("must be the estimate of one variance"):
+        nj.table(frame, target="y", noise={"a": nj.noise.CovarianceEstimate(np.eye(2), np.eye(2))})
+    label = {"d": (frame["b"] > 0) * 1.0, "a": frame["a"], "y": frame["y"]}
+    wrong = nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])
+    with told("variances of errors count as known"):
+        nj.table(label, target="y", noise={"a": one, "d": wrong})
+    copies = {"a": frame["a"], "a2": np.append(np.nan, frame["b"][1:]), "y": frame["y"]}
+    with told("replicates of 'a' beside others need a known variance"):
+        nj.table(copies, replicates={"a": ["a", "a2"]}, **options)
