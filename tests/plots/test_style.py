@@ -46,7 +46,7 @@ def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
     draw = partial(picture, *made(), **({"at": {f"{ODD}2": 1.0}} if name == "function" else {}))
     checks.check_signature(picture)
     checks.check_draws_on_given_axes(draw, panels)
-    checks.check_curves_differ_in_more_than_colour(draw, panels)
+    checks.check_curves_differ_in_more_than_colour(draw, panels, legend=name != "risks")
     checks.check_shows_odd_names(draw(), count)
 
 
