@@ -144,7 +144,7 @@ def test_it_says_which_columns_it_used(fitted, tmp_path):
     x, sd = rng.normal(size=(400, 2)), rng.choice([0.3, 0.6], 400)
     y = 1 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=400)
     noisy = x[:, 0] + sd * rng.normal(size=400)
-    columns = [np.arange(400), noisy, sd, rng.permutation(400), x[:, 1], y]
+    columns = [np.arange(400), noisy, sd, 1000 * rng.permutation(400), x[:, 1], y]
     lines = [f"p{row[0]:.0f};" + ";".join(map(str, row)) for row in np.column_stack(columns)]
     lines[7] = lines[7].replace(str(x[7, 1]), "-999")
     text = "\n".join(["name;id;dose;dose_sd;zip;age;y", *lines]).replace(".", ",")

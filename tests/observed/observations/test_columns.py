@@ -84,7 +84,7 @@ def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, name):
 
 @pytest.mark.parametrize(
     "column",
-    [{"price": LABELS}, {"id": np.arange(40) % 39}, {"grid": np.arange(40) / 10}],
+    [{"price": LABELS * 1000}, {"id": np.arange(40) % 39}, {"grid": np.arange(40) / 10}],
     ids=lambda column: next(iter(column)),
 )
 def test_other_columns_are_features(path, column):
