@@ -61,7 +61,7 @@ class Fourier:
         >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
         >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
         >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
-        [1.] [0.6]
+        [0.9] [0.6]
     """
 
     length_scale: float | str
