@@ -26,12 +26,20 @@ class Running(NamedTuple):
 
     @classmethod
     @np.errstate(invalid="ignore", over="ignore")  # of infinite and huge values
-    def of(cls, values: Any) -> "Running":
-        """Of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN."""
-        count = len(jax.tree.leaves(values)[0])
-        mean = jax.tree.map(lambda leaf: leaf.sum(axis=0) / max(count, 1), values)
+    def of(cls, values: Any, weights: np.ndarray | None = None) -> "Running":
+        """Of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN.
+
+        With weights `[n]` ≥ 0 value i counts w_i times.
+        """
+        count = len(jax.tree.leaves(values)[0]) if weights is None else float(np.sum(weights))
+        divisor = max(count, 1) if weights is None else count or 1.0
+
+        def total(leaf):
+            return leaf.sum(axis=0) if weights is None else np.tensordot(weights, leaf, axes=1)
+
+        mean = jax.tree.map(lambda leaf: total(leaf) / divisor, values)
         mean = jax.tree.map(lambda m: m + 0 * m, mean)  # infinity times 0 is NaN, in `plus` as well
-        squares = jax.tree.map(lambda leaf, m: ((leaf - m) ** 2).sum(axis=0), values, mean)
+        squares = jax.tree.map(lambda leaf, m: total((leaf - m) ** 2), values, mean)
         return cls(count, mean, squares)
 
     @np.errstate(invalid="ignore", over="ignore")

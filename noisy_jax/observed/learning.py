@@ -1,5 +1,6 @@
 """`learn`: runs a learner over noisy data as they were observed."""
 
+import dataclasses
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.observed.suitability import check_room, check_suits, units_for
+from noisy_jax.observed.suitability import check_room, check_suits, check_takes_weights, units_for
 from noisy_jax.running import Running
 from noisy_jax.validation import parsed_key
 
@@ -85,6 +86,7 @@ def learn(
 class _Progress(NamedTuple):
     """What is kept of the rows seen so far."""
 
+    number: int
     rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
     errors: Running  # over judged rows, of the estimated error
     chunks: int
@@ -107,13 +109,14 @@ class Learning:
         standardize: bool = True,
         *,
         in_chunks: bool = True,
+        weights: np.ndarray | None = None,
     ):
         self.compiled = compiled
         check_room(compiled.learner, len(first.y), more=in_chunks)
         warned(first, stacklevel=3)
         with_roles(first, {}, "nj.learn")
         try:
-            self.units, self.unjudged = _first_units(compiled.learner, first, standardize)
+            self.units, self.unjudged = _first_units(compiled.learner, first, standardize, weights)
             check_suits(compiled.learner, first, self.units)
         except ValueError as error:
             where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
@@ -122,7 +125,7 @@ class Learning:
         warn_of_sizes(compiled.learner, x, first.names, stacklevel=3)
         dim = len(first.names)
         none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
-        self.progress = _Progress(none[0], none[1], 0, compiled.start(dim))
+        self.progress = _Progress(0, none[0], none[1], 0, compiled.start(dim))
         self.alike = first.rows(np.arange(1))  # what is the same in all chunks
 
     @property
@@ -134,26 +137,41 @@ class Learning:
         """The key of the next chunk."""
         return jax.random.fold_in(key, self.progress.chunks)
 
-    def take(self, chunk: Observations, key: chex.PRNGKey) -> None:
-        """Learns from one more chunk."""
-        seen, errors, chunks, state = self.progress
-        check_room(self.compiled.learner, seen.count + len(chunk.y), more=True)
+    def take(
+        self, chunk: Observations, key: chex.PRNGKey, weights: np.ndarray | None = None
+    ) -> None:
+        """Learns from one more chunk, of rows that count `weights [n]` times.
+
+        The squared loss of a linear predictor at (√w x̃, √w ỹ) is w times that at (x̃, ỹ), and so
+        are its estimates, if the covariance of the noise is multiplied by w as well.
+        """
+        number, seen, errors, chunks, state = self.progress
+        check_room(self.compiled.learner, number + len(chunk.y), more=True)
         with_roles(chunk, {}, "nj.learn").check_each_row("a learner")
         noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
         if not all(map(np.array_equal, *noises)):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
-        first = max(self.unjudged - seen.count, 0)  # rows that are not judged
-        x, y, seen = _centred(chunk, seen, self.units, first)
+        first = max(self.unjudged - number, 0)  # rows that are not judged
+        x, y, seen = _centred(chunk, seen, self.units, first, weights)
         if self.labels:
             check_targets_of(self.compiled.learner, "y", chunk.y)
             y = chunk.y.astype(y.dtype)
-        state, found = self.compiled.resume(state, self.units.table(chunk, x, y), key)
-        errors = errors.plus(Running.of(found[first:, None] * self.units.y_scale**2))
-        self.progress = _Progress(seen, errors, chunks + 1, state)
+        table = self.units.table(chunk, x, y)
+        if weights is not None:
+            check_takes_weights(self.compiled.learner)
+            table = _weighted(table, weights)
+        state, found = self.compiled.resume(state, table, key)
+        found = found[first:, None] * self.units.y_scale**2
+        if weights is not None:
+            weights = weights[first:]
+            found, weights = (a[weights > 0] for a in (found, weights))
+            found = found / weights[:, None]
+        errors = errors.plus(Running.of(found, weights))
+        self.progress = _Progress(number + len(y), seen, errors, chunks + 1, state)
 
     def learned(self) -> Learned:
         """What it has made of the chunks."""
-        seen, errors, _, state = self.progress
+        _, seen, errors, _, state = self.progress
         return Learned(
             state=self.compiled.finished(state),
             risk=float(errors.mean[0]) if errors.count else np.nan,
@@ -170,7 +188,21 @@ class Learning:
         )
 
 
-def _first_units(learner: Learner, table: Observations, standardize: bool) -> tuple[Units, int]:
+def _weighted(table: Observations, weights: np.ndarray) -> Observations:
+    """Rows times √w, with covariances times w, in units without a centre."""
+    root, cov, cross = np.sqrt(weights), table.cov, table.cross_cov
+    if cov is not None:
+        cov = weights[:, None, None] * (cov if cov.ndim == 3 else cov[None])
+    if cross is not None:
+        cross = weights[:, None] * (cross if cross.ndim == 2 else cross[None])
+    x = (root[:, None, None] * table.x).astype(table.x.dtype)
+    y = (root * table.y).astype(table.y.dtype)
+    return dataclasses.replace(table, x=x, y=y, cov=cov, cross_cov=cross)
+
+
+def _first_units(
+    learner: Learner, table: Observations, standardize: bool, weights: np.ndarray | None = None
+) -> tuple[Units, int]:
     """Centres and scales that the first rows give, and how many rows these are.
 
     Whether a row belongs to them depends only on the rows up to it: for later rows the units are
@@ -180,7 +212,11 @@ def _first_units(learner: Learner, table: Observations, standardize: bool) -> tu
     check_varies(x.reshape(-1, x.shape[2]), y, table)
     varied = max(map(_first_that_differs, (*x[:, 0].T, y)))
     number = max(min(-(-len(y) // 4), 4096), 1 + varied)
-    return units_for(learner, table.rows(np.arange(number)), standardize), number
+    if weights is not None:
+        weights = weights[:number]
+        if not weights.any():
+            raise ValueError(f"the weights of the first {number} rows must not all be zero")
+    return units_for(learner, table.rows(np.arange(number)), standardize, weights), number
 
 
 def _first_that_differs(column: np.ndarray) -> int:
@@ -192,7 +228,11 @@ def _first_that_differs(column: np.ndarray) -> int:
 
 
 def _centred(
-    chunk: Observations, seen: Running, units: Units, first: int
+    chunk: Observations,
+    seen: Running,
+    units: Units,
+    first: int,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Running]:
     """Standardized x `[n, V, d]` and y `[n]`, and the means of the rows seen and of these.
 
@@ -212,14 +252,18 @@ def _centred(
         np.subtract(chunk.x[part].T, start[:-1, None], out=copies)
         values[:-1] = copies.mean(axis=1) if copies.shape[1] > 1 else copies[:, 0]
         np.subtract(chunk.y[part], start[-1], out=values[-1])
-        np.cumsum(values, axis=1, out=centers)
-        centers -= values
+        own = None if weights is None else weights[part]
+        counted = values if own is None else values * own[None]
+        before = np.arange(values.shape[1]) if own is None else np.cumsum(own) - own
+        np.cumsum(counted, axis=1, out=centers)
+        centers -= counted
         centers += seen.count * (seen.mean[:, None] - start)
-        centers /= np.maximum(seen.count + np.arange(values.shape[1]), 1)
+        before = seen.count + before
+        centers /= np.where(before > 0, before, 1)
         centers[:, : max(first - begin, 0)] = 0.0
         copies -= centers[:-1, None]
         copies /= scale[:-1, None]
         x[part], y[part] = copies.T, (values[-1] - centers[-1]) / scale[-1]
-        own = Running.of(values.T)
-        seen = seen.plus(own._replace(mean=start[:, 0] + own.mean))
+        added = Running.of(values.T, own)
+        seen = seen.plus(added._replace(mean=start[:, 0] + added.mean))
     return x, y, seen

@@ -17,9 +17,11 @@ _TOLERANCE = 0.01  # of the noise that a learner is built for, relative to the r
 _ROWS = 4096
 
 
-def units_for(learner: Learner, rows: Observations, standardize: bool) -> Units:
+def units_for(
+    learner: Learner, rows: Observations, standardize: bool, weights: np.ndarray | None = None
+) -> Units:
     """Units of rows for a learner, in which the labels of one that needs labels stay −1 and +1."""
-    units = Units.of_copies(rows, standardize)
+    units = Units.of_copies(rows, standardize, weights)
     return dataclasses.replace(units, y_center=0.0, y_scale=1.0) if learner.needs.labels else units
 
 
@@ -47,6 +49,15 @@ def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
         cov = rows.cov / units.products
         _check_covariance(rows, cov, units)
         _check_noise(learner, rows, cov, units.scale)
+
+
+def check_takes_weights(learner: Learner) -> None:
+    """Raises ValueError if weights of rows are not factors of the learner's loss."""
+    if learner.needs.targets != "any":
+        raise ValueError(
+            "sample weights are for linear learners of the squared loss, such as two_copies, "
+            "known_covariance and corrected_ftrl with linear moments"
+        )
 
 
 def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:

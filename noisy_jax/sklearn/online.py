@@ -67,16 +67,25 @@ class OnlineRegressor(RegressorMixin, Noisy):
         vars(self).pop("_learning", None)
         return self.partial_fit(X, y)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learns from one more chunk of rows X `[n, d]` and targets y `[n]`."""
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learns from one more chunk of rows X `[n, d]` and targets y `[n]`.
+
+        Args:
+            X: noisy features.
+            y: targets.
+            sample_weight: `[n]`, ≥ 0: the loss of a row counts so many times, also in the means of
+                columns and in `clean_score_`, as if the row had been measured so many times with
+                other noise. For linear learners of the squared loss, as the default one.
+        """
         first = not hasattr(self, "_learning")
         table = self.table(X, y, reset=first)
+        weights = self.weights(sample_weight, table.x[:, 0])
         if first:
-            self._learning = Learning(self._compiled(), table, self.standardize)
+            self._learning = Learning(self._compiled(), table, self.standardize, weights=weights)
             self._seed = seed_of(self.random_state)
         check_alike(self._learning.alike, table)
         key = parsed_key(jax.random.key(self._seed))
-        self._learning.take(table, self._learning.key_of_next(key))
+        self._learning.take(table, self._learning.key_of_next(key), weights)
         self._read()
         return self
 

@@ -7,6 +7,7 @@ import numpy as np
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.sklearn import OnlineRegressor
+from tests.errors import raises
 
 
 def test_pieces_are_one_pass_also_behind_a_pickle(rng):
@@ -37,3 +38,37 @@ def test_the_last_chunk_may_have_one_row_and_the_seed_is_kept(rng):
     np.testing.assert_array_equal(models[0].predict(noisy), models[1].predict(noisy))
     assert models[0].result_.num_rows == 31
     assert np.isfinite(OnlineRegressor(random_state=None).fit(noisy, y).predict(noisy)).all()
+
+
+def test_sample_weights_count_rows(rng):
+    """Twice everywhere changes nothing; 3 and 1 weigh two lines as 3:1; 0 leaves rows out."""
+    x = rng.normal(size=(2000, 2)) + [50.0, -3.0]
+    first = rng.random(2000) < 0.5
+    y = np.where(first, x @ [1.0, 2.0] + 4, x @ [-1.0, 0.5] - 7)
+    noisy = x + 0.5 * rng.normal(size=x.shape)
+
+    def coefficients(weights):
+        model = OnlineRegressor(noise=0.25)
+        for part in (slice(0, 1000), slice(1000, 2000)):
+            own = None if weights is None else weights[part]
+            model.partial_fit(noisy[part], y[part], sample_weight=own)
+        return model.result_.coefficients
+
+    plain, twice = coefficients(None), coefficients(np.full(2000, 2.0))
+    np.testing.assert_allclose(twice, plain, atol=0.01)
+    np.testing.assert_allclose(coefficients(1.0 * first), [1.0, 2.0], atol=0.1)
+    design = np.column_stack([np.ones(2000), x])
+    root = np.sqrt(np.where(first, 3.0, 1.0))
+    expected = np.linalg.lstsq(root[:, None] * design, root * y)[0][1:]
+    np.testing.assert_allclose(coefficients(np.where(first, 3.0, 1.0)), expected, atol=0.8)
+    assert np.abs(plain - expected).max() > 0.5
+    model = OnlineRegressor(kernel_learner)
+    raises("sample weights are for linear", model.partial_fit, noisy, y, sample_weight=first + 1.0)
+    model = OnlineRegressor(noise=0.25)
+    late = np.arange(2000) > 1900
+    raises("must not all be zero", model.partial_fit, noisy, y, sample_weight=1.0 * late)
+
+
+def kernel_learner():
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    return nj.learners.uncorrected_kernel(kernel, horizon=2000, radius=1.0)

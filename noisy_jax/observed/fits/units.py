@@ -84,9 +84,17 @@ class Units:
         return cls(center, scale, float(y_center), 1.0 if y_constant else float(y_square**0.5))
 
     @classmethod
-    def of_copies(cls, table: Observations, standardize: bool) -> "Units":
+    def of_copies(
+        cls, table: Observations, standardize: bool, weights: np.ndarray | None = None
+    ) -> "Units":
         """From all copies of the rows; without `standardize` the scales are 1."""
-        units = cls.of_some(table.x.reshape(-1, table.x.shape[2]), table.y)
+        x, y = table.x.reshape(-1, table.x.shape[2]), table.y
+        if weights is None:
+            units = cls.of_some(x, y)
+        else:
+            y, weights = (np.repeat(a, table.x.shape[1]) for a in (y, weights))
+            counts = weights > 0
+            units = cls._of(x, y, _constant(x[counts]), _constant(y[counts]), weights)
         ones = {"scale": np.ones(len(units.scale)), "y_scale": 1.0}
         return units if standardize else dataclasses.replace(units, **ones)
 
