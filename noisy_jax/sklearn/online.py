@@ -38,7 +38,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         random_state: seed of the learner's own randomness, or as everywhere in scikit-learn.
 
     Attributes:
-        result_: the `Learned`.
+        result_: the `Learned`; with weights its `num_rows` is the sum of those of judged rows.
         clean_score_: R² on clean data of the predictions before each row, behind the first quarter
             of the first chunk.
 
