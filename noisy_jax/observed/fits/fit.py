@@ -169,7 +169,8 @@ def load_fit(
     Args:
         path: of the file.
         method: `nj.methods.Model(curve, start)`, for a fit of your own curve, as a file does not
-            hold functions. Without it the fit has all but `predict` and `params`.
+            hold functions; the curve must be the one that was fitted, as only the names of its
+            parameters are compared. Without it the fit has all but `predict` and `params`.
 
     Raises:
         ValueError: the file is damaged or edited, or holds something else.

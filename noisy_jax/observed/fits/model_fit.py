@@ -106,8 +106,6 @@ class ModelFit(ModelEstimates, Saved):
         num_rows: n.
         num_copies: V.
         share: of the noise that is taken away; 1, unless the equations have no root with all of it.
-        places: `[8, d]`, features at which `nj.load_fit` compares the curve that it is given.
-        values: `[8]`, predictions there.
         remarks: what the rows show against the assumptions of the correction, and whether they are
             too few.
     """
@@ -119,8 +117,6 @@ class ModelFit(ModelEstimates, Saved):
     num_rows: int
     num_copies: int
     share: float
-    places: np.ndarray
-    values: np.ndarray
     remarks: tuple[str, ...] = ()
 
     @property

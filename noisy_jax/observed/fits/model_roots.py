@@ -16,7 +16,6 @@ from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, S
 from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
 from noisy_jax.observed.fits.roots import Patience, continued, root
 from noisy_jax.observed.fits.sandwich import variance
-from noisy_jax.observed.fits.saved import places_of
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import listed
@@ -76,8 +75,6 @@ def model_fit(
     for remark in remarks:
         category = AssumptionWarning if remark is BELOW else UserWarning
         warnings.warn(remark, category, stacklevel=4)
-    x = np.nanmean(table.x, axis=1)
-    places = x.mean(axis=0) + x.std(axis=0) * places_of(x.shape[1])
     return ModelFit(
         **vars(found),
         uncorrected=uncorrected,
@@ -85,8 +82,6 @@ def model_fit(
         num_rows=n,
         num_copies=table.x.shape[1],
         share=share,
-        places=places,
-        values=np.asarray(found.predict(places)),
         remarks=tuple(remarks),
     )
 

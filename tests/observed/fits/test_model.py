@@ -323,8 +323,6 @@ def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
     raises(r"read it by nj.load_fit\(path, nj.methods.Model\(curve", again.predict, x)
     few = nj.methods.Model(line, {"a": 0.0, "w": 0.0})
     raises(r"parameters 'a', 'w\[0\]', 'w\[1\]', but start has 'a'", nj.load_fit, path, few)
-    other = nj.methods.Model(lambda p, x: line(p, x) + 1e-3 * x[0] * p["a"] ** 0, LINE)
-    raises("curve is not the one that was fitted: .*give the model", nj.load_fit, path, other)
     nj.fit(from_arrays(x, y, noise=0.1)).save(path)
     raises("for a fit of it, got Model for a LinearFit", nj.load_fit, path, method)
 
