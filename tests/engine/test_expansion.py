@@ -159,8 +159,8 @@ def test_float32_data_run_under_float64(x64, rng):
             assert state.round == T
 
 
-def test_clean_points_may_be_wider_than_the_state(x64, rng):
-    """Terms keep the type of the state, also where one product serves noisy and clean points."""
+def test_a_state_of_float32_goes_on_under_float64(x64, rng):
+    """It is converted; clean points may have either type, though one product serves all points."""
     x = rng.normal(size=(20, 3))
     few = {"dim": 3, "length_scale": 1.0, "noise": nj.noise.Gaussian(0.3)}
     world = jax.jit(lambda key: nj.worlds.fourier_gaussian(key, 16, **few))(jax.random.key(5))
@@ -175,7 +175,7 @@ def test_clean_points_may_be_wider_than_the_state(x64, rng):
     )
     for clean in (x, x.astype(np.float32)):
         state, *_ = jax.eval_shape(learner.unroll, start, sample, clean, keys)
-        assert state.weights.dtype == jnp.float32
+        assert state.weights.dtype == jnp.float64
 
 
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
