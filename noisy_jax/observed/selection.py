@@ -198,6 +198,8 @@ def select(
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
         raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
+    if not standardize and not any(isinstance(one, Learner) for one in candidates.values()):
+        raise ValueError("standardize=False is for learners, and no candidate is one: leave it out")
     folds = whole("folds", folds, 2)
     of_table = observations.beside
     observations = with_roles(observations, {"clusters": clusters}, "select")

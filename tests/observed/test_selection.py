@@ -205,3 +205,10 @@ def test_learners_for_other_rows_are_named():
         (ONE, unknown, "'a': the learner has no unbiased readings from one copy"),
     ):
         raises(message, nj.select, {"a": learner}, rows, jax.random.key(0), standardize=False)
+
+
+def test_an_option_of_learners_is_for_learners():
+    *_, rows = table(noise=0.5)
+    options = {"standardize": False}
+    raises("no candidate is one", nj.select, {"a": nj.fit}, rows, jax.random.key(0), **options)
+    raises(r"key such as jax.random.key\(0\), got 0", nj.select, {"a": nj.fit}, rows, 0)
