@@ -12,7 +12,7 @@ import numpy as np
 
 from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
 from noisy_jax.observed.fits.estimates import percent
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import blocks_of, variance
@@ -118,7 +118,7 @@ def generalized_fit(
     units = dataclasses.replace(Units.of(table.x, table.y, observations), y_center=0, y_scale=1)
     n, dim = table.x.shape
     if n < (least := max(dim + 2, LEAST_GROUPS)):
-        raise UndeterminedError(f"fit needs at least {least} rows, got {n}")
+        raise UndeterminedError(f"fit needs at least {least} rows, got {n}{if_counts(weights)}")
     check_clusters(clusters)
     gram, noisy = covariances(units.moments(table._replace(weights=weights)))
     check_identified(gram, noisy, observations.names, units.scale)

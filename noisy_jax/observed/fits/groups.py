@@ -91,6 +91,16 @@ def with_weight(
     return some_rows(weights > 0, observations, weights, clusters)
 
 
+def if_counts(weights: np.ndarray | None) -> str:
+    """What to do if there are few rows, and weights seem to be numbers of equal rows."""
+    if weights is None or weights.max() <= 1 or not np.array_equal(weights, np.round(weights)):
+        return ""
+    return (
+        "; if weights are counts of equal rows, repeat the rows, as "
+        "frame.loc[frame.index.repeat(frame['count'])], and leave out the weights"
+    )
+
+
 def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> None:
     """Raises ValueError if there are clusters, but fewer than `least`."""
     if clusters is not None and (count := int(clusters.max()) + 1) < least:

@@ -56,12 +56,13 @@ class Linear:
     Args:
         weights: `[n]` weights of the rows of one table, or the name of their column, which is then
             no feature; by default those of the table (`nj.table(…, weights="w")`). Rows of weight 0
-            are left out of everything, also of the number of rows. Without weights they are 1, but
-            for the sandwich of rows whose errors of measurement are known, differ, and do not
-            depend on the measured values, those that give the smallest variance, from the errors
-            and a first fit. Where these change the coefficients by more than chance, they are 1,
-            with a warning; so they are beside estimated errors (replicates, a reliability,
-            misclassified columns).
+            are left out of everything, also of the number of rows. They are not counts of equal
+            rows: repeat such rows, as `frame.loc[frame.index.repeat(frame["n"])]`. Without weights
+            they are 1, but for the sandwich of rows whose errors of measurement are known, differ,
+            and do not depend on the measured values, those that give the smallest variance, from
+            the errors and a first fit. Where these change the coefficients by more than chance,
+            they are 1, with a warning; so they are beside estimated errors (replicates, a
+            reliability, misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
             name of their column, as for `weights`. A warning names coefficients that are
             determined by one of them alone.

@@ -12,11 +12,7 @@ import numpy as np
 from noisy_jax.intervals import p_value
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL, Doubt
-from noisy_jax.observed.fits.groups import (
-    grouped,
-    jackknifed,
-    labels_of,
-)
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, grouped, if_counts, jackknifed, labels_of
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_moments import LinearMoments
@@ -91,7 +87,10 @@ def _solved(
     count = n if clusters is None else int(clusters.max()) + 1
     if count <= dim + 1:
         kind = "rows" if clusters is None else "clusters"
-        raise UndeterminedError(f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}")
+        few = f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}"
+        raise UndeterminedError(f"{few}{if_counts(weights)}")
+    if n < LEAST_GROUPS and (hint := if_counts(weights)):
+        raise UndeterminedError(f"{n} rows with weights are too few{hint}")
     rows = Rows.of(observations, weights)
     units = Units.of(rows.x, rows.y, observations) if equal is None else equal.units
     order, slices = grouped(labels_of(observations.x, observations.y, clusters))

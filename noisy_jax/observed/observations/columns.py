@@ -26,6 +26,7 @@ from noisy_jax.observed.observations.copies import (
     rows_of_subjects,
 )
 from noisy_jax.observed.observations.described import (
+    StandardDeviation,
     error_of,
     labelled_deviations,
     sd,
@@ -157,8 +158,14 @@ class Columns:
         y, y_cov = values[target], None
         for name, other in roles.deviations.items():
             error = values[other]
-            error = non_negative(f"column {given(other)} of {where}", error, shape=None)
+            called = f"column {given(other)} of {where}"
+            if np.ndim(error) == 2:
+                error = np.where(np.isnan(copies[name]), 1.0, error)
+            elif name not in roles.names and name != target:  # of a replicate
+                error = np.where(np.isnan(values[name]), 1.0, error)
+            error = non_negative(called, error, shape=None)
             known[name] = sd(error, gaussian=known[name].gaussian)
+        self._weigh(roles, values, copies, known)
         if target in known:
             error = error_of(target, known.pop(target), y[:, None])
             if error.std_error:
@@ -207,9 +214,46 @@ class Columns:
         labels = column(self.subject)
         rows = rows_of_subjects(labels, self.subject)
         blocks = {name: copies_of_subjects(values[name], rows) for name in roles.copies}
-        for name in [one for one in values if one not in blocks]:
+        for name, other in roles.deviations.items():
+            errors = copies_of_subjects(values[other], rows) if name in blocks else np.zeros(1)
+            if errors.ndim == 2 and (np.nanmax(errors, axis=1) > np.nanmin(errors, axis=1)).any():
+                values[other] = errors
+        for name in [one for one in values if one not in blocks and np.ndim(values[one]) == 1]:
             values[name] = of_first_rows(values[name], name, labels, rows)
         return blocks, np.asarray(labels)[rows[0]].tolist(), rows
+
+    def _weigh(
+        self, roles: Roles, values: dict[str, Any], copies: dict[str, np.ndarray], known: Any
+    ) -> None:
+        """Replaces copies of which each has an error of its own by their weighted mean.
+
+        With the standard deviation σ_v of the error in copy v, the weights are 1/σ_v², and the mean
+        has an error of variance 1/Σ_v σ_v^(−2).
+        """
+        for name, columns in roles.copies.items():
+            own = [known.get(one) for one in columns]
+            several_rows = isinstance(own[0], StandardDeviation) and np.ndim(own[0].value) == 2
+            if not several_rows and not any(one in known and one != name for one in columns):
+                continue
+            block = copies.pop(name)
+            seen, law = ~np.isnan(block), all(getattr(one, "gaussian", False) for one in own)
+            if several_rows:
+                variances = np.asarray(own[0].value) ** 2
+            else:
+                pairs = zip(columns, block.T, strict=True)
+                errors = [error_of(one, known.pop(one), part[:, None]) for one, part in pairs]
+                if any(one.only_sums or one.std_error for one in errors):
+                    raise ValueError(f"each replicate of {name!r} needs a known variance")
+                block = block - np.array([one.mean for one in errors])
+                variances = np.column_stack(
+                    [np.broadcast_to(one.variance, len(block)) for one in errors]
+                )
+            if not np.all(variances[seen] > 0):
+                raise ValueError(f"errors of replicates of {name!r} must have a variance above 0")
+            weights = np.where(seen, 1 / np.where(seen, variances, 1.0), 0.0)
+            total = weights.sum(axis=1)
+            values[name] = np.sum(weights * np.where(seen, block, 0.0), axis=1) / total
+            known[name] = sd(total**-0.5, gaussian=law)
 
     def _beside(self, column: Callable[[str], Any], rows: Any) -> dict[str, Beside]:
         """Weights, clusters and exposures; `rows` are of subjects, or `None`."""
@@ -229,6 +273,7 @@ class Columns:
         Of features without noise that are categories, what `levels_of` returns.
         """
         replicated = {one for columns in roles.copies.values() for one in columns}
+        replicated |= {other for one, other in roles.deviations.items() if one in replicated}
         labelled = {one for columns in self.labelled().values() for one in columns}
         values: dict[str, Any] = {}
         rows = None

@@ -59,8 +59,11 @@ def table(
             measurements of it; a column with the name of the feature is one of them (the first, if
             it is not listed). Features may have different numbers of them, and cells may be NaN,
             but not all of a row. If `noise` does not name the feature, the error is estimated from
-            the replicates; errors of k-th replicates of different features may then depend on
-            each other, and one replicate has the same covariance however many a row has.
+            the replicates. If replicates have errors of their own, `noise` names each of these
+            columns, as in `{"a1": nj.sd(0.2), "a2": nj.sd(column="a2_err")}`: their mean with
+            weights 1/σ² is taken; so it is where rows of a subject differ in `nj.sd(column=…)`.
+            Otherwise errors of k-th replicates of different features may depend on each other, and
+            one replicate has the same covariance however many a row has.
         subject: name of the column that says of which subject a row is, if each row is one
             measurement. Then the rows of a subject are replicates for the columns in `replicates`,
             which is a list of names, and all other columns must agree within a subject. The table

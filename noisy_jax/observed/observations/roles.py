@@ -139,6 +139,20 @@ def roles_of(
     for name, columns in copies.items():
         for column in columns:
             take(column, f"a replicate of {given(name)}")
+    by_copy: list[str] = []  # replicates of which each has an error of its own
+    for name, columns in copies.items():
+        if any(one in named and one != name for one in columns):
+            by_copy += columns
+            if name in named and name not in columns:
+                raise ValueError(
+                    f"noise names {given(name)} and its replicates: name all of the replicates, or "
+                    f"{given(name)} alone, if their errors are alike"
+                )
+            for other in [one for one in columns if one not in named]:
+                raise ValueError(
+                    f"noise names replicates of {given(name)}, but not {given(other)}: name all of "
+                    f"them, or {given(name)} alone, if their errors are alike"
+                )
     features = form.features
     if features is None:
         first = {columns[0]: name for name, columns in copies.items()}
@@ -157,6 +171,8 @@ def roles_of(
     for name in [*named, *copies]:
         role = taken.get(name, "")
         if name in names or name == target:
+            continue
+        if name in by_copy:
             continue
         if role.startswith("a replicate"):
             raise ValueError(f"noise must name features, but {given(name)} is {role}")

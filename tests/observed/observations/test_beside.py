@@ -200,3 +200,18 @@ def test_what_is_wrong_is_told():
         nj.table(bad, clusters="school", **options)
     with told("exposure, column 't', must be positive"):
         nj.table(bad, exposure="t", **options)
+
+
+def test_a_table_of_counts_is_told_to_repeat_its_rows():
+    """A 2 × 2 table; the fit to the repeated rows is that of the single rows."""
+    frame = pd.DataFrame({"case": [0, 0, 1, 1], "seen": [0, 1, 0, 1], "n": [420, 80, 310, 190]})
+    noise = {"seen": nj.noise.Misclassified([[0.95, 0.05], [0.2, 0.8]])}
+    options = {"target": "case", "noise": noise}
+    for method in (nj.methods.Linear(), nj.methods.Logistic()):
+        counts = nj.table(frame, weights="n", **options)
+        with told("repeat the rows, as frame.loc[frame.index.repeat(frame['count'])]"):
+            nj.fit(counts, method)
+        whole = frame.loc[frame.index.repeat(frame["n"])].drop(columns="n").reset_index(drop=True)
+        fit = nj.fit(nj.table(whole, **options), method)
+        assert fit.num_rows == 1000
+        assert fit.coefficients[0] > 1.2 * fit.uncorrected.coefficients[0] > 0

@@ -11,7 +11,8 @@ from noisy_jax.observed.observations.copies import (
     of_first_rows,
     rows_of_subjects,
 )
-from tests.errors import raises
+from tests.errors import raises, told
+from tests.observed.rows import agree
 
 
 def test_rows_of_subjects():
@@ -52,3 +53,51 @@ def test_means_of_gaussian_copies_are_gaussian():
     frame["a2"][0] = np.nan
     few: Any = nj.table(frame, target="y", noise=noise, replicates={"a": ["a1", "a2"]}).noise
     np.testing.assert_allclose(few.distribution.cov[:2], [[0.3, 0.2], [0.15, 0.2]])
+
+
+def copies_with_errors(rng, n=1500):
+    """Three copies of x with standard deviations of their own, one of them by row; y = 2x − z."""
+    x, z = rng.normal(size=(2, n))
+    errors = np.column_stack([np.full(n, 0.3), np.full(n, 0.8), rng.uniform(0.2, 1.5, n)])
+    copies = x[:, None] + errors * rng.normal(size=errors.shape)
+    copies[rng.random(n) < 0.3, 1] = np.nan
+    return copies, errors, {"z": z, "y": 2 * x - z + 0.3 * rng.normal(size=n)}
+
+
+def test_replicates_with_standard_deviations_of_their_own(rng):
+    """As the table of their weighted means, in columns and in rows of subjects."""
+    copies, errors, others = copies_with_errors(rng)
+    weights = np.where(np.isnan(copies), 0.0, errors**-2.0)
+    mean = np.sum(weights * np.nan_to_num(copies), axis=1) / weights.sum(axis=1)
+    known = {"x": nj.sd(weights.sum(axis=1) ** -0.5)}
+    wanted = nj.fit(nj.table({"x": mean, **others}, target="y", noise=known))
+    wide = {"x1": copies[:, 0], "x2": copies[:, 1], "x3": copies[:, 2], **others}
+    gaps = np.where(np.isnan(copies[:, 1]), np.nan, 0.8)
+    wide |= {"e2": gaps, "e3": errors[:, 2]}
+    noise = {"x1": nj.sd(0.3), "x2": nj.sd(column="e2"), "x3": nj.sd(column="e3")}
+    options = {"target": "y", "replicates": {"x": ["x1", "x2", "x3"]}, "noise": noise}
+    found = nj.fit(nj.table(wide, **options))
+    assert found.names == ("x", "z")
+    agree(found, wanted, "coefficients", "std_error", rtol=1e-9)
+    assert abs(found.coefficients[0] - 2) < 5 * found.std_error[0] < 0.2
+    n = len(mean)
+    long = {name: np.repeat(values, 3) for name, values in others.items()}
+    long |= {"who": np.repeat(np.arange(n), 3), "x": copies.ravel(), "e": errors.ravel()}
+    kept = ~np.isnan(long["x"])
+    long = {name: values[kept] for name, values in long.items()}
+    options = {"target": "y", "subject": "who", "replicates": ["x"]}
+    found = nj.fit(nj.table(long, noise={"x": nj.sd(column="e")}, **options))
+    assert {*found.names} == {"x", "z"}
+    order = [found.names.index(name) for name in wanted.names]
+    np.testing.assert_allclose(found.coefficients[order], wanted.coefficients, rtol=1e-9)
+    np.testing.assert_allclose(found.std_error[order], wanted.std_error, rtol=1e-9)
+
+
+def test_errors_of_single_replicates_are_known_and_above_zero(rng):
+    copies, _, others = copies_with_errors(rng, 50)
+    wide = {"x1": copies[:, 0], "x3": copies[:, 2], **others}
+    options = {"target": "y", "replicates": {"x": ["x1", "x3"]}}
+    with told("must have a variance above 0"):
+        nj.table(wide, noise={"x1": 0.0, "x3": 0.1}, **options)
+    with told("each replicate of 'x' needs a known variance"):
+        nj.table(wide, noise={"x1": nj.noise.CovarianceEstimate(0.1, 0.1), "x3": 0.1}, **options)

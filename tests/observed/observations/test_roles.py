@@ -44,7 +44,14 @@ def test_features_are_what_is_not_named_as_something_else():
         ({"replicates": COPIES, "features": ["a", "a"]}, "different names, but 'a' is named twi"),
         ({"replicates": COPIES, "features": ["b", "a1"]}, "'a1' is named twice, as a replicate"),
         ({"replicates": COPIES, "features": ["b"]}, "the frame has no feature 'a'; it has 'b'"),
-        ({"replicates": COPIES, "noise": {"a1": 0.1}}, "'a1' is a replicate of 'a'"),
+        (
+            {"replicates": COPIES, "noise": {"a1": 0.1}},
+            "noise names replicates of 'a', but not 'a2'",
+        ),
+        (
+            {"replicates": COPIES, "noise": {"a": 0.1, "a1": 0.1, "a2": 0.1}},
+            "noise names 'a' and its replicates",
+        ),
         ({"replicates": {"a": ["a1", "a1"]}}, "'a1' is named twice, as a replicate of 'a' and"),
         ({"replicates": {"a": ["a1"]}}, "replicates of 'a' must be two columns or more"),
         ({"replicates": {"a": ["a1", "a3"]}}, "the frame has no column named 'a3'"),
