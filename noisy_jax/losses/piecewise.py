@@ -88,7 +88,7 @@ def smoothed(loss: Loss, *, width: chex.Numeric) -> Loss:
     width = positive("width", width)
 
     def derivative(a):
-        return sum(_cdf((floating(a) - kink) / width) for kink in loss.kinks) - 1
+        return sum(norm.cdf((floating(a) - kink) / width) for kink in loss.kinks) - 1
 
     return loss._replace(
         name=f"smoothed({loss}, width={shown(width)})",
@@ -104,19 +104,22 @@ def less_smooth(kinks, variance, a, v):
     """The loss with these kinks, smoothed by N(0, variance − v), at a."""
     hint = "the loss must be smoother: a larger width, a smaller sharpness, or smaller weights"
     left = positive("width² − v = 1/(2 sharpness²) − v", variance - v, hint, shape=None)
-    return _smooth(kinks, jnp.sqrt(left), a)
+    return _smooth(kinks, jnp.sqrt(left), a, _cdf)
 
 
-def _smooth(kinks, width, a):
+def _smooth(kinks, width, a, cdf=norm.cdf):
     """−(a − k_1) + Σ_i E max(0, a + z − k_i), z ~ N(0, width²)."""
     far = [floating(a) - kink for kink in kinks]
-    ramps = (u * _cdf(u / width) + width * norm.pdf(u / width) for u in far)
+    ramps = (u * cdf(u / width) + width * norm.pdf(u / width) for u in far)
     return sum(ramps) - far[0]
 
 
 @jax.custom_jvp
 def _cdf(z):
-    """Φ(z). The derivative of JAX 0.12's own cannot be taken inside `jax.shard_map`."""
+    """Φ(z), whose derivative in JAX 0.12 cannot be taken inside `jax.shard_map`.
+
+    `jax.experimental.jet`, which corrections for Laplace noise use, does not know this one.
+    """
     return norm.cdf(z)
 
 
