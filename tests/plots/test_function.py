@@ -66,9 +66,10 @@ def test_a_model_has_one_band(rng):
     np.testing.assert_allclose(plain.get_ydata(), fit.uncorrected.predict(clean))
     (band,) = axes.collections
     path, half = band.get_paths()[0].vertices, np.subtract(*fit.band(clean)[::-1]) / 2
+    freedom = np.min(fit.degrees_of_freedom)
     design = np.column_stack([np.ones(201), clean])
     errors = np.sqrt(np.einsum("ni,ij,nj->n", design, fit.covariance, design))
-    np.testing.assert_allclose(half, nj.intervals.half_width(errors, 31), rtol=1e-4)
+    np.testing.assert_allclose(half, nj.intervals.half_width(errors, freedom), rtol=1e-4)
     drawn = path[path[:, 0] == clean[0, 1], 1]
     np.testing.assert_allclose(np.ptp(drawn), 2 * half[0], rtol=1e-6)
 
