@@ -247,8 +247,8 @@ def test_what_cannot_be_fitted_raises(rng):
 @pytest.mark.parametrize(
     ("model", "n", "count", "options", "bias"),
     [
-        ("linear", 200, 600, {"errors": "extrapolated", "extrapolation": "quadratic"}, 0.02),
-        ("linear", 200, 600, {"errors": "extrapolated", "extrapolation": "rational"}, 0.01),
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "quadratic"}, 0.02),
+        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "rational"}, 0.01),
         ("linear", 200, 300, {"errors": "jackknife", "draws": 20}, 0.02),
         ("logistic", 480, 600, {"draws": 20, "extrapolation": "quadratic"}, 0.02),
     ],
