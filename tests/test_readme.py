@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```\n(.*?)```)?", re.DOTALL)
-PAGES = ["README.md", *(f"docs/{page}.md" for page in ("practitioner", "engineer", "researcher"))]
+GUIDES = ["practitioner", "recipes", "engineer", "researcher"]
+PAGES = ["README.md", *(f"docs/{page}.md" for page in GUIDES)]
 
 
 def same(word, shown):
