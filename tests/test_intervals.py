@@ -12,8 +12,7 @@ import scipy.stats
 
 import noisy_jax as nj
 from noisy_jax.intervals import half_width, p_value
-from noisy_jax.simulated import studies
-from noisy_jax.simulated.results import Growth, Study
+from noisy_jax.simulated.results import study_of_estimates
 from noisy_jax.tables import plus_minus
 from tests.keys import SHIFT, key
 
@@ -69,11 +68,13 @@ def test_printed_intervals_of_studies_cover_with_six_seeds():
         return 100 + regret, difference, jnp.zeros(count)
 
     estimate = nj.monte_carlo(run, 6, key(1))
-    rows = studies._rows([f"{k}" for k in range(count)], 64, estimate, [None] * count)
+    names = [f"{k}" for k in range(count)]
+    bounds = {(name, 64): (float("nan"), float("nan")) for name in names}
+    study = study_of_estimates(names, [estimate], bounds, {"horizons": [64]})
+    rows = study.rows
     deviation = 5 * (0.95 * 0.05 / count) ** 0.5  # with the normal quantile 0.89 are covered
     assert abs(np.mean([row.low <= 100 <= row.high for row in rows]) - 0.95) < deviation
-    unknown = Growth(*[float("nan")] * 3)
-    table = Study(tuple(rows), {row.learner: unknown for row in rows}, {}).table
+    table = study.table
     halves = [[float(cell(row)) for heading, cell in table.columns if heading == "± 95%"]
               for row in table.rows]  # fmt: skip
     offsets = np.array([[row.regret - 100, row.difference] for row in rows])

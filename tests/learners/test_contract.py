@@ -260,7 +260,7 @@ def check_donation(learner):
 DONATED = {
     "averaged": averaged,
     "parameter_free": LEARNERS["parameter_free"].make,
-    "corrected_ftrl": lambda **_: nj.learners.corrected_ftrl(),
+    "corrected_ftrl": lambda **_: nj.learners.corrected_ftrl(nj.moments.two_copies()),
     "adam": lambda radius, **_: nj.learners.two_copies(radius=radius, optimizer=optax.adam(0.1)),
 }
 

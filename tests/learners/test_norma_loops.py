@@ -155,13 +155,19 @@ def test_only_two_numbers_matter(x64, rng):
 
 
 def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffer():
-    """1/(λt) in round t = 1, 2, …, and constant from a third of the buffer on."""
+    """1/(λt) in round t = 1, 2, …, and constant from a third of the buffer on.
+
+    With the squared loss and an offset it is 1/(λ min(t, τ/3) + 2(‖φ‖² + 1)).
+    """
     kernel = nj.kernels.linear()
     ring, everything = nj.engine.ring, nj.engine.everything
     for make, longest in ((ring(9), 3.0), (ring(2), 1.0), (everything(5), 5.0)):
-        rate = _of_strong_convexity(0.5, make(nj.engine.Space(kernel.gram, kernel.gram)))
-        rates = [float(rate(t)) for t in range(5)]
-        np.testing.assert_allclose(rates, 2 / np.minimum(np.arange(1, 6), longest))
+        memory = make(nj.engine.Space(kernel.gram, kernel.gram))
+        grown = 0.5 * np.minimum(np.arange(1, 6), longest)
+        rate = _of_strong_convexity(0.5, memory, losses.soft_margin(), False)
+        np.testing.assert_allclose([float(rate(t, 3.0)) for t in range(5)], 1 / grown)
+        rate = _of_strong_convexity(0.5, memory, losses.squared(), True)
+        np.testing.assert_allclose([float(rate(t, 3.0)) for t in range(5)], 1 / (grown + 8))
 
 
 @pytest.mark.statistical
