@@ -142,17 +142,18 @@ def ridge(
     )
     lam = concrete(problem.regularization)
     unlimited = concrete(problem.radius) is not None and concrete(problem.radius) == jnp.inf
-    if problem.gram.matrix is None or not unlimited or (lam is not None and np.all(lam == 0)):
+    matrix = problem.gram.matrix
+    if matrix is None or not unlimited or (lam is not None and np.all(lam == 0)):
         return _fit(problem, start, solver, iterations, tolerance)
-    held = jax.lax.stop_gradient((problem.gram.matrix, problem.y, problem.regularization))
+    held = jax.lax.stop_gradient((matrix, problem.y, problem.regularization))
     fixed = problem._replace(gram=dense_gram(held[0]), y=held[1], regularization=held[2])
-    return _differentiable(problem, _fit(fixed, start, solver, iterations, tolerance))
+    return _differentiable(problem, matrix, _fit(fixed, start, solver, iterations, tolerance))
 
 
 @jax.default_matmul_precision("highest")
-def _differentiable(problem: Problem, fit: Fit) -> Fit:
+def _differentiable(problem: Problem, matrix: jax.Array, fit: Fit) -> Fit:
     """The fit, with the derivatives of ridge regression on the rows kept, a_S = (K_SS + C)⁻¹y_S."""
-    matrix, y, rows = problem.gram.matrix, problem.y, fit.kept
+    y, rows = problem.y, fit.kept
     unit = _power_of_two(jax.lax.stop_gradient(y))
     held = jax.lax.stop_gradient(fit.coefficients) / unit
     residual = jnp.where(rows, y / unit - matrix @ held - problem.diagonal * held, 0)
