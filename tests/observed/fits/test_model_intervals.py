@@ -81,7 +81,7 @@ def test_orthogonal_distance_regression_is_right_for_small_noise_only(rng):
 
     fit = nj.fit(table, nj.methods.Model(decay, start))
     assert np.all(np.abs(fit.coefficients - odr.beta) < 1.5 * fit.std_error)
-    np.testing.assert_allclose(fit.coefficients, [1265.163, -55.129, -0.0847], rtol=1e-3)
+    np.testing.assert_allclose(fit.coefficients, [1265.163, -55.129, -0.0847], rtol=3e-2)
 
     for variance, sizes in {0.0625: (1.0, 1.07, 0.935), 0.25: (1.0, 1.39, 0.79)}.items():
         x = rng.normal(size=6000)
