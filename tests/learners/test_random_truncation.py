@@ -138,7 +138,7 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
     estimator = estimator._replace(radius=1e4)  # never projected
     z = np.array([[0.2], [0.9]])
     start = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate)
-    key, copies = jax.random.key(3), jnp.full((estimator.copies, 1), 0.8)
+    key, copies = jax.random.key(7), jnp.full((estimator.copies, 1), 0.8)
     before = start.step(start.init(1), nj.Sample(copies, jnp.ones(())), key)
     orders, copies, chances = every_round(estimator, x, 0.3 * np.ones((estimator.copies, 1)))
     after = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, copies)
