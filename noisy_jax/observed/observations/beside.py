@@ -99,12 +99,15 @@ def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
 
 
 def _check_no_feature(table: Any, role: str, value: Any) -> None:
-    """Raises ValueError if an array is a feature of the table as well."""
+    """Raises ValueError if an array is a feature of the table as well, in its own precision."""
     values = np.asarray(unmasked(value))
     if values.dtype.kind not in "biuf":
         return
+    features = table.x[:, 0]
+    if values.dtype.kind == "f":
+        features = np.asarray(features).astype(values.dtype)
     for j, name in enumerate(table.names):
-        if np.array_equal(values, table.x[:, 0, j]):
+        if np.array_equal(values, features[:, j]):
             raise ValueError(
                 f"{role} are the values of the feature {name!r}: name the column, as "
                 f"nj.table(…, {role}={name!r}), and it is no feature, unless the option features "

@@ -155,6 +155,9 @@ def test_an_array_that_is_a_feature_too_is_an_error():
         target = "count" if role == "exposure" else "y"
         with told(f"{role} are the values of the feature 't'", f"nj.table(…, {role}='t')"):
             nj.fit(table("x", "t", target=target), method(**{role: FRAME["t"]}))
+        single = np.asarray(FRAME["t"], np.float32)  # as an array of JAX would be
+        with told(f"{role} are the values of the feature 't'"):
+            nj.fit(table("x", "t", target=target), method(**{role: single}))
     number = np.repeat(np.arange(40.0), N // 40)
     frame = {"x": FRAME["x"], "year": number, "y": Y}
     options = {"target": "y", "noise": NOISE}
