@@ -220,12 +220,17 @@ def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
     if not hasattr(values, "axes"):
         return values
     if name == "noise" and np.ndim(values) == 2:  # a covariance of some of the columns
-        labels = [str(one) for one in values.columns]
-        known = [*map(str, values.index)] == labels and len({*labels}) == len(labels)
-        if known and {*labels} < {*names}:
+        labels, rows = ([str(one) for one in axis] for axis in (values.columns, values.index))
+        same = sorted(rows) == sorted(labels) and len({*labels}) == len(labels)
+        if same and {*labels} & {*names}:  # by name; without one they are positions
+            unknown = [one for one in labels if one not in names]
+            if unknown:
+                raise ValueError(
+                    f"noise has {listed(unknown)}, but x has the columns {listed(names)}"
+                )
+            places = [names.index(one) for one in rows], [names.index(one) for one in labels]
             full = np.zeros((len(names), len(names)))
-            places = [names.index(one) for one in labels]
-            full[np.ix_(places, places)] = np.asarray(values, np.float64)
+            full[np.ix_(*places)] = np.asarray(values, np.float64)
             return full
     if np.shape(values) != len(values.axes) * (len(names),):
         return values

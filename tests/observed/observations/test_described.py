@@ -211,7 +211,7 @@ def test_a_covariance_of_some_columns():
     some = pd.DataFrame(cov, index=["a", "c"], columns=["a", "c"])
     swapped = some.loc[["c", "a"], ["c", "a"]]
     wanted = nj.fit(nj.table(frame, target="y", noise=whole))
-    for noise in (some, swapped):
+    for noise in (some, swapped, some.loc[["c", "a"]]):
         agree(nj.fit(nj.table(frame, target="y", noise=noise)), wanted, "coefficients", "std_error")
     estimate = nj.noise.CovarianceEstimate
     found = nj.fit(nj.table(frame, target="y", noise=estimate(some, 0.1 * swapped)))
@@ -221,6 +221,9 @@ def test_a_covariance_of_some_columns():
                   pd.DataFrame(cov, index=["a", "c"], columns=["c", "a"])):  # fmt: skip
         with pytest.raises(ValueError, match="noise"):
             nj.table(frame, target="y", noise=wrong)
+    named = pd.DataFrame(cov, index=["a", "zz"], columns=["a", "zz"])
+    with pytest.raises(ValueError, match=r"noise has 'zz', but x has the columns 'a', 'b', 'c'"):
+        nj.table(frame, target="y", noise=named)
 
 
 @pytest.mark.parametrize("method", [nj.methods.Linear(), nj.methods.Logistic()])
