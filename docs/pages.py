@@ -104,7 +104,7 @@ def write(folder: Path) -> None:
         text = re.sub(  # scripts are no pages
             r"\]\((papers/\w+\.py)\)",
             rf"]({REPOSITORY}/blob/main/colabs/\1)",
-            path.read_text("utf-8"),
+            path.read_text("utf-8").replace("](../docs/", "](../"),  # guides are one folder above
         )
         (folder / "colabs" / path.name).write_text(text, "utf-8")
     (folder / "colabs" / "gallery.txt").write_text(gallery(folder / "colabs"), "utf-8")
