@@ -78,7 +78,7 @@ class Model:
         start: parameters from which the uncorrected fit begins: a pytree of numbers and arrays. A
             dictionary gives the coefficients their names.
         loss: `(prediction, y) -> []`, one of `nj.losses` or a function. Only the squared loss, and
-            losses that are linear in y, allow errors in y that are independent of x.
+            losses of counts, which are linear in y, allow errors in y that are independent of x.
         estimate: a transformation in place of the one above; `functools.partial` gives it options,
             such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
         seed: of the draws.
@@ -199,7 +199,8 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
             "cross_cov"
         )
     loss = method.loss
-    if table.target_cov is not None and not (isinstance(loss, Loss) and takes_noisy_targets(loss)):
+    allows = isinstance(loss, Loss) and takes_noisy_targets(loss) and loss.kind != "margin"
+    if table.target_cov is not None and not allows:  # the error of a label is no variance
         raise ValueError(
             f"this loss is for {table.target!r} without error: leave out its noise, or take "
             "nj.losses.squared()"

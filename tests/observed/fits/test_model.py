@@ -281,6 +281,9 @@ def test_what_cannot_be_fitted_raises(rng):
     table = nj.table({"x": one[:, 0, 0], "y": y}, target="y", noise={"x": 0.04, "y": 0.1})
     method = nj.methods.Model(growth, START, loss=lambda p, y: (p - y) ** 4)
     raises("without error: leave out its noise", nj.fit, table, method)
+    labels = nj.table({"x": one[:, 0, 0], "y": np.sign(y)}, target="y", noise={"x": 0.04, "y": 0.1})
+    method = nj.methods.Model(growth, START, loss=nj.losses.smoothed_hinge())
+    raises("without error: leave out its noise", nj.fit, labels, method)
 
 
 def test_a_stated_distribution_is_not_taken_as_gaussian_because_others_are_unknown(rng):
