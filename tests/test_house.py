@@ -47,6 +47,7 @@ TESTED_IN = {
     "observed/fits/model_fit": "observed/fits/test_model",
     "observed/fits/model_roots": "observed/fits/test_model",
     "observed/fits/normal_equations": "observed/fits/test_linear",
+    "observed/fits/template": "observed/fits/test_fit",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
     "observed/learned": "observed/test_learning",

@@ -5,13 +5,12 @@ import dataclasses
 import numpy as np
 
 from noisy_jax.observed.fits.approximate import OURS, NoisyTable, named_fit, plain_fit
-from noisy_jax.observed.fits.assumptions import remarked, warned
-from noisy_jax.observed.fits.checked import one_table
 from noisy_jax.observed.fits.generalized import CorrectedModel
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.sandwich import blocks_of, variance
 from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
@@ -33,7 +32,7 @@ class CalibratedFit(CorrectedModel):
 
 
 @dataclasses.dataclass(frozen=True)
-class RegressionCalibration:
+class RegressionCalibration(Method[CalibratedFit]):
     """Regression on the best linear predictions of the clean columns from the measured ones.
 
     With the mean x̄ of the rows x̃_i, the covariance C_i of the error in row i, S the covariance of
@@ -78,12 +77,11 @@ class RegressionCalibration:
     model: str = "linear"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         choice("model", self.model, OURS)
 
-    def fitted(self, observations: Observations) -> CalibratedFit:
-        """The fit to one table."""
-        found = warned(one_table(self, observations), stacklevel=3)
-        return remarked(_calibration_fit(observations, self.model), found)
+    def _solved(self, sample: Sample) -> CalibratedFit:
+        return _calibration_fit(sample.table, self.model)
 
 
 def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:

@@ -1,15 +1,13 @@
-"""The table of a fit, checked: a message with the right call where something else stands for it."""
+"""The table of a fit, checked: for methods that do not have the template yet."""
 
 import dataclasses
-import itertools
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.fits.template import checked_table
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
-from noisy_jax.validation import collected, given, instance
+from noisy_jax.validation import collected
 
 
 def read_once(method: Any) -> None:
@@ -25,27 +23,3 @@ def one_table(method: Any, observations: Any) -> Observations:
         raise ValueError(f"chunks are for nj.methods.Linear; {name} takes one table")
     options = {role: getattr(method, role) for role in ROLES if hasattr(method, role)}
     return with_roles(observations, options, name)
-
-
-def checked_table(observations: Any) -> Any:
-    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
-    if isinstance(observations, str | os.PathLike):
-        name = os.fspath(observations)
-        call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
-        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
-    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
-    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
-    listed = observations[:1] if isinstance(observations, list | tuple) else []
-    features = any(not isinstance(one, Observations | TableMoments) for one in listed)
-    if features or hasattr(observations, "shape"):
-        raise ValueError(
-            "fit takes one table of x, y and what is known of the noise, got "
-            f"{given(observations)}: {call}"
-        )
-    if isinstance(observations, Iterator):
-        first = next(observations, None)
-        rest = itertools.chain([] if first is None else [first], observations)
-        return tuple(rest) if isinstance(first, TableMoments) else rest
-    if isinstance(observations, Iterable):
-        return observations
-    return instance("observations", observations, Observations, f"as in {call}")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from noisy_jax.observed.fits.calibration import CalibratedFit
-from noisy_jax.observed.fits.checked import checked_table
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.generalized import GeneralizedFit
@@ -17,6 +16,7 @@ from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.fits.saved import loaded
+from noisy_jax.observed.fits.template import checked_table
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 

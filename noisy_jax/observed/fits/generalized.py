@@ -23,6 +23,7 @@ from noisy_jax.observed.fits.scores import (
     enumerated,
     summed,
 )
+from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
@@ -100,15 +101,10 @@ class GeneralizedFit(CorrectedModel):
         return self._printed(lines)
 
 
-def generalized_fit(
-    observations: Observations,
-    name: str,
-    labels: np.ndarray | None = None,
-    weights: np.ndarray | None = None,
-    clusters: np.ndarray | None = None,
-    exposure: np.ndarray | None = None,
-) -> GeneralizedFit:
+def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None) -> GeneralizedFit:
     """See `nj.methods`: `name` is a key of `MODELS`, and `labels` as in `enumerated`."""
+    observations, weights, clusters = sample.table, sample.weights, sample.clusters
+    exposure = sample.exposure
     model = MODELS[name]
     _check(observations, name)
     table = Rows.of(observations, weights)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.noise import Flip
-from noisy_jax.observed.fits.assumptions import remarked, told, warned
+from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
-from noisy_jax.observed.fits.checked import checked_table, one_table, read_once
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
-from noisy_jax.observed.fits.groups import check_clusters, labels_of, with_weight
+from noisy_jax.observed.fits.groups import check_clusters, labels_of
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.model import Model
@@ -24,7 +23,7 @@ from noisy_jax.observed.fits.normal_equations import (
 from noisy_jax.observed.fits.parts import jackknife_fit, merged
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
-from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice
 
@@ -41,7 +40,7 @@ __all__ = [
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Linear:
+class Linear(Method[LinearFit]):
     """Least squares on clean features.
 
     With the mean x̄ of n rows and the covariance C_i of the error in row i,
@@ -80,27 +79,24 @@ class Linear:
     errors: str | None = None
 
     def __post_init__(self) -> None:
-        read_once(self)
+        super().__post_init__()
         if self.errors is not None:
             choice("errors", self.errors, ("sandwich", "jackknife"))
 
-    def fitted(self, observations: Observations | Iterable[Any]) -> LinearFit:
-        """The fit to one table, or to its chunks, which are read once, or to moments of parts."""
-        observations = checked_table(observations)
-        if isinstance(observations, Iterable):
-            if self.weights is not None or self.clusters is not None:
-                raise ValueError("chunks are for fits without weights and clusters; pass one table")
-            if self.errors == "sandwich":
-                raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
-            if (total := merged(observations)) is not None:
-                found = warned(total.table, found=total.doubts, stacklevel=3)
-                return remarked(total.fit(), found)
-            table = Pass(observations)
-            found = warned(table.first, stacklevel=3)
-            return remarked(jackknife_fit(table), found)
-        table = one_table(self, observations)
-        rows, weights, clusters = with_weight(table)
-        found = warned(rows, clusters, stacklevel=3)
+    def _of_chunks(self, chunks: Iterable[Any]) -> LinearFit:
+        if self.weights is not None or self.clusters is not None:
+            raise ValueError("chunks are for fits without weights and clusters; pass one table")
+        if self.errors == "sandwich":
+            raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
+        if (total := merged(chunks)) is not None:
+            found = warned(total.table, found=total.doubts, stacklevel=4)
+            return remarked(total.fit(), found, stacklevel=5)
+        table = Pass(chunks)
+        found = warned(table.first, stacklevel=4)
+        return remarked(jackknife_fit(table), found, stacklevel=5)
+
+    def _solved(self, sample: Sample) -> LinearFit:
+        rows, weights, clusters = sample.table, sample.weights, sample.clusters
         more: list[Doubt] = []
         if self.errors == "jackknife":
             check_clusters(clusters)
@@ -110,12 +106,12 @@ class Linear:
             made, more = fit_by_errors(rows, clusters)
         else:
             made = linear_fit(rows, weights, clusters)
-        more += of_one_cluster(rows, weights, clusters)
-        return remarked(made, [*found, *told(more, stacklevel=3)])
+        sample.tell([*more, *of_one_cluster(rows, weights, clusters)])
+        return made
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Logistic:
+class Logistic(Method[GeneralizedFit]):
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
     With C_i the covariance of the error in row i it solves
@@ -151,18 +147,19 @@ class Logistic:
     clusters: Any = None
 
     def __post_init__(self) -> None:
-        read_once(self)
+        super().__post_init__()
         object.__setattr__(self, "flips", Flip(self.flips).rate)
 
-    def fitted(self, observations: Observations) -> GeneralizedFit:
-        """The fit to one table."""
+    def _solved(self, sample: Sample) -> GeneralizedFit:
         ones, zeros = self.flips
         labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
-        return _generalized_fit(self, observations, "logistic", labels)
+        fit = generalized_fit(sample, "logistic", labels)
+        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
+        return fit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Poisson:
+class Poisson(Method[GeneralizedFit]):
     """Poisson regression of counts y on clean features, under Gaussian noise.
 
     With C_i the covariance of the error in row i it solves
@@ -188,26 +185,10 @@ class Poisson:
     clusters: Any = None
     exposure: Any = None
 
-    def __post_init__(self) -> None:
-        read_once(self)
-
-    def fitted(self, observations: Observations) -> GeneralizedFit:
-        """The fit to one table."""
-        return _generalized_fit(self, observations, "poisson")
-
-
-def _generalized_fit(
-    method,
-    observations: Observations,
-    model: str,
-    labels: np.ndarray | None = None,
-) -> GeneralizedFit:
-    table = one_table(method, observations)
-    rows, weights, clusters = with_weight(table)
-    exposure = rows.beside["exposure"].values if "exposure" in rows.beside else None
-    found = warned(rows, clusters, stacklevel=4)
-    made = generalized_fit(rows, model, labels, weights, clusters, exposure)
-    return remarked(made, [*found, *told(of_one_cluster(rows, weights, clusters), stacklevel=4)])
+    def _solved(self, sample: Sample) -> GeneralizedFit:
+        fit = generalized_fit(sample, "poisson")
+        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
+        return fit
 
 
 def __dir__() -> list[str]:

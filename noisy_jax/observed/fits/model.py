@@ -15,12 +15,10 @@ import numpy as np
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
-from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
-from noisy_jax.observed.fits.checked import one_table, read_once
-from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.model_equations import Functions, check_callables
 from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
+from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.copies import with_copies
@@ -36,7 +34,7 @@ _ALONE = "; or give the covariance alone, if the noise is nearly Gaussian"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Model:
+class Model(Method[ModelFit]):
     """Least squares, or any other loss, for a curve y = f(x; θ) of your own.
 
     With the loss ℓ(θ; x, y) of a clean row, and ℓ̂ of its noisy copies by a transformation of
@@ -130,7 +128,7 @@ class Model:
     clusters: Any = None
 
     def __post_init__(self) -> None:
-        read_once(self)
+        super().__post_init__()
         for name in ("curve", "loss"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
@@ -138,21 +136,16 @@ class Model:
             check_smooth(self.loss)
         whole("seed", self.seed, 0)
 
-    def fitted(self, observations: Observations) -> ModelFit:
-        """The fit to one table."""
-        table = one_table(self, observations)
-        rows, weights, clusters = with_weight(table)
+    def _solved(self, sample: Sample) -> ModelFit:
         start, names = _parameters(self.start)
-        found, rows = warned(rows, clusters, stacklevel=3), with_copies(rows, known=True)
-        functions, least = _functions(self, rows)
-        kept, more = enough_copies(rows, least, stacklevel=3)
-        if more:
-            rows, weights, clusters = some_rows(kept, rows, weights, clusters)
+        sample = sample.of(with_copies(sample.table, known=True))
+        functions, least = _functions(self, sample.table)
+        sample = sample.with_copies(least)
+        rows, weights, clusters = sample.table, sample.weights, sample.clusters
         options = {"seed": self.seed, "weights": weights, "clusters": clusters}
         with jax.enable_x64(True):
             check_callables(self.curve, self.loss, start, rows.x[0, 0], names, rows.names)
-            fit = model_fit(rows, functions, start, names, **options)
-        return remarked(fit, [*found, *more])
+            return model_fit(rows, functions, start, names, **options)
 
     def restored(self, fit: ModelFit) -> ModelFit:
         """A fit of this model that was read from a file, with its curve."""

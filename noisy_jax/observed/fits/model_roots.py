@@ -74,7 +74,7 @@ def model_fit(
     remarks += doubts
     for remark in remarks:
         category = AssumptionWarning if remark is BELOW else UserWarning
-        warnings.warn(remark, category, stacklevel=4)
+        warnings.warn(remark, category, stacklevel=5)
     return ModelFit(
         **vars(found),
         uncorrected=uncorrected,

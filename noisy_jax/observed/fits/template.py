@@ -1,0 +1,121 @@
+"""The course of a fit, the same for all methods: check the table, weigh, doubt, solve, remark."""
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from noisy_jax.observed.fits.assumptions import enough_copies, remarked, told, warned
+from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.groups import some_rows, with_weight
+from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.beside import ROLES, with_roles
+from noisy_jax.validation import collected, given, instance
+
+_Fit = TypeVar("_Fit")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows of a table that count in a fit, those of positive weight.
+
+    Attributes:
+        table: n rows.
+        weights: `[n]`, positive; or `None`, where all are 1.
+        clusters: `[n]`, whole numbers from 0 without gaps; or `None`.
+        doubts: what was told of the rows, which becomes remarks of the fit.
+    """
+
+    table: Observations
+    weights: np.ndarray | None
+    clusters: np.ndarray | None
+    doubts: list[Doubt]
+
+    @property
+    def exposure(self) -> np.ndarray | None:
+        """`[n]`, positive, if the table has it."""
+        beside = self.table.beside
+        return beside["exposure"].values if "exposure" in beside else None
+
+    def of(self, table: Observations) -> "Sample":
+        """The same rows, in another table."""
+        return dataclasses.replace(self, table=table)
+
+    def tell(self, found: Sequence[Doubt]) -> None:
+        """Warns of more doubts. Called by `Method._solved`, so that the warning is at its user."""
+        self.doubts.extend(told(found, stacklevel=5))
+
+    def with_copies(self, least: int) -> "Sample":
+        """The rows that have at least `least` copies; a warning tells if there are others."""
+        kept, few = enough_copies(self.table, least, stacklevel=5)
+        self.doubts.extend(few)
+        if not few:
+            return self
+        return Sample(*some_rows(kept, self.table, self.weights, self.clusters), self.doubts)
+
+
+class Method(Generic[_Fit]):
+    """Base of the methods of `nj.fit`, which are frozen dataclasses of their options.
+
+    A method has `_solved`, and for tables in chunks `_of_chunks`. Those of its options that are
+    called `weights`, `clusters` and `exposure` are arrays `[n]`, names of columns, or `None`; a
+    table with one of them for which the method has no option is refused.
+    """
+
+    def __post_init__(self) -> None:
+        """Replaces options that are iterators by tuples, as a fit may be called again."""
+        own: Any = self
+        for field in dataclasses.fields(own):
+            object.__setattr__(self, field.name, collected(getattr(self, field.name)))
+
+    def fitted(self, observations: Any) -> _Fit:
+        """The fit to one table."""
+        observations = checked_table(observations)
+        if isinstance(observations, Iterable):
+            return self._of_chunks(observations)
+        roles = {role: getattr(self, role) for role in ROLES if hasattr(self, role)}
+        table, weights, clusters = with_weight(with_roles(observations, roles, self._name))
+        sample = Sample(table, weights, clusters, [])
+        sample.doubts.extend(warned(table, clusters, stacklevel=3))
+        fit = self._solved(sample)
+        return remarked(fit, sample.doubts)
+
+    def _solved(self, sample: Sample) -> _Fit:
+        """The fit to rows that were looked at; `sample.tell` adds to its remarks."""
+        raise NotImplementedError
+
+    def _of_chunks(self, chunks: Iterable[Any]) -> _Fit:
+        """The fit to the chunks of a table, or to moments of its parts."""
+        raise ValueError(f"chunks are for nj.methods.Linear; {self._name} takes one table")
+
+    @property
+    def _name(self) -> str:
+        return f"nj.methods.{type(self).__name__}"
+
+
+def checked_table(observations: Any) -> Any:
+    """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
+    if isinstance(observations, str | os.PathLike):
+        name = os.fspath(observations)
+        call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
+        raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
+    call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
+    # A list may hold chunks; a list of rows, an array and a data frame are features alone.
+    listed = observations[:1] if isinstance(observations, list | tuple) else []
+    features = any(not isinstance(one, Observations | TableMoments) for one in listed)
+    if features or hasattr(observations, "shape"):
+        raise ValueError(
+            "fit takes one table of x, y and what is known of the noise, got "
+            f"{given(observations)}: {call}"
+        )
+    if isinstance(observations, Iterator):
+        first = next(observations, None)
+        rest = itertools.chain([] if first is None else [first], observations)
+        return tuple(rest) if isinstance(first, TableMoments) else rest
+    if isinstance(observations, Iterable):
+        return observations
+    return instance("observations", observations, Observations, f"as in {call}")
