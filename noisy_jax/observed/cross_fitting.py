@@ -2,8 +2,10 @@
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import numpy as np
 
@@ -11,30 +13,50 @@ from noisy_jax.base import Learner, check_one_prediction
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
 from noisy_jax.observed.compiled import compiled_learner
-from noisy_jax.observed.fits.coefficients import Coefficients
-from noisy_jax.observed.fits.errors import (
-    affine_of,
-    fourier_errors,
-    linear_errors,
-)
-from noisy_jax.observed.fits.functions import FourierPredictor
+from noisy_jax.observed.fits.errors import errors_of
 from noisy_jax.observed.fits.groups import dealt
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.judged import Judged, of_folds, of_rows
 from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.observed.observations.products import expanded
 from noisy_jax.observed.suitability import check_suits, units_for
 from noisy_jax.validation import given
 
+Judge = Callable[[np.ndarray, np.ndarray, chex.PRNGKey], Judged]
+"""Trains on the rows at some places of a table, and judges the rows at other places."""
 
-class Judged(NamedTuple):
-    """Estimated squared errors on the clean rows of a fold."""
 
-    errors: np.ndarray  # [n]
-    slope: Any = 0.0  # [d, d], derivative of their sum in the covariance of the error of row means
-    hidden: Any = 0.0  # [2, m], what readings of kernel fits leave out, as in `fits.hidden`
+class Folds(NamedTuple):
+    """Units of the rows of a table, rows or clusters in a random order, and their folds.
+
+    Attributes:
+        units: `[n]`, the number of each row's unit.
+        trained: of each fold, the places of the rows of the other folds.
+        judged: of each fold, the places of its own rows.
+    """
+
+    units: np.ndarray
+    trained: list[np.ndarray]
+    judged: list[np.ndarray]
+
+    @classmethod
+    def of(cls, table: Observations, clusters: np.ndarray | None, count: int) -> "Folds":
+        """`count` folds; of rows, all have as many others: learners are compiled once for all."""
+        units = units_of(table, clusters, count)
+        trained = [np.flatnonzero(units % count != fold) for fold in range(count)]
+        if clusters is None:
+            trained = [rows[: min(map(len, trained))] for rows in trained]
+        judged = [np.flatnonzero(units % count == fold) for fold in range(count)]
+        return cls(units, trained, judged)
+
+    def judge(self, judge: Judge, key: chex.PRNGKey) -> Judged:
+        """One candidate, judged on all rows; fold k uses `fold_in(key, k)`."""
+        parts = [
+            judge(others, rows, jax.random.fold_in(key, fold))
+            for fold, (others, rows) in enumerate(zip(self.trained, self.judged, strict=True))
+        ]
+        return of_folds(parts, self.judged, self.units)
 
 
 def units_of(observations: Observations, labels: np.ndarray | None, folds: int) -> np.ndarray:
@@ -49,18 +71,8 @@ def units_of(observations: Observations, labels: np.ndarray | None, folds: int) 
     return dealt(observations.x, observations.y, labels)
 
 
-def mean_and_error(errors, slopes, units, observations) -> tuple[np.ndarray, np.ndarray]:
-    """Means `[K]` of errors `[K, n]`, and their standard errors from sums over units."""
-    mean, count = errors.mean(axis=1), int(units.max()) + 1
-    sums = np.array([np.bincount(units, row, count) for row in errors - mean[:, None]])
-    variance = np.sum(sums**2, axis=1) * count / (count - 1) / errors.shape[1] ** 2
-    if observations.cov_std_error.any():  # as in `Comparison`: each error contains the covariance
-        variance += np.diag(UncertainNoise(observations).covariance(slopes))
-    return mean, np.sqrt(variance)
-
-
-def function_judge(make, observations: Observations):
-    """How a function `observations -> fit` is judged on a fold, and its fit to all rows.
+def function_judge(make, observations: Observations) -> tuple[Judge, Callable[[], Any]]:
+    """The judge of a function `observations -> fit`, and what gives its fit to all rows.
 
     An estimator as of scikit-learn is fitted to the means of the copies.
     """
@@ -73,29 +85,7 @@ def function_judge(make, observations: Observations):
         )
 
     def judge(others, held_out, key):
-        fit, rows = make(observations.rows(others)), observations.rows(held_out)
-        if isinstance(fit, FourierPredictor):
-            errors, left_out = fourier_errors(fit, rows, observations)
-            return Judged(errors, hidden=left_out)  # such noise is known exactly
-        predict = getattr(fit, "predict", None)
-        if not callable(predict):
-            raise ValueError(
-                "must return a fit such as nj.fit returns, or what has a method predict, but it "
-                f"returned {given(fit)}"
-            )
-        if isinstance(fit, Coefficients) and type(fit).predict is Coefficients.predict:
-            line = np.append(fit.intercept, fit.coefficients)
-            if fit.products:  # their covariance is known exactly too
-                return Judged(linear_errors(line, expanded(rows)))
-        else:
-            line = affine_of(predict, rows.averaged()[0])
-        if line is None:
-            raise ValueError(
-                "its predictions are not affine in x, so that noisy rows alone do not show their "
-                "errors on clean data: take linear candidates, nj.methods.Fourier(…).fitted, or "
-                "learners with unbiased readings"
-            )
-        return Judged(linear_errors(line, rows), -np.outer(line[1:], line[1:]) * len(held_out))
+        return errors_of(make(observations.rows(others)), observations.rows(held_out), observations)
 
     return judge, lambda: make(observations)
 
@@ -105,8 +95,10 @@ def _fitted_to_means(estimator, rows: Observations):
     return copy.deepcopy(estimator).fit(recorded_means(rows), rows.y)
 
 
-def learner_judge(learner: Learner, observations: Observations, key, standardize):
-    """How a learner is judged on a fold, and `learn` on all rows."""
+def learner_judge(
+    learner: Learner, observations: Observations, key: chex.PRNGKey, standardize: bool
+) -> tuple[Judge, Callable[[], Any]]:
+    """The judge of a learner, and what gives the result of `learn` on all rows."""
     built = isinstance(learner.needs.noise, Noise) and not isinstance(learner.needs.noise, Assumed)
     if standardize and built:
         raise ValueError(
@@ -138,14 +130,14 @@ def learner_judge(learner: Learner, observations: Observations, key, standardize
         units = units_for(learner, trained, standardize)  # without the rows that are judged
         state = made.train(units.table(trained), train_key)
         rows = units.table(observations.rows(held_out))
-        errors, slope = made.errors(state, rows, read_key), 0.0
+        errors, slope, square = made.errors(state, rows, read_key), 0.0, units.y_scale**2
         if np.isnan(errors).any() and np.isnan(made.errors(learner.init(dim), rows, key)).any():
             raise ValueError(
                 f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
             )
         if observations.cov_std_error.any():
-            slope = made.slope(state, rows, read_key) * copies / units.products
-        return Judged(errors * units.y_scale**2, slope * units.y_scale**2)
+            slope = made.slope(state, rows, read_key) * copies / units.products / len(held_out)
+        return of_rows(errors * square, slope=slope * square)
 
     refit_key = jax.random.fold_in(key, len(observations.y))
     return judge, lambda: learn(learner, observations, refit_key, standardize=standardize)

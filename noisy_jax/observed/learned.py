@@ -13,6 +13,7 @@ import numpy as np
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.coefficients import features_of
+from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.observed.fits.saved import Saved, loaded, places_of
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import concrete
@@ -82,17 +83,14 @@ class Learned(Saved, Summarized):
     @functools.cached_property
     def _line(self) -> np.ndarray | None:
         """`[1 + d]`, the intercept and the coefficients, if there are any."""
-        dim = len(self.names)
-        places = np.vstack([np.zeros(dim), np.eye(dim), places_of(dim)])
-        values = np.asarray(self.learner.predict(self.state, jnp.asarray(places, float)))
-        if values.ndim > 1:
+        center = np.asarray(self.predict(self.center))
+        if center.ndim:  # several predictions at once
             return None
-        slopes = np.asarray(values[1 : 1 + dim] - values[0], np.float64)
-        apart = values - values[0] - places @ slopes
-        if not np.abs(apart).max() <= _AFFINE * np.abs(values).max():
+        line = affine_of(self._of_standardized, places_of(len(self.names)))
+        if line is None or not np.isfinite(line).all():
             return None
-        slopes *= self.y_scale / self.scale
-        return np.append(self.predict(self.center) - slopes @ self.center, slopes)
+        slopes = line[1:] * self.y_scale / self.scale
+        return np.append(center - slopes @ self.center, slopes)
 
     def summary(self) -> Table:
         """The error on clean data, and the coefficients of a linear predictor."""
@@ -140,11 +138,13 @@ class Learned(Saved, Summarized):
         return rest | {"state": state}
 
     def _at_places(self) -> np.ndarray:
-        places = jnp.asarray(places_of(len(self.names)), float)
-        return np.asarray(self.learner.predict(self.state, places), np.float64)
+        return self._of_standardized(places_of(len(self.names)))
+
+    def _of_standardized(self, x: np.ndarray) -> np.ndarray:
+        """The learner's predictions at standardized rows."""
+        return np.asarray(self.learner.predict(self.state, jnp.asarray(x, float)), np.float64)
 
 
-_AFFINE = 1e-4  # share of the values of a learner that is rounding
 _UNKNOWN = "not known (no row with unbiased readings was judged)"
 
 

@@ -6,19 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import chex
-import jax
 import numpy as np
 
 from noisy_jax.base import Learner
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.cross_fitting import (
-    function_judge,
-    learner_judge,
-    mean_and_error,
-    units_of,
-)
+from noisy_jax.observed.cross_fitting import Folds, function_judge, learner_judge
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
-from noisy_jax.observed.fits.hidden import CAUTION, largest_bias, places
+from noisy_jax.observed.fits.hidden import CAUTION
+from noisy_jax.observed.fits.judged import stacked
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.tables import Summarized, Table
@@ -84,7 +80,7 @@ class Selection(Summarized):
         return middle - half, middle + half
 
     def __repr__(self) -> str:
-        """What `print` shows."""
+        """The text that `print` shows."""
         return str(self)
 
     def summary(self) -> Table:
@@ -93,36 +89,35 @@ class Selection(Summarized):
             "risk": self.risk,
             "std_error": self.std_error,
             "bias": self.bias,
-            **dict(zip(("low", "high"), self.interval(), strict=True)),
+            **_ends("", self.interval()),
             "difference": self.difference,
             "difference_std_error": self.difference_std_error,
             "difference_bias": self.difference_bias,
-            **dict(zip(_ENDS, self.difference_interval(), strict=True)),
+            **_ends("difference_", self.difference_interval()),
         }
-        rows: list[dict[str, Any]] = []
-        for k in np.argsort(self.risk):  # NaN last
-            name = self.names[k]
-            own = {column: float(values[k]) for column, values in numbers.items()}
-            rows.append({"candidate": name, **own})
-
-        def unless_best(cell):
-            return lambda row: "" if row["candidate"] == self.best else cell.format_map(row)
-
-        columns = [
-            ("candidate", "{candidate}"),
-            ("clean risk", "{risk:.4g}"),
-            ("95% interval", "[{low:.4g}, {high:.4g}]"),
-            ("above the best", unless_best("{difference:.2g}")),
-            ("95% interval", unless_best(f"[{{{_ENDS[0]}:.2g}}, {{{_ENDS[1]}:.2g}}]")),
+        rows = [
+            {"candidate": self.names[k], **{name: float(one[k]) for name, one in numbers.items()}}
+            for k in np.argsort(self.risk)  # NaN last
         ]
         title = (
             "Mean squared error on clean data, estimated from "
             f"{self.num_rows:,} noisy rows in {self.folds} folds"
         )
+        columns = [
+            ("candidate", "{candidate}"),
+            ("clean risk", "{risk:.4g}"),
+            ("95% interval", "[{low:.4g}, {high:.4g}]"),
+            ("above the best", self._unless_best("{difference:.2g}")),
+            ("95% interval", self._unless_best("[{difference_low:.2g}, {difference_high:.2g}]")),
+        ]
         return Table(rows, columns, title, below=f"\n{self.verdict()}")
 
+    def _unless_best(self, cell: str) -> Callable[[Mapping[str, Any]], str]:
+        """A cell of the table that is empty in the row of the best candidate."""
+        return lambda row: "" if row["candidate"] == self.best else cell.format_map(row)
+
     def verdict(self) -> str:
-        """Which candidates the data can tell apart, in one sentence."""
+        """Says in one sentence which candidates the data can tell apart."""
         if len(self.names) == 1:
             return "Only one candidate was judged."
         if len(self.tied) == 1:
@@ -133,7 +128,10 @@ class Selection(Summarized):
         )
 
 
-_ENDS = "difference_low", "difference_high"
+def _ends(prefix: str, interval: tuple[np.ndarray, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns of both ends of an interval."""
+    low, high = interval
+    return {f"{prefix}low": low, f"{prefix}high": high}
 
 
 def select(
@@ -205,54 +203,41 @@ def select(
     observations = with_roles(observations, {"clusters": clusters}, "select")
     own = observations.beside.get("clusters")
     observations = dataclasses.replace(observations, beside=of_table)
-    units = units_of(observations, own and own.values, folds)
-    held_out = [np.flatnonzero(units % folds == fold) for fold in range(folds)]
-    trained = [np.flatnonzero(units % folds != fold) for fold in range(folds)]
-    if own is None:  # as many rows in each: learners are compiled once for all folds
-        trained = [rows[: min(map(len, trained))] for rows in trained]
-    risks, refits = np.empty((len(candidates), len(units))), {}
-    dim = len(observations.names)
-    slopes = np.zeros((len(candidates), dim, dim))
-    hidden = np.zeros((len(candidates), 2, len(places(observations.x))))
-    warned(observations, own and units, stacklevel=2)
+    parts = Folds.of(observations, own and own.values, folds)
+    warned(observations, own and parts.units, stacklevel=2)
     without = dataclasses.replace(observations, beside={})
-    for k, (name, candidate) in enumerate(candidates.items()):
+    judged, refits = [], {}
+    for name, candidate in candidates.items():
         try:
             if isinstance(candidate, Learner):
-                made = learner_judge(candidate, without, key, standardize)
+                judge, refits[name] = learner_judge(candidate, without, key, standardize)
             else:
-                made = function_judge(candidate, observations)
-            judge, refits[name] = made
+                judge, refits[name] = function_judge(candidate, observations)
             with warnings.catch_warnings():  # of the same rows again, in parts
                 warnings.simplefilter("ignore", AssumptionWarning)
-                for fold, (others, rows) in enumerate(zip(trained, held_out, strict=True)):
-                    own_key = jax.random.fold_in(key, fold)
-                    found = judge(others, rows, own_key)
-                    risks[k, rows] = found.errors
-                    slopes[k] += found.slope / len(units)
-                    hidden[k] += found.hidden * (len(rows) / len(units))
+                judged.append(parts.judge(judge, key))
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
-    risks[~np.isfinite(risks)] = np.nan
-    mean, std_error = mean_and_error(risks, slopes, units, observations)
-    bias = largest_bias(hidden)
-    pessimistic = np.maximum(mean, 0) + std_error + CAUTION * bias
+    every, noise = stacked(judged), UncertainNoise(observations)
+    std_error, bias = every.std_error(noise), every.bias
+    pessimistic = np.maximum(every.risk, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
         raise ValueError(
             "every candidate diverged: try the default learning rates, or smaller radii"
         )
     best = int(np.nanargmin(pessimistic))
-    names = tuple(candidates)
+    names, above = tuple(candidates), stacked([one.minus(judged[best]) for one in judged])
     return Selection(
-        names,
-        names[best],
-        mean,
-        std_error,
-        bias,
-        *mean_and_error(risks - risks[best], slopes - slopes[best], units, observations),
-        largest_bias(hidden - hidden[best]),
-        degrees_of_freedom=int(units.max()),
-        num_rows=len(units),
+        names=names,
+        best=names[best],
+        risk=every.risk,
+        std_error=std_error,
+        bias=bias,
+        difference=above.risk,
+        difference_std_error=above.std_error(noise),
+        difference_bias=above.bias,
+        degrees_of_freedom=every.degrees_of_freedom,
+        num_rows=len(parts.units),
         folds=folds,
         refit=refits[names[best]],
     )

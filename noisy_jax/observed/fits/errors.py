@@ -1,6 +1,7 @@
 """Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen.
 
-Readings v of f and q of f² at the clean row are unbiased where f is affine, or a sum of waves.
+Readings v of f and q of f² at the clean row are unbiased where f is affine, or a sum of waves. Then
+q − 2ỹv + ỹ² has the mean (f(x) − y)² + Var ỹ.
 """
 
 from collections.abc import Callable
@@ -13,20 +14,53 @@ import numpy as np
 from noisy_jax.base import estimated_errors
 from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
+from noisy_jax.observed.fits.coefficients import Coefficients
 from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
+from noisy_jax.observed.fits.judged import Judged, of_rows
 from noisy_jax.observed.fits.linear_moments import clean_errors
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.products import expanded
 from noisy_jax.unbiased import replicates
+from noisy_jax.validation import given
 
 _ROWS = 4096  # rows whose waves, or points, are in memory at once
-_AFFINE = 1e-5  # share of the values of a function that is rounding
+_AFFINE = 1e-4  # share of the range of a function that is rounding, also of float32
+
+
+def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
+    """The squared errors of a fit on the clean rows of `rows`, which are some of a table.
+
+    The fit is affine in x, or a kernel fit; ValueError is raised if it is neither.
+    """
+    if isinstance(fit, FourierPredictor):  # whose noise is known exactly
+        errors, left_out = fourier_errors(fit, rows, table)
+        return of_rows(errors, hidden=left_out)
+    predict = getattr(fit, "predict", None)
+    if not callable(predict):
+        raise ValueError(
+            "must return a fit such as nj.fit returns, or what has a method predict, but it "
+            f"returned {given(fit)}"
+        )
+    if isinstance(fit, Coefficients) and type(fit).predict is Coefficients.predict:
+        line = np.append(fit.intercept, fit.coefficients)
+        if fit.products:  # whose covariance is known exactly
+            return of_rows(linear_errors(line, expanded(rows)))
+    else:
+        line = affine_of(predict, rows.averaged()[0])
+    if line is None:
+        raise ValueError(
+            "its predictions are not affine in x, so that noisy rows alone do not show their "
+            "errors on clean data: take linear candidates, nj.methods.Fourier(…).fitted, or "
+            "learners with unbiased readings"
+        )
+    return of_rows(linear_errors(line, rows), slope=-np.outer(line[1:], line[1:]))
 
 
 def linear_errors(line: np.ndarray, rows: Observations) -> np.ndarray:
-    """(a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i, `[n]`, of `line` (a, β) at the means x̃ of copies.
+    """Returns (a + ⟨β, x̃⟩ − ỹ)² − βᵀΣ_iβ + 2βᵀc_i `[n]`, of `line` (a, β) at means x̃ of copies.
 
     Σ_i is the covariance of the error of x̃, and c_i its covariance with the error in y.
     """
