@@ -12,7 +12,6 @@ Clean data go to `predict` only, for evaluation; no argument of `step` can carry
 """
 
 import contextlib
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -31,6 +30,7 @@ from noisy_jax.validation import (
     instance,
 )
 from noisy_jax.varying import of_this_device
+from noisy_jax.warning import warn
 
 _ALIKE = 20  # times as large as another column: gradient descent hardly learns the small one
 
@@ -327,7 +327,7 @@ def check_targets_of(learner: Learner, name: str, y: Any) -> None:
         check_labels(name, y)
 
 
-def warn_of_sizes(learner: Learner, x: Any, names: Any = None, *, stacklevel: int) -> None:
+def warn_of_sizes(learner: Learner, x: Any, names: Any = None) -> None:
     """Warns if columns of x `[..., d]` differ in size, and the learner needs them to be alike."""
     rows = concrete(x) if learner.needs.one_scale else None
     if rows is None:
@@ -338,10 +338,9 @@ def warn_of_sizes(learner: Learner, x: Any, names: Any = None, *, stacklevel: in
         return
     low, high = some[sizes[some].argmin()], sizes.argmax()
     of = ["column " + (str(j) if names is None else repr(names[j])) for j in (low, high)]
-    warnings.warn(
+    warn(
         f"the sizes of columns differ, from {sizes[low]:.2g} ({of[0]}) to {sizes[high]:.2g} "
         f"({of[1]}), but this learner has one radius and one rate for all of them: divide each "
         "column, and its noise, by its standard deviation, or use corrected_ftrl, which needs no "
         "such care",
-        stacklevel=stacklevel + 1,
     )

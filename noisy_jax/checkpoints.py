@@ -5,8 +5,6 @@ The file is a NumPy archive, which `np.load` reads: the tag first, then the sums
 
 import io
 import os
-import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 from noisy_jax.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
 from noisy_jax.version import __version__
+from noisy_jax.warning import warn
 
 
 class Checkpoint:
@@ -79,10 +78,9 @@ class Checkpoint:
             replace_file(self.path, archive.getvalue())
         except OSError as error:
             if not self._failed:
-                warnings.warn(
+                warn(
                     f"cannot write the checkpoint {self.path}: {error.strerror or error}; the run "
                     "goes on, and if it is interrupted, resumes from the last one that was written",
-                    stacklevel=_calls_inside() + 1,
                 )
             self._failed = True
 
@@ -97,11 +95,3 @@ class Checkpoint:
 def _fits(leaf: np.ndarray, shape: tuple[int, ...]) -> bool:
     """Whether an array has this shape; with any number of rows if the shape has none."""
     return leaf.shape == (leaf.shape[:1] + shape[1:] if shape[:1] == (0,) else shape)
-
-
-def _calls_inside() -> int:
-    """How many calls lead from a call of the library to here, for `warnings.warn`."""
-    frame, count = sys._getframe(1), 0
-    while frame and str(frame.f_globals.get("__name__")).startswith(f"{__package__}."):
-        frame, count = frame.f_back, count + 1
-    return count

@@ -1,6 +1,5 @@
 """Arrays, nested lists and data frames as arrays of finite numbers, checked column by column."""
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 
 from noisy_jax.texts import advice, is_number, stray
 from noisy_jax.validation import collected, concrete, given, listed, unmasked
+from noisy_jax.warning import warn
 
 ROUNDING = 1e-12
 """A standard deviation below this share of the largest value is the rounding of a constant."""
@@ -260,8 +260,7 @@ def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:
             f"column {columns[j]!r}" if columns is not None else f"{name}[:, {j}]" for j in lost
         ]
         which = ", ".join(names) if array.ndim == 2 else name
-        warnings.warn(
+        warn(
             f"{kind} rounds the values of {which} by more than 1% of their standard deviation: "
             "subtract their mean in float64 first, as streams.scaled does",
-            stacklevel=3,
         )

@@ -15,7 +15,6 @@ Source: Online Learning with Kernels, Secs. II-III. Eq. 9 prints the decay 1 −
 η_t; Eqs. 19, 20 and 24 print signs and factors that do not descend (see `losses`).
 """
 
-import warnings
 from typing import Any, Literal, NamedTuple
 
 import chex
@@ -29,6 +28,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
 from noisy_jax.losses.loss import curvature, flips_of, has_bounded_slope
 from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive
+from noisy_jax.warning import warn
 from noisy_jax.worlds import FourierWorld, World
 
 _LARGEST_DECAY = 1 + 1e-6
@@ -220,9 +220,8 @@ def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization) -> No
         return
     decay = eta * lam
     larger = f"a nu of at least {25 * decay:.2g}, " if 25 * decay < 1 else ""
-    warnings.warn(
+    warn(
         f"nu = {nu:g} is too small for a decay of {decay:.2g} in every round: about "
         f"{nu / decay:.2g} support vectors stay in memory, fewer than 25. Use {larger}"
         'less decay, or decay="on_update"',
-        stacklevel=3,
     )

@@ -113,7 +113,7 @@ class Learning:
     ):
         self.compiled = compiled
         check_room(compiled.learner, len(first.y), more=in_chunks)
-        warned(first, stacklevel=3)
+        warned(first)
         with_roles(first, {}, "nj.learn")
         try:
             self.units, self.unjudged = _first_units(compiled.learner, first, standardize, weights)
@@ -122,7 +122,7 @@ class Learning:
             where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
             raise ValueError(f"{where}{error}") from error
         x = (first.x - self.units.center) / self.units.scale
-        warn_of_sizes(compiled.learner, x, first.names, stacklevel=3)
+        warn_of_sizes(compiled.learner, x, first.names)
         dim = len(first.names)
         none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
         self.progress = _Progress(0, none[0], none[1], 0, compiled.start(dim))

@@ -204,7 +204,7 @@ def select(
     own = observations.beside.get("clusters")
     observations = dataclasses.replace(observations, beside=of_table)
     parts = Folds.of(observations, own and own.values, folds)
-    warned(observations, own and parts.units, stacklevel=2)
+    warned(observations, own and parts.units)
     without = dataclasses.replace(observations, beside={})
     judged, refits = [], {}
     for name, candidate in candidates.items():

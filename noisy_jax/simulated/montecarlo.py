@@ -5,7 +5,6 @@ import functools
 import hashlib
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.running import Running
 from noisy_jax.simulated.estimates import Estimate, Sums, estimated
 from noisy_jax.validation import between, collected, given, instance, parsed_key, whole
+from noisy_jax.warning import warn
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
@@ -106,10 +106,9 @@ def monte_carlo(
             progress(int(sums.moments.count), len(seeds))
     found = estimated(sums, ((seeds.start, seeds.stop),), levels)
     if _all_alike(found):
-        warnings.warn(
+        warn(
             f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
             "draw from the key that it is called with, not from a key outside of it",
-            stacklevel=2,
         )
     return found
 

@@ -1,6 +1,5 @@
 """Rollouts: one learner through one stream, under one draw of the noise."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import chex
@@ -37,6 +36,7 @@ from noisy_jax.validation import (
     within,
 )
 from noisy_jax.varying import by_compiler, zeros_like
+from noisy_jax.warning import warn
 
 
 @exportable
@@ -180,9 +180,7 @@ def final_regret(
     return by_compiler(run, stream, noise, key, y_noise, comparator, count, rounds, sound)
 
 
-def warn_of_other_noise(
-    learner: Learner, noise: Noise | PerRound, name: str = "learner", *, stacklevel: int
-) -> None:
+def warn_of_other_noise(learner: Learner, noise: Noise | PerRound, name: str = "learner") -> None:
     """Warns if a learner was built for another noise than it runs under, if both are concrete.
 
     It does not warn for `wrappers.assuming`, where the difference is intended.
@@ -193,16 +191,13 @@ def warn_of_other_noise(
     # The class alone, of a learner that reads the covariance of that noise from samples.
     other = isinstance(built, type) and not isinstance(by_round(noise)[0], built)
     if other or (not isinstance(built, type) and differs(built, noise)):
-        warnings.warn(
+        warn(
             f"{name} was built for other noise than it runs under, and does not correct for it: "
             f"build it for this {type(noise).__name__} noise, unless the difference is intended",
-            stacklevel=stacklevel + 1,
         )
 
 
-def warn_of_other_flips(
-    learner: Learner, y_noise: Any, name: str = "learner", *, stacklevel: int
-) -> None:
+def warn_of_other_flips(learner: Learner, y_noise: Any, name: str = "learner") -> None:
     """Warns if labels are flipped with other probabilities than a learner corrects for.
 
     It does not if either is traced, or flips have no effect on the learner.
@@ -217,10 +212,9 @@ def warn_of_other_flips(
     if not all(np.allclose(own, other, atol=1e-6) for own, other in zip(*pairs, strict=True)):
         corrects = "corrects for other rates" if has_flips(built) else "does not correct for it"
         flipped = "are not flipped" if noise is None else "are flipped"
-        warnings.warn(
+        warn(
             f"labels {flipped}, and {name} {corrects}: give losses.flipped(loss, rate) the rate of "
             "y_noise=noise.Flip(rate), unless the difference is intended",
-            stacklevel=stacklevel + 1,
         )
 
 
@@ -244,10 +238,9 @@ def _checked(learner, stream, noise, y_noise) -> Stream:
             "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
         )
     check_targets_of(learner, "stream.y", stream.y)
-    # Through the context manager of `default_matmul_precision`, whose frame is one more.
-    warn_of_other_noise(learner, noise, stacklevel=4)
-    warn_of_other_flips(learner, y_noise, stacklevel=4)
-    warn_of_sizes(learner, stream.x, stacklevel=4)
+    warn_of_other_noise(learner, noise)
+    warn_of_other_flips(learner, y_noise)
+    warn_of_sizes(learner, stream.x)
     return stream
 
 

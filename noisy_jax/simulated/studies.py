@@ -140,9 +140,9 @@ def study(
         Always(each) if isinstance(each, Learner) else each for each in learners.values()
     )
     for name, (learner, _) in zip(learners, made(makers, horizons[-1]), strict=True):
-        warn_of_other_noise(learner, noise, f"learners[{name!r}]", stacklevel=2)
-        warn_of_other_flips(learner, y_noise, f"learners[{name!r}]", stacklevel=2)
-        warn_of_sizes(learner, stream.x, stacklevel=2)
+        warn_of_other_noise(learner, noise, f"learners[{name!r}]")
+        warn_of_other_flips(learner, y_noise, f"learners[{name!r}]")
+        warn_of_sizes(learner, stream.x)
         check_targets_of(learner, "stream.y", stream.y)
         check_one_prediction(learner, dim, f"learners[{name!r}]")
     horizon_runs = runs(makers, horizons, loss, (stream, noise, y_noise))

@@ -1,7 +1,6 @@
 """What the estimators have in common: rows in, rows out."""
 
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from noisy_jax.observed.fits import UndeterminedError, fit
 from noisy_jax.observed.observations import Observations, from_arrays
 from noisy_jax.validation import given
+from noisy_jax.warning import warn
 
 
 def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
@@ -40,10 +40,9 @@ def clean_score_of(risk: float, variance: float) -> float:
     """R² on clean data, 1 - risk / variance; NaN, with a warning, if the risk is below 0."""
     if risk >= 0 or np.isnan(risk):
         return 1 - risk / variance
-    warnings.warn(
+    warn(
         "clean_score_ is NaN, since the estimated error on clean data is below 0 (R² above 1): "
         "there are too few rows to judge the fit, or the noise is smaller than stated",
-        stacklevel=3,
     )
     return np.nan
 
@@ -104,9 +103,7 @@ class Affine(Noisy):
         except UndeterminedError as error:
             if plain is None or table.cov is None or table.cov.any():
                 raise
-            warnings.warn(
-                f"{error}. The fit is of scikit-learn's {plain}", ConvergenceWarning, stacklevel=3
-            )
+            warn(f"{error}. The fit is of scikit-learn's {plain}", ConvergenceWarning)
             self.result_ = plain.fit(table.x[:, 0], table.y, sample_weight=weights)
             self.coef_ = np.ravel(self.result_.coef_).astype(np.float64)
             self.intercept_ = float(np.ravel(self.result_.intercept_)[0])

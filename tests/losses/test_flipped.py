@@ -238,7 +238,7 @@ def messages(learner, y_noise):
     """What `rollout` warns of before its first round."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_other_flips(learner, y_noise, stacklevel=1)
+        warn_of_other_flips(learner, y_noise)
     return [str(one.message) for one in caught]
 
 

@@ -8,7 +8,6 @@ are bounds that hold for any distribution of the data (Bernstein's inequality).
 """
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from noisy_jax.observed.fits.doubts import (
 )
 from noisy_jax.observed.fits.repeated import repeated
 from noisy_jax.observed.observations import Observations
+from noisy_jax.warning import warn
 
 _FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
@@ -85,15 +85,15 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
 
 
 def warned(
-    observations: Observations, clusters=None, found: Sequence[Doubt] | None = None, *, stacklevel
+    observations: Observations, clusters=None, found: Sequence[Doubt] | None = None
 ) -> list[Doubt]:
-    """`doubts`, or those `found` before, each also a warning; `stacklevel` as in `warnings.warn`.
+    """`doubts`, or those `found` before, each also a warning.
 
     Behind them is what to know of categories, and of matrices of misclassification, without a
     warning.
     """
     found = doubts(observations, clusters) if found is None else list(found)
-    told(found, stacklevel=stacklevel + 1)
+    told(found)
     if observations.references:
         text = f"categories are compared with {', '.join(observations.references)}"
         found.append(Doubt(text, spoils=False, references=observations.references))
@@ -102,25 +102,23 @@ def warned(
     return found
 
 
-def told(found: Sequence[Doubt], *, stacklevel: int) -> Sequence[Doubt]:
+def told(found: Sequence[Doubt]) -> Sequence[Doubt]:
     """The same doubts, each also a warning."""
     for doubt in found:
-        warnings.warn(doubt.text, AssumptionWarning, stacklevel + 1)
+        warn(doubt.text, AssumptionWarning)
     return found
 
 
-def enough_copies(
-    rows: Observations, least: int, *, stacklevel: int
-) -> tuple[np.ndarray, list[Doubt]]:
+def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doubt]]:
     """Which rows have at least `least` copies, `[n]`, and a doubt, also a warning, of others."""
     kept, found = rows.num_copies() >= least, []
     if not kept.all():
         found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0]), spoils=False))
-        warnings.warn(found[0].text, AssumptionWarning, stacklevel + 1)
+        warn(found[0].text, AssumptionWarning)
     return kept, found
 
 
-def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
+def remarked(fit: Any, found: list[Doubt]) -> Any:
     """The fit with the doubts as its remarks, and no favourable verdict if they spoil it.
 
     If nothing else spoils it, there is one more doubt, also a warning, where the estimated error is
@@ -133,7 +131,7 @@ def remarked(fit: Any, found: list[Doubt], *, stacklevel: int = 4) -> Any:
         half = half_width(error, freedom, level=1 - 2 * LEVEL) + getattr(risk, "corrected_bias", 0)
         if risk.corrected < -max(half, _PART * risk.variance):
             found, spoiled = [*found, Doubt(BELOW)], True
-            warnings.warn(BELOW, AssumptionWarning, stacklevel)
+            warn(BELOW, AssumptionWarning)
     known = {"references": tuple(one for doubt in found for one in doubt.references)}
     inner = [name for name in ("uncorrected", "undersmoothed") if hasattr(fit, name)]
     changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}

@@ -4,7 +4,6 @@ The equations are in `scores`; `roots` solves them, and `sandwich` has the varia
 """
 
 import dataclasses
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Table
+from noisy_jax.warning import warn
 
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
@@ -132,10 +132,9 @@ def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None)
     if share < _LEAST_SHARE:
         raise ValueError(f"{_NO_ROOT}, nor with half of it: {model.no_root}; {_INSTEAD}")
     if share < 1:
-        warnings.warn(
+        warn(
             f"{_NO_ROOT}, so that {percent(share)} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
-            stacklevel=5,
         )
     corrected = problem.fitted(theta, share)
     uncorrected = problem.fitted(plain, 0.0)

@@ -121,9 +121,9 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
     if isinstance(jnp.zeros(()), Tracer):
         raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
     rows, weights, clusters = with_weight(table)
-    found, rows = warned(rows, clusters, stacklevel=4), with_copies(rows)
-    kept, few = enough_copies(rows, min(2, rows.x.shape[1]), stacklevel=4)
+    found, rows = warned(rows, clusters), with_copies(rows)
+    kept, few = enough_copies(rows, min(2, rows.x.shape[1]))
     if few:
         rows, weights, clusters = some_rows(kept, rows, weights, clusters)
     fit = fourier_fit(rows, candidates, weights, clusters)
-    return remarked(fit, [*found, *few], stacklevel=5)
+    return remarked(fit, [*found, *few])

@@ -89,11 +89,11 @@ class Linear(Method[LinearFit]):
         if self.errors == "sandwich":
             raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
         if (total := merged(chunks)) is not None:
-            found = warned(total.table, found=total.doubts, stacklevel=4)
-            return remarked(total.fit(), found, stacklevel=5)
+            found = warned(total.table, found=total.doubts)
+            return remarked(total.fit(), found)
         table = Pass(chunks)
-        found = warned(table.first, stacklevel=4)
-        return remarked(jackknife_fit(table), found, stacklevel=5)
+        found = warned(table.first)
+        return remarked(jackknife_fit(table), found)
 
     def _solved(self, sample: Sample) -> LinearFit:
         rows, weights, clusters = sample.table, sample.weights, sample.clusters

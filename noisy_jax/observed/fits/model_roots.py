@@ -1,6 +1,5 @@
 """The fit of a model: its uncorrected parameters, the root that continues them, its covariance."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from noisy_jax.observed.fits.sandwich import variance
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import listed
+from noisy_jax.warning import warn
 
 _PATIENCE = Patience(steps=12, halvings=6)
 _STEP = 0.01  # of the share
@@ -74,7 +74,7 @@ def model_fit(
     remarks += doubts
     for remark in remarks:
         category = AssumptionWarning if remark is BELOW else UserWarning
-        warnings.warn(remark, category, stacklevel=5)
+        warn(remark, category)
     return ModelFit(
         **vars(found),
         uncorrected=uncorrected,

@@ -102,7 +102,7 @@ class SIMEX:
 
     def fitted(self, observations: Observations) -> SimexFit:
         """The fit to one table."""
-        found = warned(one_table(self, observations), stacklevel=3)
+        found = warned(one_table(self, observations))
         return remarked(_Simex(observations, self).fit(), found)
 
 

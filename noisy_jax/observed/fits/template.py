@@ -47,11 +47,11 @@ class Sample:
 
     def tell(self, found: Sequence[Doubt]) -> None:
         """Warns of more doubts. Called by `Method._solved`, so that the warning is at its user."""
-        self.doubts.extend(told(found, stacklevel=5))
+        self.doubts.extend(told(found))
 
     def with_copies(self, least: int) -> "Sample":
         """The rows that have at least `least` copies; a warning tells if there are others."""
-        kept, few = enough_copies(self.table, least, stacklevel=5)
+        kept, few = enough_copies(self.table, least)
         self.doubts.extend(few)
         if not few:
             return self
@@ -80,7 +80,7 @@ class Method(Generic[_Fit]):
         roles = {role: getattr(self, role) for role in ROLES if hasattr(self, role)}
         table, weights, clusters = with_weight(with_roles(observations, roles, self._name))
         sample = Sample(table, weights, clusters, [])
-        sample.doubts.extend(warned(table, clusters, stacklevel=3))
+        sample.doubts.extend(warned(table, clusters))
         fit = self._solved(sample)
         return remarked(fit, sample.doubts)
 

@@ -1,7 +1,6 @@
 """Tables from arrays and pandas objects, with the noise in the order of their columns."""
 
 import dataclasses
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +35,7 @@ from noisy_jax.validation import (
     non_negative,
     number,
 )
+from noisy_jax.warning import warn
 
 Known = (
     float
@@ -141,7 +141,7 @@ def from_arrays(
         raise ValueError(f"x has {len(x)} rows, but y has shape {list(y.shape)}{hint}")
     x = x[:, None] if x.ndim == 2 else x
     if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
-        warnings.warn(f"replicates of one feature have different means{_SWAP}", stacklevel=2)
+        warn(f"replicates of one feature have different means{_SWAP}")
     dim = x.shape[2]
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:

@@ -299,5 +299,5 @@ class Columns:
                 )
             values[name] = found
             if not categories:
-                warn_of_code(f"{called} of {where}", found, stacklevel=6)
+                warn_of_code(f"{called} of {where}", found)
         return values

@@ -19,6 +19,7 @@ from noisy_jax.observed.observations.roles import Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.texts import is_number
 from noisy_jax.validation import given, listed
+from noisy_jax.warning import warn
 
 
 def csv(
@@ -223,9 +224,8 @@ def _complete(
         )
     if gone.all():
         raise ValueError(f"{where}: in each row a value is missing, of {names}")
-    warnings.warn(
+    warn(
         f"{where}: {gone.sum():,} of {len(gone):,} rows are left out, as they have missing "
         f"values, of {names}",
-        stacklevel=3,
     )
     return frame[~gone]

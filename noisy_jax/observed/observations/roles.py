@@ -1,7 +1,6 @@
 """What the columns of a frame or file are: target, features, replicates, standard deviations."""
 
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from noisy_jax.observed.observations.described import StandardDeviation
 from noisy_jax.validation import given, listed
+from noisy_jax.warning import warn
 
 _DEVIATIONS = "a column of standard deviations"
 _ID = re.compile(
@@ -216,7 +216,7 @@ def numbers_rows(name: str, values: np.ndarray) -> bool:
     return bool(_ID.fullmatch(name)) or count * (count - 1) / 2 > _CHANCE * places
 
 
-def warn_of_code(name: str, values: np.ndarray, *, stacklevel: int) -> None:
+def warn_of_code(name: str, values: np.ndarray) -> None:
     """Warns of a number such as -999 that seems to stand for a missing value; NaN are left out."""
     if {abs(np.fmin.reduce(values)), abs(np.fmax.reduce(values))}.isdisjoint(_CODES):
         return
@@ -225,9 +225,8 @@ def warn_of_code(name: str, values: np.ndarray, *, stacklevel: int) -> None:
         others = values[values != code]
         several = 0 < len(others) < len(values) - 1
         if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
-            warnings.warn(
+            warn(
                 f"{name} has {code:g} far from all other values: if it stands for a missing value, "
                 "leave such rows out (in files by the option missing)",
-                stacklevel=stacklevel,
             )
             return
