@@ -20,6 +20,10 @@ GONE: dict[str, dict[str, str]] = {
         "validation study, as nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])",
     },
     "noisy_jax.observed.fits": {
+        "CalibratedFit": "regression calibration gives an nj.fits.Fit",
+        "Coefficients": "its name is nj.fits.Estimates, with the intercept in `values`",
+        "GeneralizedFit": "logistic and Poisson regression give an nj.fits.Fit",
+        "ModelFit": "nj.methods.Model gives an nj.fits.Fit",
         "Sensitivity": _SENSITIVITY,
         "sensitivity": _SENSITIVITY,
     },
@@ -68,3 +72,25 @@ def refuse(module: str, name: str) -> None:
     if instead is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     raise AttributeError(f"{module}.{name} left in version 0.4.0: {instead}")
+
+
+_ATTRIBUTES = {
+    "intercept_std_error": "fit.std_error[0], as std_error includes the intercept",
+    "intercept_interval": "fit.interval(), which includes the intercept",
+    "band": "fit.predict(x, interval=True)",
+    "features": "fit.names",
+    "model": "fit.form",
+}
+"""Of fits of tables in version 0.3: what to write in their place."""
+
+
+def refuse_attribute(owner: object, name: str) -> None:
+    """Raises an AttributeError, of an attribute that a fit had with what to write in its place.
+
+    Raises:
+        AttributeError: always; for other names with the text that Python itself gives.
+    """
+    kind, instead = type(owner).__name__, _ATTRIBUTES.get(name)
+    if instead is None:
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+    raise AttributeError(f"{kind}.{name} left in version 0.4.0: write {instead}")

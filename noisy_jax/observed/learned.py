@@ -12,8 +12,8 @@ import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.coefficients import features_of
 from noisy_jax.observed.fits.errors import affine_of
+from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.saved import Saved, loaded, places_of
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import concrete
@@ -40,7 +40,7 @@ class Learned(Saved, Summarized):
         y_center: as `center`, of y.
         y_scale: as `scale`, of y.
         names: d names of the columns.
-        references: as in `nj.fits.Coefficients`.
+        references: as in `nj.fits.Estimates`.
     """
 
     kind: ClassVar[str] = "learned"

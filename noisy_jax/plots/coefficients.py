@@ -4,24 +4,24 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.coefficients import Corrected
-from noisy_jax.observed.fits.generalized import GeneralizedFit
-from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.tables import picture_of
 from noisy_jax.validation import instance
 
+_CURVE = "nj.plots.function(fit, table) draws it"
 
-@picture_of(Corrected)
-def coefficients(fit: LinearFit | GeneralizedFit, *, axes: Any = None) -> Any:
-    """Corrected and uncorrected coefficients with 95% intervals, one row a column of the table.
+
+def coefficients(fit: Fit, *, axes: Any = None) -> Any:
+    """Corrected and uncorrected coefficients with 95% intervals, one row a coefficient.
 
     Coefficients are multiplied by the standard deviation of the noisy column, so that they share a
     scale: the change of y for a change of x by one standard deviation. In logistic and Poisson fits
-    it is the log odds, or the log rate, of y that changes.
+    it is the log odds, or the log rate, of y that changes. Numbers that are not of columns, as
+    SIMEX of a function has, are drawn as they are.
 
     Args:
-        fit: result of `nj.fit`: linear, logistic or Poisson, calibrated, or by SIMEX.
+        fit: result of `nj.fit`: linear, logistic or Poisson, calibrated, or by SIMEX. Of a curve
+            of your own `nj.plots.function` draws the picture.
         axes: matplotlib axes to draw on; new ones by default.
 
     Returns:
@@ -35,17 +35,22 @@ def coefficients(fit: LinearFit | GeneralizedFit, *, axes: Any = None) -> Any:
         'change of y for one standard deviation of the column'
     """
     makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"
-    instance("fit", fit, Corrected, makers)
-    axes = single(axes, width=7.0, height=1.2 + 0.5 * len(fit.names))
-    places = np.arange(len(fit.names))[::-1]
+    instance("fit", fit, Fit, makers)
+    if fit.form == "curve":
+        raise ValueError(f"fit must have coefficients, got a curve of your own: {_CURVE}")
+    labels = fit.labels[-len(fit.coefficients) :]
+    scale = 1.0 if fit.scale is None else fit.scale
+    axes = single(axes, width=7.0, height=1.2 + 0.5 * len(labels))
+    places = np.arange(len(labels))[::-1]
     for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
-        low, high = (end * fit.scale for end in one.interval())
+        low, high = (end[-len(labels) :] * scale for end in one.interval())
         height = places + 0.12 - 0.24 * index
         axes.hlines(height, low, high, color=look(index)["color"])
-        axes.plot(one.coefficients * fit.scale, height, linestyle="", label=name, **look(index))
+        axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))
     axes.axvline(0, color="0.5", linewidth=0.8)
-    axes.set_yticks(places, [plain(name) for name in fit.names])
+    axes.set_yticks(places, [plain(name) for name in labels])
     what = f"the log {fit.unit} of {plain(fit.target)}" if fit.unit else plain(fit.target)
-    label(axes, f"change of {what} for one standard deviation of the column", "column")
+    change = f"change of {what} for one standard deviation of the column"
+    label(axes, *((change, "column") if fit.scale is not None else ("estimate", "")))
     axes.legend(frameon=False)
     return axes

@@ -7,8 +7,9 @@ import numpy as np
 
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.model_fit import ModelFit
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.observations import Observations
+from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.tables import picture_of
 from noisy_jax.validation import choice, instance, listed, number
@@ -17,10 +18,15 @@ _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
 
 
-@picture_of(ModelFit)
+@picture_of(Fit)
+def _of_fit(fit: Fit, *args: Any, **options: Any) -> Any:
+    """The curve of a fit of a model, or the coefficients of other fits."""
+    return (function if fit.form == "curve" else coefficients)(fit, *args, **options)
+
+
 @picture_of(FourierFit)
 def function(
-    fit: FourierFit | ModelFit,
+    fit: FourierFit | Fit,
     table: Observations,
     column: str | None = None,
     *,
@@ -54,9 +60,9 @@ def function(
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
-    kind = ModelFit if isinstance(fit, ModelFit) else FourierFit
-    instance("fit", fit, kind, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
-    names = fit.features if isinstance(fit, ModelFit) else fit.names
+    if not (isinstance(fit, Fit) and fit.form == "curve"):
+        instance("fit", fit, FourierFit, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
+    names = fit.names
     instance("table", table, Observations, "the one that was fitted")
     if table.names != names:
         raise ValueError(
@@ -79,13 +85,14 @@ def function(
         some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
         axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")
     color = COLOURS[0]
-    bands = [("at each point", 0.3, fit.band(x, level))]
+    corrected, *ends = fit.predict(x, interval=True, level=level)
+    bands = [("at each point", 0.3, ends)]
     if isinstance(fit, FourierFit):
         bands.insert(0, ("for the whole curve", 0.15, fit.band(x, level, simultaneous=True)))
     for name, alpha, ends in bands:
         looks = {"color": color, "alpha": alpha, "linewidth": 0}
         axes.fill_between(shown, *ends, label=f"{100 * level:g}% {name}", **looks)
-    axes.plot(shown, fit.predict(x), color=color, linewidth=1.8, label="corrected")
+    axes.plot(shown, corrected, color=color, linewidth=1.8, label="corrected")
     axes.plot(shown, fit.uncorrected.predict(x), "--", color=COLOURS[1], label="uncorrected")
     values = ", ".join(f"{plain(name)} = {value:.4g}" for name, value in fixed.items())
     label(axes, f"{plain(column)}, at {values}" if fixed else plain(column), plain(fit.target))

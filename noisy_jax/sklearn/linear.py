@@ -71,7 +71,7 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
         classes_: `[2]`, the labels.
         coef_: `[1, d]`, corrected coefficients.
         intercept_: `[1]`.
-        result_: the `nj.fits.GeneralizedFit`: print it for standard errors and intervals.
+        result_: the `nj.fits.Fit`: print it for standard errors and intervals.
 
     Example:
         >>> import numpy as np
@@ -138,7 +138,7 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
     Attributes:
         coef_: `[d]`, corrected coefficients.
         intercept_: the constant term.
-        result_: the `nj.fits.GeneralizedFit`: print it for standard errors and intervals.
+        result_: the `nj.fits.Fit`: print it for standard errors and intervals.
 
     Example:
         >>> import numpy as np

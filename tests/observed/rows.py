@@ -56,11 +56,6 @@ def answered(table, method=None):
         return nj.fit(table, method), [str(one.message) for one in caught]
 
 
-def numbers(fit):
-    """Coefficients, with the intercept first."""
-    return np.append(fit.intercept, fit.coefficients)
-
-
 def agree(one, other, *names, **tolerance):
     """Checks that attributes of two fits or tables are the same."""
     for name in names:
@@ -83,18 +78,18 @@ def check_left_out(copies, y, method=None, rtol=0.01, variances=None):
 
     fit, left = fitted(np.arange(n)), [fitted(np.delete(np.arange(n), row)) for row in range(n)]
     for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
-        apart = np.array([numbers(other) for other in others]) - numbers(one)
+        apart = np.array([other.values for other in others]) - one.values
         np.testing.assert_allclose(np.diag(one.covariance), (apart**2).sum(axis=0), rtol=rtol)
 
 
-def covered(fits, truth, *, intercept=False):
-    """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits."""
+def covered(fits, truth):
+    """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits.
+
+    The truth is of the last estimates: of all with the intercept, or of the coefficients alone.
+    """
     inside = []
     for fit in fits:
-        ends = [one.interval() for one in (fit, fit.uncorrected)]
-        if intercept:
-            first = fit.intercept_interval(), fit.uncorrected.intercept_interval()
-            ends = [np.column_stack(both) for both in zip(first, ends, strict=True)]
+        ends = np.array([one.interval() for one in (fit, fit.uncorrected)])[..., -np.size(truth) :]
         inside.append([(low <= truth) & (truth <= high) for low, high in ends])
     return np.mean(inside, axis=0)
 
@@ -110,3 +105,10 @@ def check_coverage(tables, truth, method=None, *, bias=0.01):
     assert 0.93 < coverage.mean() < 0.97
     assert np.all(np.abs(coverage - 0.95) < max(0.03, 4 * (0.95 * 0.05 / len(slopes)) ** 0.5))
     return plain
+
+
+def waves(omega, weights):
+    """A function of one column: waves of these frequencies around 0.5, and the constant 1.5."""
+    return nj.fits.FourierPredictor(
+        omega=omega, center=np.array([0.5]), weights=weights, constant=1.5, names=("x1",)
+    )

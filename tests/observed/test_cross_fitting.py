@@ -12,7 +12,7 @@ from noisy_jax.observed.cross_fitting import learner_judge, units_of
 from noisy_jax.observed.fits.errors import affine_of
 from tests.errors import raises
 from tests.keys import SHIFT, key
-from tests.observed.rows import gaussians
+from tests.observed.rows import gaussians, waves
 
 KNOWN = nj.moments.known_covariance()
 FITS = {"corrected": nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
@@ -132,7 +132,7 @@ def test_risks_do_not_depend_on_the_order_of_the_rows():
 def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     """By quadrature over Gaussian noise, for fixed weights, at two rows."""
     omega, weights = np.array([[1.0], [2.0]]), np.array([0.3, -0.7, 0.9, 0.2])
-    predictor = nj.fits.FourierPredictor(omega, np.array([0.5]), weights, 1.5, ("x1",))
+    predictor = waves(omega, weights)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     x = np.array([0.7, -0.4])[:, None] + 0.2**0.5 * nodes
     noise = nj.noise.Gaussian(0.2)

@@ -118,7 +118,13 @@ def test_a_lower_risk_that_is_uncertain_is_not_the_best():
     rows = from_arrays(x, np.ones(560), noise=1.0)
 
     def fixed(slope):
-        return nj.fits.Coefficients(0.0, np.array([slope]), np.eye(2), 100, ("x1",))
+        return nj.fits.Estimates(
+            labels=("intercept", "x1"),
+            values=np.array([0.0, slope]),
+            covariance=np.eye(2),
+            degrees_of_freedom=100,
+            names=("x1",),
+        )
 
     candidates = {"zero": lambda some: fixed(0.0), "noise": lambda some: fixed(-1.0)}
     found = nj.select(candidates, rows, jax.random.key(0), clusters=np.arange(560) // 16)

@@ -16,7 +16,7 @@ def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):
     both = (fit, fit.uncorrected)
     for one, middles, ends in zip(both, axes.lines, axes.collections, strict=False):
         np.testing.assert_allclose(middles.get_xdata(), one.coefficients * spread, rtol=1e-6)
-        low, high = (end * spread for end in one.interval())
+        low, high = (end[1:] * spread for end in one.interval())
         segments = np.array(ends.get_segments())
         np.testing.assert_allclose(segments[:, :, 0], np.stack([low, high], axis=1), rtol=1e-6)
         np.testing.assert_array_equal(segments[:, 0, 1], middles.get_ydata())

@@ -65,7 +65,7 @@ def test_a_model_has_one_band(rng):
     np.testing.assert_allclose(corrected.get_ydata(), fit.predict(clean))
     np.testing.assert_allclose(plain.get_ydata(), fit.uncorrected.predict(clean))
     (band,) = axes.collections
-    path, half = band.get_paths()[0].vertices, np.subtract(*fit.band(clean)[::-1]) / 2
+    path, half = band.get_paths()[0].vertices, np.subtract(*fit.predict(clean, interval=True)[:2])
     freedom = np.min(fit.degrees_of_freedom)
     design = np.column_stack([np.ones(201), clean])
     errors = np.sqrt(np.einsum("ni,ij,nj->n", design, fit.covariance, design))

@@ -7,12 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import Coefficients
-from noisy_jax.observed.fits.generalized import (
-    GeneralizedCoefficients,
-    check_targets,
-    separated,
-)
+from noisy_jax.observed.fits.generalized import check_targets, separated
 from noisy_jax.observed.fits.groups import LEAST_GROUPS
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
@@ -111,15 +106,3 @@ def spread_by_noise(
         slope = (estimate(cov + move) - estimate(cov - move)) / (2 * _STEP)
         total = total + np.outer(slope, slope)
     return total
-
-
-def named_fit(
-    model: str,
-    theta: np.ndarray,
-    covariance: np.ndarray,
-    freedom: float | np.ndarray,
-    names: tuple[str, ...],
-) -> GeneralizedCoefficients:
-    """The predictor with intercept and coefficients `theta`, in original units."""
-    made = Coefficients(float(theta[0]), theta[1:], covariance, freedom, names)
-    return GeneralizedCoefficients(**vars(made), model=model)

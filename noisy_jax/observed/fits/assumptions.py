@@ -96,7 +96,7 @@ def warned(
     told(found)
     if observations.references:
         text = f"categories are compared with {', '.join(observations.references)}"
-        found.append(Doubt(text, spoils=False, references=observations.references))
+        found.append(Doubt(text, spoils=False))
     texts = [one.told() for one in observations.categories]
     found += [Doubt(text, spoils=False) for text in texts if text]
     return found
@@ -123,20 +123,15 @@ def remarked(fit: Any, found: list[Doubt]) -> Any:
 
     If nothing else spoils it, there is one more doubt, also a warning, where the estimated error is
     below 0 by more than chance. Where the identification is weak (a share below 1), it may be.
-    Its `references`, and those of the fits in it, are the categories that the doubts name.
     """
-    spoiled, risk = any(doubt.spoils for doubt in found), getattr(fit, "risk", None)
+    spoiled, risk = any(doubt.spoils for doubt in found), fit.risk
     if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
         error, freedom = risk.corrected_std_error, risk.degrees_of_freedom
-        half = half_width(error, freedom, level=1 - 2 * LEVEL) + getattr(risk, "corrected_bias", 0)
+        half = half_width(error, freedom, level=1 - 2 * LEVEL) + risk.corrected_bias
         if risk.corrected < -max(half, _PART * risk.variance):
             found, spoiled = [*found, Doubt(BELOW)], True
             warn(BELOW, AssumptionWarning)
-    known = {"references": tuple(one for doubt in found for one in doubt.references)}
-    inner = [name for name in ("uncorrected", "undersmoothed") if hasattr(fit, name)]
     changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
-    changes |= known
-    changes |= {name: dataclasses.replace(getattr(fit, name), **known) for name in inner}
     if risk is not None and spoiled:
         changes["risk"] = dataclasses.replace(risk, doubted=True)
     return dataclasses.replace(fit, **changes)

@@ -4,35 +4,22 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import OURS, NoisyTable, named_fit, plain_fit
-from noisy_jax.observed.fits.generalized import CorrectedModel
+from noisy_jax.observed.fits.approximate import OURS, NoisyTable, plain_fit
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.sandwich import blocks_of, variance
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import Observations
-from noisy_jax.tables import Table
 from noisy_jax.validation import choice
 
 
-class CalibratedFit(CorrectedModel):
-    """A regression on calibrated columns; it has the attributes of a `GeneralizedFit`."""
-
-    kind = "calibrated"
-
-    def _shown(self) -> Table:
-        """Coefficients, intervals, uncorrected coefficients, reliability."""
-        lines = ["", f"{self.model.capitalize()} regression on calibrated columns."]
-        if self.model != "linear":
-            lines.append(f"Approximate; nj.methods.{self.model.capitalize()}() is consistent.")
-        return self._printed(lines)
-
-
 @dataclasses.dataclass(frozen=True)
-class RegressionCalibration(Method[CalibratedFit]):
+class RegressionCalibration(Method[Fit]):
     """Regression on the best linear predictions of the clean columns from the measured ones.
 
     With the mean x̄ of the rows x̃_i, the covariance C_i of the error in row i, S the covariance of
@@ -80,11 +67,11 @@ class RegressionCalibration(Method[CalibratedFit]):
         super().__post_init__()
         choice("model", self.model, OURS)
 
-    def _solved(self, sample: Sample) -> CalibratedFit:
+    def _solved(self, sample: Sample) -> Fit:
         return _calibration_fit(sample.table, self.model)
 
 
-def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
+def _calibration_fit(observations: Observations, model: str) -> Fit:
     table = NoisyTable.of(observations, model)
     rows, jacobian = table.some(slice(None)), table.units.jacobian(0)
     noise, made = UncertainNoise(observations, table.units.products), []
@@ -97,15 +84,16 @@ def _calibration_fit(observations: Observations, model: str) -> CalibratedFit:
             own = noise.freedom(way.cov.mean(axis=0), np.outer(theta[1:], theta[1:]))
             spread, freedom = noise.widened(directions, own, spread, freedom, jacobian)
         found = table.in_original_units(theta), jacobian @ spread @ jacobian.T
-        made.append(named_fit(model, *found, freedom, observations.names))
-    return CalibratedFit(
-        **vars(made[1]),
-        uncorrected=made[0],
+        made.append(Estimates.of_line(*found, freedom, observations, model))
+    about, name = f"{model.capitalize()} regression on calibrated columns.", model.capitalize()
+    if model != "linear":
+        about += f" Approximate; nj.methods.{name}() is consistent."
+    return Fit.of(
+        *reversed(made),
+        observations,
         reliability=table.reliability,
         scale=Rows.of(observations).x.std(axis=0),
-        target=observations.target,
-        num_rows=len(rows.y),
-        num_copies=observations.x.shape[1],
+        about=about,
     )
 
 

@@ -3,7 +3,13 @@
 import dataclasses
 import math
 
+import numpy as np
+
 from noisy_jax.intervals import half_width
+
+_HIDDEN = 0.5
+"""Share of the squared weights that the noise hides above which there is no verdict."""
+_MENTIONED = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,17 +19,26 @@ class Comparison:
     Each contains the variance of the noise in y, and has a standard error. Standard errors contain
     the uncertainty of the noise's covariance, if it is an estimate, with the coefficients as given.
 
+    In kernel fits the noise hides frequencies whose characteristic function φ is about n^(−1/2) or
+    less: n noisy rows say nothing about them. Their largest effect on an estimate, whatever the
+    distribution of the clean rows is, is added to the half width of its interval.
+
     Attributes:
-        corrected: of the corrected coefficients.
-        corrected_std_error: its standard error; others have theirs behind them as well.
-        uncorrected: of the uncorrected coefficients.
-        uncorrected_std_error: see above.
+        corrected: mean squared error of the corrected fit.
+        corrected_std_error: its standard error.
+        uncorrected: mean squared error of the uncorrected fit.
+        uncorrected_std_error: its standard error.
         difference: corrected − uncorrected, paired by row.
-        difference_std_error: see above.
+        difference_std_error: its standard error.
         variance: of y, for R² = 1 − error/variance.
-        degrees_of_freedom: of Student's t in the interval of the difference.
+        degrees_of_freedom: of Student's t in intervals.
         doubted: whether the rows contradict an assumption of the correction; then it is not said
             to help.
+        corrected_bias: largest bias of `corrected`; 0 for linear fits.
+        uncorrected_bias: largest bias of `uncorrected`; 0 for linear fits.
+        difference_bias: largest bias of `difference`; 0 for linear fits.
+        hidden_share: share of the squared weights of a corrected kernel fit at frequencies ω for
+            which the noise hides cos²⟨ω, x⟩; `None` for linear fits.
     """
 
     corrected: float
@@ -35,33 +50,56 @@ class Comparison:
     variance: float
     degrees_of_freedom: float = math.inf
     doubted: bool = False
+    corrected_bias: float = 0.0
+    uncorrected_bias: float = 0.0
+    difference_bias: float = 0.0
+    hidden_share: float | None = None
+
+    def half_widths(self) -> tuple[float, float, float]:
+        """Of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
+        errors = self.corrected_std_error, self.uncorrected_std_error, self.difference_std_error
+        biases = self.corrected_bias, self.uncorrected_bias, self.difference_bias
+        halves = half_width(np.array(errors), self.degrees_of_freedom) + biases
+        return halves[0], halves[1], halves[2]
 
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of the 95% interval of the difference."""
-        half = float(half_width(self.difference_std_error, self.degrees_of_freedom))
+        half = self.half_widths()[2]
         return self.difference - half, self.difference + half
 
     def __str__(self) -> str:
-        """Two lines: both errors with R², and the interval of their difference."""
+        """Both errors with R², the interval of their difference, and what the noise hides."""
         low, high = self.interval()
-        corrected, uncorrected = (
-            f"{name} {risk:.4g} (R² {1 - risk / self.variance:.3f})"
-            for name, risk in (("corrected", self.corrected), ("uncorrected", self.uncorrected))
-        )
-        return (
-            "Mean squared error on clean data, estimated from noisy data by cross-fitting:\n"
-            f"{corrected}, {uncorrected}; difference {self.difference:.2g} "
-            f"[{low:.2g}, {high:.2g}]: {self.verdict()}."
-        )
+        difference = f"difference {self.difference:.2g} [{low:.2g}, {high:.2g}]: {self.verdict()}."
+        lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
+        risks = {"corrected": self.corrected, "uncorrected": self.uncorrected}
+        if self.hidden_share is None:
+            shown = [
+                f"{k} {risk:.4g} (R² {1 - risk / self.variance:.3f})" for k, risk in risks.items()
+            ]
+            return "\n".join([*lines, f"{', '.join(shown)}; {difference}"])
+        for (name, risk), half in zip(risks.items(), self.half_widths()[:2], strict=True):
+            share = f"R² {1 - risk / self.variance:.3f}" if risk >= 0 else "an error is not below 0"
+            lines.append(f"{name} {risk:.4g} ± {half:.2g} ({share})")
+        lines.append(difference)
+        if self.hidden_share > _MENTIONED:
+            lines += [
+                f"{self.hidden_share:.0%} of the squared weights are at frequencies that the noise",
+                "hides. A larger length scale, more rows or more copies of each row help.",
+            ]
+        return "\n".join(lines)
 
     def verdict(self) -> str:
         """Whether the correction helped, from the 95% interval of the difference.
 
-        There is no verdict where an estimate of an error, which cannot be so, is below 0.
+        There is no verdict where an estimate of an error, which cannot be so, is below 0, or where
+        the noise hides most of the fit.
         """
         low, high = self.interval()
         if min(self.corrected, self.uncorrected) < 0:
             return "no verdict, since an estimated error is below 0"
+        if (self.hidden_share or 0) > _HIDDEN:
+            return "no verdict, since the noise hides most of the fit"
         if high < 0:
             return "no verdict (see the note)" if self.doubted else "the correction helps"
         if low > 0:

@@ -44,7 +44,6 @@ class Doubt(NamedTuple):
 
     text: str  # what contradicts it and what to do, in one line
     spoils: bool = True  # whether the correction is wrong without the assumption
-    references: tuple[str, ...] = ()  # of the table's categories, if it is about these
 
 
 class NoisyColumns(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from noisy_jax.base import estimated_errors
 from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
-from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
@@ -44,8 +44,8 @@ def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
             "must return a fit such as nj.fit returns, or what has a method predict, but it "
             f"returned {given(fit)}"
         )
-    if isinstance(fit, Coefficients) and type(fit).predict is Coefficients.predict:
-        line = np.append(fit.intercept, fit.coefficients)
+    if isinstance(fit, Estimates) and fit.form == "linear":
+        line = fit.values
         if fit.products:  # whose covariance is known exactly
             return of_rows(linear_errors(line, expanded(rows)))
     else:

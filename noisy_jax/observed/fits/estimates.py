@@ -1,14 +1,22 @@
-"""Named estimates with standard errors, tests and intervals, as a table."""
+"""Named estimates with standard errors, tests, intervals and predictions."""
 
-import textwrap
-from typing import Any
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
+from noisy_jax.gone import refuse_attribute
 from noisy_jax.intervals import LEVEL, half_width, p_value
+from noisy_jax.observed.fits.features import features_of
+from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
-from noisy_jax.validation import between
+from noisy_jax.validation import array_module, between
 
+INTERCEPT = "intercept"
 COLUMNS = (
     ("", "{name}"),
     ("estimate", "{estimate:.4g}"),
@@ -19,30 +27,191 @@ COLUMNS = (
 """Of the table that a corrected fit prints."""
 
 
-def lines_of(remarks: tuple[str, ...]) -> list[str]:
-    """The remarks of a fit, in lines as wide as its table."""
-    return [textwrap.fill(f"Note: {remark}.", 88) for remark in remarks]
+class Form(NamedTuple):
+    """What estimates are, and how the mean of y at clean features follows from them."""
+
+    line: bool  # an intercept, and behind it coefficients
+    mean: Callable[[Any], Any] | None = None  # of y, from the linear predictor
+    unit: str = ""  # of which exp(coefficient) is a ratio
 
 
-def percent(share: float) -> str:
-    """A share of the noise that is below 1, such as 99.6%: it is never rounded up to 100%."""
-    return f"{np.floor(1000 * share) / 10:g}%"
+def _sigmoid(eta: Any) -> Any:
+    xp = array_module(eta)
+    return xp.exp(-xp.logaddexp(0.0, -eta))
 
 
+FORMS = {
+    "linear": Form(True, lambda eta: eta),
+    "logistic": Form(True, _sigmoid, "odds"),
+    "poisson": Form(True, lambda eta: array_module(eta).exp(eta), "rate"),
+    "coefficients": Form(True),  # of an estimator that only knows itself how it predicts
+    "numbers": Form(False),  # of a function
+    "curve": Form(False),  # parameters of a function of one row
+}
+"""By the name that a saved fit has."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Estimates(Summarized):
-    """Named estimates with their covariance: what `Coefficients` and `ModelFit` share.
+    """Named estimates with their covariance, in original units, and the predictions they make.
+
+    `std_error`, both ends of `interval()`, and rows of `summary()` and `to_frame()` are in the
+    order of `labels`. A line has the label "intercept" first.
 
     Attributes:
-        covariance: `[k, k]`, of all estimates.
+        labels: k names.
+        values: `[k]`, the estimates.
+        covariance: `[k, k]`.
         degrees_of_freedom: of Student's t in intervals, one number or `[k]`.
-        remarks: what to know before one believes the intervals.
+        names: of the d columns that `predict` takes.
+        form: "linear", "logistic" or "poisson", a line with its link; "curve"; or, where only an
+            estimator knows how it predicts, "coefficients" (of a line) or "numbers".
+        references: categories of columns with indicators of the others, as `sex[f]`.
+        products: places among the columns of the two factors of each of the last labels, if these
+            are products.
+        function: `(params, x[d]) -> []`, of a curve; `None` in a fit that was read from a file.
+        start: a pytree with the structure of the curve's parameters, or `None` likewise.
     """
 
+    functions: ClassVar[tuple[str, ...]] = ("function", "start")
+
+    labels: tuple[str, ...]
+    values: np.ndarray
     covariance: np.ndarray
     degrees_of_freedom: float | np.ndarray
-    remarks: tuple[str, ...] = ()
-    _labels: tuple[str, ...]  # k names
-    _values: np.ndarray  # [k], estimates
+    names: tuple[str, ...]
+    form: str = "linear"
+    references: tuple[str, ...] = ()
+    products: tuple[tuple[int, ...], ...] = ()
+    function: Callable[..., Any] | None = None
+    start: Any = None
+
+    @classmethod
+    def of_line(
+        cls,
+        values: np.ndarray,
+        covariance: np.ndarray,
+        degrees_of_freedom: float | np.ndarray,
+        table: Observations,
+        form: str = "linear",
+    ) -> Self:
+        """An intercept and, behind it, a coefficient for each column of a table."""
+        return cls(
+            labels=(INTERCEPT, *table.names),
+            values=values,
+            covariance=covariance,
+            degrees_of_freedom=degrees_of_freedom,
+            names=table.names,
+            form=form,
+            references=table.references,
+        )
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The estimates behind the intercept, `[k − 1]`; all of them where there is none."""
+        return self.values[1:] if FORMS[self.form].line else self.values
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of a line; AttributeError for curves, and for numbers of a function."""
+        if not FORMS[self.form].line:
+            raise AttributeError  # goes on in __getattr__
+        return float(self.values[0])
+
+    @property
+    def params(self) -> Any:
+        """The estimates as a pytree: numbers by label, or for a curve as the `start` of its method.
+
+        A curve that was read from a file without its method has numbers by label, too.
+        """
+        if self.start is None:
+            return dict(zip(self.labels, self.values.tolist(), strict=True))
+        leaves, structure = jax.tree.flatten(self.start)
+        ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
+        parts = zip(np.split(self.values, ends), leaves, strict=True)
+        return jax.tree.unflatten(structure, [part.reshape(np.shape(leaf)) for part, leaf in parts])
+
+    @property
+    def std_error(self) -> np.ndarray:
+        """`[k]` standard errors."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0))
+
+    def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the intervals of all estimates, `[k]` each.
+
+        They are estimate ± t · standard error, with Student's t for a `level` between 0 and 1.
+        """
+        level = float(between("level", level, 0, 1))
+        width = half_width(self.std_error, self.degrees_of_freedom, level=level)
+        return self.values - width, self.values + width
+
+    @jax.default_matmul_precision("highest")
+    def predict(self, x: Any, *, interval: bool = False, level: float = LEVEL) -> Any:
+        """Predictions `[...]` of y at clean features `[..., d]` in original units.
+
+        They are means of y for linear fits and curves, probabilities of y = 1 for logistic fits and
+        mean counts for Poisson fits. It works under `jit`, `vmap` and `grad`; curves are computed
+        in JAX's default precision.
+
+        Args:
+            x: an array, or a DataFrame, a row of it or a mapping, whose columns are taken by name
+                and whose categories become the fit's indicators. Products are computed from it.
+            interval: whether to give intervals of the mean of y as well. They contain the
+                uncertainty of the estimates and not the scatter of y, are by the delta method for
+                curves, and take the curve, or the line, to be right.
+            level: of these intervals, between 0 and 1.
+
+        Returns:
+            The predictions; with `interval` three arrays `[...]`, the predictions and the lower and
+            upper ends.
+
+        Raises:
+            ValueError: only an estimator knows how it predicts, as for SIMEX.
+        """
+        level = float(between("level", level, 0, 1))
+        mean = FORMS[self.form].mean
+        if self.form != "curve" and mean is None:
+            raise ValueError(
+                "a fit of SIMEX has the numbers of an estimator, not its predictions: compute them "
+                f"from {'fit.intercept and ' if FORMS[self.form].line else ''}fit.coefficients"
+            )
+        x = features_of(x, self.names, self.references)
+        value = self._on_curve(x, lambda curve: curve) if mean is None else self._on_line(x)
+        if not interval:
+            return value if mean is None else mean(value)
+        xp = jnp if isinstance(x, Tracer) else np
+        if mean is None:
+            leaves = jax.tree.leaves(self._on_curve(x, jax.grad))
+            parts = [xp.asarray(leaf, float).reshape(*value.shape, -1) for leaf in leaves]
+            value, slopes = xp.asarray(value, float), xp.concatenate(parts, axis=-1)
+        else:
+            factors = [(x[..., a] * x[..., b])[..., None] for a, b in self.products]
+            slopes = xp.concatenate([xp.ones_like(x[..., :1]), x, *factors], axis=-1)
+        square = xp.sum((slopes @ self.covariance) * slopes, axis=-1)
+        quantile = float(half_width(1.0, np.min(self.degrees_of_freedom), level=level))
+        half = quantile * xp.sqrt(xp.maximum(square, 0))
+        found = value, value - half, value + half
+        return found if mean is None else tuple(mean(each) for each in found)
+
+    def _on_line(self, x: Any) -> Any:
+        """The linear predictor `[...]`."""
+        dim = len(self.names)
+        found = x @ self.values[1 : 1 + dim] + self.values[0]
+        for (a, b), slope in zip(self.products, self.values[1 + dim :], strict=True):
+            found = found + slope * x[..., a] * x[..., b]
+        return found
+
+    def _on_curve(self, x: Any, made_of: Callable[[Any], Any]) -> Any:
+        """The function `made_of(curve)` of the parameters and each row of x `[..., d]`."""
+        if self.function is None:
+            raise ValueError(
+                "the curve is not in the file: read it by nj.load_fit(path, nj.methods.Model(curve,"
+                " start))"
+            )
+        x = jnp.asarray(x, float)
+        params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
+        found = jax.vmap(made_of(self.function), (None, 0))(params, x.reshape(-1, x.shape[-1]))
+        return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
 
     def summary(self, *, level: float = LEVEL, ratios: bool = False) -> Table:
         """Estimates, standard errors, tests of 0 and intervals.
@@ -61,8 +230,14 @@ class Estimates(Summarized):
             A table: print it; `.rows` and `.to_frame()` have the numbers, `.save(path)` writes CSV.
 
         Example:
-            >>> from noisy_jax.observed.fits import Coefficients
-            >>> fit = Coefficients(2.0, np.array([-1.0]), np.diag([0.25, 4.0]), 7, ("dose",))
+            >>> from noisy_jax.observed.fits import Estimates
+            >>> fit = Estimates(
+            ...     labels=("intercept", "dose"),
+            ...     values=np.array([2.0, -1.0]),
+            ...     covariance=np.diag([0.25, 4.0]),
+            ...     degrees_of_freedom=7,
+            ...     names=("dose",),
+            ... )
             >>> print(fit.summary())
                        estimate  std. error     t        p     95% interval
             intercept         2         0.5     4  0.00519  [0.8177, 3.182]
@@ -74,7 +249,7 @@ class Estimates(Summarized):
                 "ratios are for logistic and Poisson fits, where exp(coefficient) is an odds ratio "
                 "or a rate ratio; of this fit call summary()"
             )
-        freedom = np.broadcast_to(np.asarray(self.degrees_of_freedom, float), self._errors().shape)
+        freedom = np.broadcast_to(np.asarray(self.degrees_of_freedom, float), self.values.shape)
         rows, known = self._rows(level), bool(np.isfinite(freedom).any())
         interval = f"{100 * level:g}% interval"
         columns = [
@@ -96,33 +271,32 @@ class Estimates(Summarized):
         return Table(rows, columns, self.title, below="\n".join(below))
 
     def to_frame(self) -> Any:
-        """The numbers of `summary()` as a pandas DataFrame, a row for each name."""
+        """The numbers of `summary()` as a pandas DataFrame, a row for each label."""
         return super().to_frame().set_index("name")
 
     @property
     def unit(self) -> str:
-        """Of which exp(coefficient) is a ratio: "odds", "rate", or "" for a linear predictor."""
-        return ""
+        """Of which exp(coefficient) is a ratio: "odds", "rate", or "" for other fits."""
+        return FORMS[self.form].unit
 
     @property
     def title(self) -> str:
-        """What was fitted: the line above the table."""
+        """The line above the table; none for uncorrected estimates."""
         return ""
 
     def _doubts(self) -> list[str]:
-        """What to know before one believes the intervals, in lines."""
-        return lines_of(self.remarks)
+        """Lines to read before one believes the intervals."""
+        return []
 
     def _rows(self, level: float) -> list[dict[str, Any]]:
         """The numbers of all estimates."""
-        low, high = self._ends(level)
-        errors = self._errors()
+        low, high = self.interval(level)
         with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = self._values / errors
+            statistic = self.values / self.std_error
         columns = {
-            "name": self._labels,
-            "estimate": self._values.tolist(),
-            "std_error": errors.tolist(),
+            "name": self.labels,
+            "estimate": self.values.tolist(),
+            "std_error": self.std_error.tolist(),
             "statistic": statistic.tolist(),
             "p_value": p_value(statistic, self.degrees_of_freedom).tolist(),
             "low": low.tolist(),
@@ -130,11 +304,11 @@ class Estimates(Summarized):
         }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _errors(self) -> np.ndarray:
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0))
+    if not TYPE_CHECKING:
 
-    def _ends(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Both ends of all intervals, as many as estimates."""
-        level = float(between("level", level, 0, 1))
-        width = half_width(self._errors(), self.degrees_of_freedom, level=level)
-        return self._values - width, self._values + width
+        def __getattr__(self, name: str) -> Any:
+            """Raises an AttributeError that says what to write in place of what is gone."""
+            if name == INTERCEPT:
+                labels = ", ".join(self.labels)
+                raise AttributeError(f"these estimates have no intercept, they are of {labels}")
+            refuse_attribute(self, name)

@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.generalized import CorrectedModel
-from noisy_jax.tables import Table
+from noisy_jax.observed.fits.result import Fit
 
 _STEEPEST = 0.9  # 1/c: the pole of a rational curve is at −1/0.9 or below
 _FIRST, _ZOOMED, _ROUNDS = 257, 33, 9  # places where 1/c is looked for
@@ -68,16 +67,17 @@ CURVES = {"quadratic": quadratic, "rational": rational}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class SimexFit(CorrectedModel):
+class SimexFit(Fit):
     """Estimates that SIMEX extends to no noise; print it for the table.
 
-    It has the attributes of a `GeneralizedFit` as well. The numbers of a function are its
-    `coefficients`, and it has no intercept, which is NaN.
+    It has the attributes of `Estimates` and of `Fit` as well, but no predictions, since only the
+    estimator knows these. The numbers of a function have no intercept.
 
     Attributes:
+        estimator: the name of what was called.
         levels: `[K]`, of the added noise, in multiples of the covariance of the noise; the first is
             0.
-        estimates: `[K, 1 + d]`, means over the draws of the intercept and the coefficients.
+        estimates: `[K, k]`, means over the draws, in the order of `labels`.
         extrapolation: "quadratic" or "rational".
         draws: at each level.
         errors: "extrapolated", "jackknife" or "none".
@@ -85,6 +85,7 @@ class SimexFit(CorrectedModel):
 
     kind: ClassVar[str] = "simex"
 
+    estimator: str
     levels: np.ndarray
     estimates: np.ndarray
     extrapolation: str
@@ -93,33 +94,11 @@ class SimexFit(CorrectedModel):
 
     @property
     def title(self) -> str:
-        """What was fitted: the line above the table."""
-        if np.isnan(self.intercept):
-            return f"{self.model} of {self.target}, {self.num_rows:,} noisy rows"
+        """The line above the table: what was fitted."""
+        if self.form == "numbers":
+            return f"{self.estimator} of {self.target}, {self.num_rows:,} noisy rows"
         return super().title
 
     def curve(self, levels: Any) -> np.ndarray:
-        """`[m, 1 + d]`, the curves through the estimates at levels `[m]`; −1 is without noise."""
+        """`[m, k]`, the curves through the estimates at levels `[m]`; −1 is without noise."""
         return CURVES[self.extrapolation](self.levels, self.estimates, np.asarray(levels, float))
-
-    def predict(self, x: Any) -> Any:
-        """Raises ValueError: only the estimator knows how its numbers predict."""
-        raise ValueError(
-            "a fit of SIMEX has the numbers of an estimator, not its predictions: compute them "
-            "from fit.intercept and fit.coefficients"
-        )
-
-    def _rows(self, level: float) -> list[dict[str, Any]]:
-        rows = super()._rows(level)
-        return rows[1:] if np.isnan(self.intercept) else rows
-
-    def _shown(self) -> Table:
-        """Estimates, intervals, uncorrected estimates, reliability."""
-        levels = ", ".join(f"{level:g}" for level in self.levels[1:])
-        lines = [
-            "",
-            f"SIMEX of {self.model}: noise of {levels} times the covariance is added,",
-            f"{self.draws} draws each, and the {self.extrapolation} curve is extended to −1.",
-            "Approximate.",
-        ]
-        return self._printed(lines)

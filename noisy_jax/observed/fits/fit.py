@@ -5,16 +5,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
-from noisy_jax.observed.fits.calibration import CalibratedFit
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.generalized import GeneralizedFit
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Linear, Logistic, Poisson
 from noisy_jax.observed.fits.model import Model
-from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.fits.template import checked_table
 from noisy_jax.observed.observations import Observations
@@ -54,7 +52,7 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-) -> LinearFit | FourierFit | GeneralizedFit: ...
+) -> LinearFit | FourierFit | Fit: ...
 
 
 def fit(
@@ -103,9 +101,9 @@ def fit(
         errors: see `weights`.
 
     Returns:
-        A `LinearFit`, `GeneralizedFit`, `FourierFit`, `ModelFit`, `CalibratedFit` or `SimexFit`.
-        Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features,
-        but for a `SimexFit`.
+        A `Fit`, which is a `LinearFit` or a `SimexFit` with more attributes for these, or a
+        `FourierFit`. Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean
+        features, but for a `SimexFit`.
 
     Raises:
         ValueError: a column, or a combination of columns, varies less than the noise in it by more
@@ -163,23 +161,23 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
 
 def load_fit(
     path: str | Path, method: Model | None = None
-) -> LinearFit | FourierFit | GeneralizedFit | CalibratedFit | SimexFit | ModelFit:
+) -> LinearFit | FourierFit | SimexFit | Fit:
     """Reads the fit that its method `save` wrote to a file.
 
     Args:
         path: of the file.
         method: `nj.methods.Model(curve, start)`, for a fit of your own curve, as a file does not
             hold functions; the curve must be the one that was fitted, as only the names of its
-            parameters are compared. Without it the fit has all but `predict` and `params`.
+            parameters are compared. Without it the fit has all but `predict`, and `params`
+            are numbers by label.
 
     Raises:
         ValueError: the file is damaged or edited, or holds something else.
     """
-    kinds = (LinearFit, FourierFit, GeneralizedFit, CalibratedFit, SimexFit, ModelFit)
-    fit = loaded(path, kinds)
+    fit = loaded(path, (Fit, LinearFit, SimexFit, FourierFit))
     if method is None:
         return fit
-    if not (isinstance(fit, ModelFit) and isinstance(method, Model)):
+    if not (isinstance(fit, Fit) and fit.form == "curve" and isinstance(method, Model)):
         raise ValueError(
             f"method is nj.methods.Model(curve, start) for a fit of it, got {given(method)} for a "
             f"{type(fit).__name__}"

@@ -17,13 +17,9 @@ from noisy_jax.moments.fourier import (
 )
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.noise.base import check_characteristic
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import noise_follows_values
-from noisy_jax.observed.fits.functions import (
-    Candidate,
-    FourierFit,
-    FourierPredictor,
-    KernelComparison,
-)
+from noisy_jax.observed.fits.functions import Candidate, FourierFit, FourierPredictor
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
@@ -42,6 +38,10 @@ from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 _EXACT = Gaussian(0.0)
+_OF_BAND = (
+    "fit.band takes the curve to be no rougher than the length scale that was given; "
+    "length_scale='auto' tries shorter ones as well."
+)
 _MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LEAST_SHARE = 0.1  # of the variance of noisy rows that is not noise
 
@@ -126,15 +126,21 @@ def fourier_fit(
 
     def predictor(trial, weights):
         omega = np.asarray(trial.frequencies.omega, np.float64) / units.scale
-        more = scaled(trial, weights), units.y_center, observations.names
-        return FourierPredictor(omega, units.center, *more)
+        return FourierPredictor(
+            omega=omega,
+            center=units.center,
+            weights=scaled(trial, weights),
+            constant=units.y_center,
+            names=observations.names,
+            references=observations.references,
+        )
 
     return FourierFit(
         **vars(predictor(trial, trial.weights[factor])),
         uncorrected=predictor(trial, trial.plain_weights),
         undersmoothed=predictor(rough, rough.weights[least]),
         left_out=scaled(rough, rough.left_out(least)),
-        risk=KernelComparison(
+        risk=Comparison(
             *numbers[:6],
             variance=variance,
             degrees_of_freedom=len(trial.count) - 1,
@@ -144,8 +150,10 @@ def fourier_fit(
             hidden_share=hidden_share(trial.frequencies, trial.weights[factor], weighted.effective),
         ),
         candidates=tuple(shown.values()),
+        about=_OF_BAND if len({one.length_scale for one, _ in trials}) == 1 else "",
         target=observations.target,
         num_rows=len(y),
+        num_copies=observations.x.shape[1],
     )
 
 

@@ -9,23 +9,14 @@ import numpy as np
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.bands import half_widths
-from noisy_jax.observed.fits.coefficients import counted_features, features_of
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.estimates import lines_of
-from noisy_jax.observed.fits.saved import Saved
-from noisy_jax.tables import Summarized, Table
+from noisy_jax.observed.fits.features import features_of
+from noisy_jax.observed.fits.result import Result, counted_features
+from noisy_jax.tables import Table
 from noisy_jax.validation import between, check_concrete
 
-_HIDDEN = 0.5
-"""Share of the squared weights that the noise hides above which there is no verdict."""
-_MENTIONED = 0.05
-_OF_BAND = (
-    "fit.band takes the curve to be no rougher than the length scale that was given; "
-    "length_scale='auto' tries shorter ones as well"
-)
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class FourierPredictor:
     """A function of clean features, Σ_j w_j z_j(x) plus a constant, in original units.
 
@@ -35,7 +26,7 @@ class FourierPredictor:
         weights: `[D]`, of the cosines and then of the sines.
         constant: value that is added.
         names: d names of the columns.
-        references: as in `nj.fits.Coefficients`.
+        references: categories of columns with indicators of the others, as `sex[f]`.
     """
 
     omega: np.ndarray
@@ -43,13 +34,14 @@ class FourierPredictor:
     weights: np.ndarray
     constant: float
     names: tuple[str, ...]
-    references: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    references: tuple[str, ...] = ()
 
     @jax.default_matmul_precision("highest")
     def predict(self, x: Any) -> Any:
         """Predictions `[...]` at features `[..., d]` in original units.
 
-        Columns are taken as in linear fits. It works under `jit`, `vmap` and `grad`.
+        Columns are taken by name, as in `Estimates.predict`. It works under `jit`, `vmap` and
+        `grad`.
         """
         return self._waves(x) @ self.weights + self.constant
 
@@ -84,62 +76,6 @@ class Candidate:
     bias: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class KernelComparison(Comparison):
-    """Mean squared errors of kernel fits on clean data, and what the noise hides of them.
-
-    The noise hides frequencies whose characteristic function φ is about n^(−1/2) or less: n noisy
-    rows say nothing about them. Their largest effect on an estimate, whatever the distribution of
-    the clean rows is, is added to the half width of its interval.
-
-    Attributes:
-        corrected_bias: largest bias of `corrected`; the next two are those of the others.
-        uncorrected_bias: see above.
-        difference_bias: see above.
-        hidden_share: share of the squared weights of the corrected fit at frequencies ω for which
-            the noise hides cos²⟨ω, x⟩.
-    """
-
-    corrected_bias: float = 0.0
-    uncorrected_bias: float = 0.0
-    difference_bias: float = 0.0
-    hidden_share: float = 0.0
-
-    def half_widths(self) -> tuple[float, float, float]:
-        """Of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
-        errors = self.corrected_std_error, self.uncorrected_std_error, self.difference_std_error
-        biases = self.corrected_bias, self.uncorrected_bias, self.difference_bias
-        halves = half_width(np.array(errors), self.degrees_of_freedom) + biases
-        return halves[0], halves[1], halves[2]
-
-    def interval(self) -> tuple[float, float]:
-        """Lower and upper end of the 95% interval of the difference."""
-        half = self.half_widths()[2]
-        return self.difference - half, self.difference + half
-
-    def verdict(self) -> str:
-        """Whether the correction helped; none if an estimate is below 0, or most is hidden."""
-        if self.hidden_share > _HIDDEN and min(self.corrected, self.uncorrected) >= 0:
-            return "no verdict, since the noise hides most of the fit"
-        return super().verdict()
-
-    def __str__(self) -> str:
-        """Both errors with intervals, their difference, and what the noise hides."""
-        low, high = self.interval()
-        risks = ("corrected", self.corrected), ("uncorrected", self.uncorrected)
-        lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
-        for (name, risk), half in zip(risks, self.half_widths(), strict=False):
-            share = f"R² {1 - risk / self.variance:.3f}" if risk >= 0 else "an error is not below 0"
-            lines.append(f"{name} {risk:.4g} ± {half:.2g} ({share})")
-        lines.append(f"difference {self.difference:.2g} [{low:.2g}, {high:.2g}]: {self.verdict()}.")
-        if self.hidden_share > _MENTIONED:
-            lines += [
-                f"{self.hidden_share:.0%} of the squared weights are at frequencies that the noise",
-                "hides. A larger length scale, more rows or more copies of each row help.",
-            ]
-        return "\n".join(lines)
-
-
 _COLUMNS = (
     ("length scale", "{length_scale:.3g}"),
     ("features", "{num_features}"),
@@ -149,9 +85,11 @@ _COLUMNS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class FourierFit(FourierPredictor, Saved, Summarized):
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class FourierFit(FourierPredictor, Result):
     """A corrected kernel regression; print it for the table of candidates.
+
+    It has the attributes of `FourierPredictor` as well.
 
     Attributes:
         uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
@@ -164,19 +102,34 @@ class FourierFit(FourierPredictor, Saved, Summarized):
             their mean if interactions of groups show that the jackknife's variance is too large.
         target: name of y.
         num_rows: n.
+        num_copies: V, the noisy copies of each row.
         remarks: what the rows show against the assumptions of the correction.
     """
 
     kind: ClassVar[str] = "kernel"
 
     uncorrected: FourierPredictor
-    risk: KernelComparison
+    risk: Comparison
     candidates: tuple[Candidate, ...]
     undersmoothed: FourierPredictor
     left_out: np.ndarray
-    target: str
-    num_rows: int
-    remarks: tuple[str, ...] = ()
+
+    def predict(self, x: Any, *, interval: bool = False, level: float = LEVEL) -> Any:
+        """Predictions `[...]` at clean features `[..., d]` in original units.
+
+        Columns are taken by name, as in `Estimates.predict`. It works under `jit`, `vmap` and
+        `grad`, but for the intervals.
+
+        Args:
+            x: clean features in original units, or a DataFrame.
+            interval: whether to give the ends of `band` at each point as well.
+            level: of the band, between 0 and 1.
+
+        Returns:
+            The predictions; with `interval` three arrays `[...]`, the predictions and both ends.
+        """
+        value = super().predict(x)
+        return (value, *self.band(x, level)) if interval else value
 
     def band(
         self, x: Any, level: float = LEVEL, *, simultaneous: bool = False
@@ -245,13 +198,5 @@ class FourierFit(FourierPredictor, Saved, Summarized):
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
         if any(c.risk < 0 for c in shown):
             lines.append("No error is below 0: the noise hides those whose estimate is.")
-        one_scale = len({one.length_scale for one in self.candidates}) == 1
-        remarks = (*self.remarks, *([_OF_BAND] if one_scale else []))
-        lines += [
-            "",
-            str(self.risk),
-            "This fit is for clean features. To predict from features that are as noisy as",
-            "these, use the uncorrected fit (fit.uncorrected).",
-            *lines_of(remarks),
-        ]
-        return Table(rows, _COLUMNS, title, rows[:8], "\n".join(lines))
+        below = self._below(lines, "This curve is")
+        return Table(rows, _COLUMNS, title, rows[:8], below)

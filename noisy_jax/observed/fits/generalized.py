@@ -5,14 +5,14 @@ The equations are in `scores`; `roots` solves them, and `sandwich` has the varia
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from noisy_jax.observed.fits.coefficients import Coefficients, Corrected
-from noisy_jax.observed.fits.estimates import percent
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.result import Fit, percent
 from noisy_jax.observed.fits.roots import continued, root
 from noisy_jax.observed.fits.sandwich import blocks_of, variance
 from noisy_jax.observed.fits.scores import (
@@ -26,82 +26,12 @@ from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.tables import Table
 from noisy_jax.warning import warn
 
 _LEAST_SHARE = 0.5  # of the noise's covariance, for which an estimate is given
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class GeneralizedCoefficients(Coefficients):
-    """A predictor of a model with its uncertainty, in original units.
-
-    Attributes:
-        model: "logistic" or "poisson"; any other name is of a linear predictor.
-    """
-
-    model: str
-
-    @property
-    def unit(self) -> str:
-        """Of which exp(coefficient) is a ratio: "odds" or "rate"."""
-        return MODELS[self.model].unit if self.model in MODELS else super().unit
-
-    def predict(self, x: Any) -> Any:
-        """Probabilities of y = 1, or mean counts, `[...]` at features `[..., d]`.
-
-        Columns are taken as in linear fits. It works under `jit`, `vmap` and `grad`, in JAX's
-        default precision.
-        """
-        value = super().predict(x)
-        return MODELS[self.model].mean(value) if self.model in MODELS else value
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class CorrectedModel(GeneralizedCoefficients, Corrected):
-    """A corrected fit of a model; print it for the table.
-
-    It has the attributes of `Coefficients` and of `Corrected` as well; `uncorrected` is the same
-    estimator on the noisy rows.
-
-    Attributes:
-        scale: `[d]`, standard deviations of the means of the noisy copies.
-    """
-
-    uncorrected: GeneralizedCoefficients
-    scale: np.ndarray
-
-
-class GeneralizedFit(CorrectedModel):
-    """A corrected logistic or Poisson regression; print it for the table.
-
-    It has the attributes of `Coefficients` and of `Corrected` as well, and `scale`, the standard
-    deviations `[d]` of the means of the noisy copies. `uncorrected` is maximum likelihood on these.
-    If `share` is below 1, intervals contain the doubt about the root.
-    """
-
-    kind = "generalized"
-
-    def _doubts(self) -> list[str]:
-        return [*self._part(), *super()._doubts()]
-
-    def _part(self) -> list[str]:
-        part = f"Only {percent(self.share)} of the noise is taken away: see fit.share."
-        return [part] if self.share < 1 else []
-
-    def _shown(self) -> Table:
-        """Coefficients, intervals, uncorrected coefficients, reliability."""
-        lines = [
-            "",
-            *(line for part in self._part() for line in (part, "")),
-            MODELS[self.model].words,
-            "and Gaussian noise, or misclassification as stated. For interpretation and for clean",
-            f"features: to predict from {self._noisy} as noisy as these, use fit.uncorrected.",
-        ]
-        return self._printed(lines)
-
-
-def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None) -> GeneralizedFit:
+def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None) -> Fit:
     """See `nj.methods`: `name` is a key of `MODELS`, and `labels` as in `enumerated`."""
     observations, weights, clusters = sample.table, sample.weights, sample.clusters
     exposure = sample.exposure
@@ -123,7 +53,7 @@ def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None)
         standard = enumerated(standard, units, observations, labels)
         model = model._replace(equations=summed(model.equations))
     own = np.ones(n) if weights is None else weights
-    problem = _Problem(model, observations, units, standard, own, clusters)
+    problem = _Problem(name, model, observations, units, standard, own, clusters)
     rows, mean = problem.rows(slice(None)), np.average(table.y, weights=table.weights)
     plain = root(model, np.append(model.link(mean), np.zeros(dim)), rows.with_share(0))
     if plain is None:
@@ -136,24 +66,21 @@ def generalized_fit(sample: Sample, name: str, labels: np.ndarray | None = None)
             f"{_NO_ROOT}, so that {percent(share)} of it is taken away and intervals are wide: "
             f"{model.no_root}; {_INSTEAD}",
         )
-    corrected = problem.fitted(theta, share)
-    uncorrected = problem.fitted(plain, 0.0)
-    return GeneralizedFit(
-        **vars(corrected),
-        model=name,
-        uncorrected=GeneralizedCoefficients(**vars(uncorrected), model=name),
+    return Fit.of(
+        problem.fitted(theta, share),
+        problem.fitted(plain, 0.0),
+        observations,
         reliability=np.diag(gram) / np.diag(noisy),
         scale=units.scale,
-        target=observations.target,
-        num_rows=n,
-        num_copies=observations.x.shape[1],
         share=share,
+        about=f"{model.words} and Gaussian noise, or misclassification as stated.",
     )
 
 
 class _Problem(NamedTuple):
     """A standardized table with its model."""
 
+    name: str
     model: Model
     observations: Observations
     units: Units
@@ -171,7 +98,7 @@ class _Problem(NamedTuple):
             return rows
         return rows.with_cov(np.average(rows.cov, axis=0, weights=self.weights[which]))
 
-    def fitted(self, theta: np.ndarray, share: float) -> Coefficients:
+    def fitted(self, theta: np.ndarray, share: float) -> Estimates:
         """In original units, with intervals, from a root with a share of the noise."""
         rows, jacobian = self.rows(slice(None)).with_share(share), self.units.jacobian(0)
         whole = self.model.equations(theta, rows)
@@ -185,9 +112,8 @@ class _Problem(NamedTuple):
             moves = np.tensordot(np.linalg.inv(-whole.jacobian), share * moves, 1)
             spread, freedom = noise.widened(moves, own, spread, freedom, jacobian)
         at = np.zeros(len(theta) - 1)
-        return self.units.restored(
-            theta[0], theta[1:], spread, at, freedom, self.observations.names
-        )
+        made = theta[0], theta[1:], spread, at, freedom, self.observations
+        return self.units.restored(*made, self.name)
 
     def _scores(self, theta, rows, moves, share) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """ψ_i and −∂ψ_i/∂θ of blocks of rows.

@@ -1,24 +1,21 @@
-"""What a linear fit found: coefficients, estimated errors, strength of identification, scatter."""
+"""Linear fits: coefficients, estimated errors, strength of the identification, scatter."""
 
 import dataclasses
 from typing import ClassVar
 
 import numpy as np
 
-from noisy_jax import intervals
-from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.coefficients import Corrected
+from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.estimates import percent
 from noisy_jax.observed.fits.identification import WEAK
-from noisy_jax.tables import Table
+from noisy_jax.observed.fits.result import Fit, percent
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class LinearFit(Corrected):
+class LinearFit(Fit):
     """A corrected linear regression; print it for the table.
 
-    It has the attributes of `Coefficients` and of `Corrected` as well.
+    It has the attributes of `Estimates` and of `Fit` as well.
 
     Attributes:
         risk: estimated errors of both fits on clean data.
@@ -47,24 +44,7 @@ class LinearFit(Corrected):
     scatter: np.ndarray | None = None
     effective_rows: float | None = None
 
-    @property
-    def scale(self) -> np.ndarray:
-        """`[d]`, standard deviations of the means of the noisy copies."""
-        return np.sqrt(np.diag(self.gram + self.noise))
-
-    def _shown(self) -> Table:
-        """Coefficients, intervals, uncorrected coefficients, reliability, verdict."""
-        lines = [
-            *self._identified(),
-            *self._scattered(),
-            "",
-            str(self.risk),
-            "These coefficients are for interpretation and for clean features. To predict from",
-            f"{self._noisy} that are as noisy as these, use the uncorrected fit (fit.uncorrected).",
-        ]
-        return self._printed(lines)
-
-    def scatter_interval(self, level: float = intervals.LEVEL) -> tuple[float, float]:
+    def scatter_interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Both ends of the interval of s (see `scatter`), in units of y; ValueError without it."""
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")
@@ -86,8 +66,8 @@ class LinearFit(Corrected):
             lines.append(f"Rows are weighted by their errors of measurement: {count}.")
         return lines
 
-    def _doubts(self) -> list[str]:
-        return [*self._identified(), *self._scattered(), *super()._doubts()]
+    def _known(self) -> list[str]:
+        return [*self._identified(), *self._scattered()]
 
     def _identified(self) -> list[str]:
         if np.isinf(self.strength):  # no noise

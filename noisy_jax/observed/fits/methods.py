@@ -11,7 +11,7 @@ from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.generalized import GeneralizedFit, generalized_fit
+from noisy_jax.observed.fits.generalized import generalized_fit
 from noisy_jax.observed.fits.groups import check_clusters, labels_of
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
@@ -21,6 +21,7 @@ from noisy_jax.observed.fits.normal_equations import (
     linear_fit,
 )
 from noisy_jax.observed.fits.parts import jackknife_fit, merged
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.fits.template import Method, Sample
@@ -111,7 +112,7 @@ class Linear(Method[LinearFit]):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Logistic(Method[GeneralizedFit]):
+class Logistic(Method[Fit]):
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
     With C_i the covariance of the error in row i it solves
@@ -121,7 +122,7 @@ class Logistic(Method[GeneralizedFit]):
     The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩); there is
     no regret bound. The equations may have several roots: the one that continues the uncorrected
     fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
-    share of C is taken away, with a warning and wide intervals (`GeneralizedFit.share`). Replicates
+    share of C is taken away, with a warning and wide intervals (`Fit.share`). Replicates
     of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
     Standard errors are from the sandwich of the scores of rows with their leverages (HC3).
 
@@ -150,7 +151,7 @@ class Logistic(Method[GeneralizedFit]):
         super().__post_init__()
         object.__setattr__(self, "flips", Flip(self.flips).rate)
 
-    def _solved(self, sample: Sample) -> GeneralizedFit:
+    def _solved(self, sample: Sample) -> Fit:
         ones, zeros = self.flips
         labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
         fit = generalized_fit(sample, "logistic", labels)
@@ -159,7 +160,7 @@ class Logistic(Method[GeneralizedFit]):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Poisson(Method[GeneralizedFit]):
+class Poisson(Method[Fit]):
     """Poisson regression of counts y on clean features, under Gaussian noise.
 
     With C_i the covariance of the error in row i it solves
@@ -185,7 +186,7 @@ class Poisson(Method[GeneralizedFit]):
     clusters: Any = None
     exposure: Any = None
 
-    def _solved(self, sample: Sample) -> GeneralizedFit:
+    def _solved(self, sample: Sample) -> Fit:
         fit = generalized_fit(sample, "poisson")
         sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
         return fit

@@ -16,8 +16,8 @@ from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.model_equations import Functions, check_callables
-from noisy_jax.observed.fits.model_fit import ModelFit
 from noisy_jax.observed.fits.model_roots import model_fit
+from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
@@ -34,7 +34,7 @@ _ALONE = "; or give the covariance alone, if the noise is nearly Gaussian"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Model(Method[ModelFit]):
+class Model(Method[Fit]):
     """Least squares, or any other loss, for a curve y = f(x; θ) of your own.
 
     With the loss ℓ(θ; x, y) of a clean row, and ℓ̂ of its noisy copies by a transformation of
@@ -44,7 +44,7 @@ class Model(Method[ModelFit]):
 
     The root that continues the uncorrected fit, as the share of the noise that is taken away grows
     from 0 to 1, is taken. In small tables it may end before: then a smaller share is taken away,
-    with a warning (`ModelFit.share`). What ℓ̂ draws stays the same for all θ. Everything is in
+    with a warning (`Fit.share`). What ℓ̂ draws stays the same for all θ. Everything is in
     float64.
 
     The transformation follows from the table:
@@ -98,7 +98,7 @@ class Model(Method[ModelFit]):
         >>> def wave(params, x):
         ...     return params["level"] + params["size"] * jnp.sin(params["rate"] * x[0])
         >>> fit = nj.fit(table, nj.methods.Model(wave, {"level": 0.0, "size": 1.0, "rate": 1.0}))
-        >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        >>> print(fit.labels, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('level', 'rate', 'size') [0.5 1.5 1. ] [0.5 1.2 0.8]
 
         The line of a quantile, by the quantile loss smoothed over the width h, which must be well
@@ -136,7 +136,7 @@ class Model(Method[ModelFit]):
             check_smooth(self.loss)
         whole("seed", self.seed, 0)
 
-    def _solved(self, sample: Sample) -> ModelFit:
+    def _solved(self, sample: Sample) -> Fit:
         start, names = _parameters(self.start)
         sample = sample.of(with_copies(sample.table, known=True))
         functions, least = _functions(self, sample.table)
@@ -147,24 +147,17 @@ class Model(Method[ModelFit]):
             check_callables(self.curve, self.loss, start, rows.x[0, 0], names, rows.names)
             return model_fit(rows, functions, start, names, **options)
 
-    def restored(self, fit: ModelFit) -> ModelFit:
+    def restored(self, fit: Fit) -> Fit:
         """A fit of this model that was read from a file, with its curve."""
         start, names = _parameters(self.start)
-        if names != fit.names:
+        if names != fit.labels:
             raise ValueError(
-                f"the fit has the parameters {listed(fit.names)}, but start has {listed(names)}: "
+                f"the fit has the parameters {listed(fit.labels)}, but start has {listed(names)}: "
                 "give the model that was fitted"
             )
-        leaves, structure = jax.tree.flatten(start)
-        ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
-
-        def whole(one):
-            parts = np.split(one.coefficients, ends)
-            own = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
-            params = jax.tree.unflatten(structure, own)
-            return dataclasses.replace(one, params=params, curve=self.curve)
-
-        return dataclasses.replace(whole(fit), uncorrected=whole(fit.uncorrected))
+        known = {"function": self.curve, "start": start}
+        uncorrected = dataclasses.replace(fit.uncorrected, **known)
+        return dataclasses.replace(fit, uncorrected=uncorrected, **known)
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:

@@ -101,7 +101,7 @@ class ModelEquations:
         seed: int,
         weights: np.ndarray | None = None,
     ):
-        self.functions, self._start, self._seed = functions, start, seed
+        self.functions, self.start, self._seed = functions, start, seed
         self.center = np.asarray(ravel_pytree(start)[0])
         self.scale = np.ones(len(self.center))
         self.num_rows = n = len(table.y)
@@ -129,24 +129,19 @@ class ModelEquations:
     def by_row(self, u: np.ndarray, rows: Share) -> Iterator[ByRow]:
         """The terms of these sums, of blocks of rows."""
         theta, units = self.center + self.scale * u, np.outer(self.scale, self.scale)
-        args = theta, float(rows.cov), self._start, self._seed
+        args = theta, float(rows.cov), self.start, self._seed
         for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
             weights = self._weights[first : first + _ROWS]
             found = [np.asarray(one)[: len(weights)] for one in self._programs[0](*args, *block)]
             losses, scores, jacobians = (np.einsum("n,n...->n...", weights, one) for one in found)
             yield ByRow(losses, scores * self.scale, jacobians * units)
 
-    def params_of(self, theta: np.ndarray) -> Any:
-        """θ `[p]` as a pytree of NumPy arrays."""
-        params = ravel_pytree(self._start)[1](jnp.asarray(theta))
-        return jax.tree.map(np.asarray, params)
-
     def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
         """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.
 
         By the heat equation that of E ℓ̂ is −½ E ∇²ℓ̂, the Hessian in x.
         """
-        args = self.center + self.scale * u, share, self._start, self._seed
+        args = self.center + self.scale * u, share, self.start, self._seed
         moves = 0.0
         for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
             weights = self._weights[first : first + _ROWS]

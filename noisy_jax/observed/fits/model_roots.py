@@ -9,10 +9,10 @@ from noisy_jax.intervals import half_width
 from noisy_jax.losses import squared
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.doubts import BELOW, LEVEL
-from noisy_jax.observed.fits.estimates import percent
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
-from noisy_jax.observed.fits.model_fit import ModelEstimates, ModelFit
+from noisy_jax.observed.fits.result import Fit, percent
 from noisy_jax.observed.fits.roots import Patience, continued, root
 from noisy_jax.observed.fits.sandwich import variance
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
@@ -40,7 +40,7 @@ def model_fit(
     seed: int,
     weights: np.ndarray | None,
     clusters: np.ndarray | None,
-) -> ModelFit:
+) -> Fit:
     """See `nj.methods.Model`: `functions` are those without and with the correction."""
     n, size = len(table.y), len(names)
     check_clusters(clusters, max(LEAST_GROUPS, size + 1))
@@ -75,15 +75,7 @@ def model_fit(
     for remark in remarks:
         category = AssumptionWarning if remark is BELOW else UserWarning
         warn(remark, category)
-    return ModelFit(
-        **vars(found),
-        uncorrected=uncorrected,
-        target=table.target,
-        num_rows=n,
-        num_copies=table.x.shape[1],
-        share=share,
-        remarks=tuple(remarks),
-    )
+    return Fit.of(found, uncorrected, table, share=share, remarks=tuple(remarks))
 
 
 _NO_ROOT = "the corrected equations have no stable root with the whole noise"
@@ -215,7 +207,7 @@ def _estimates(
     names: tuple[str, ...],
     table: Observations,
     clusters: np.ndarray | None,
-) -> tuple[ModelEstimates, list[str]]:
+) -> tuple[Estimates, list[str]]:
     """The parameters at a root u with their covariance, and doubts about it."""
     made, share, doubts = equations.equations(u, rows), float(rows.cov), []
     losses: list[np.ndarray] = []
@@ -243,14 +235,16 @@ def _estimates(
         spread, freedom = noise.widened(moves, np.inf, spread, freedom, np.eye(len(u)))
     theta = equations.center + equations.scale * u
     return (
-        ModelEstimates(
-            coefficients=theta,
+        Estimates(
+            labels=names,
+            values=theta,
             covariance=spread * np.outer(equations.scale, equations.scale),
             degrees_of_freedom=freedom,
-            names=names,
-            params=equations.params_of(theta),
-            curve=equations.functions.curve,
-            features=table.names,
+            names=table.names,
+            form="curve",
+            references=table.references,
+            function=equations.functions.curve,
+            start=equations.start,
         ),
         doubts,
     )

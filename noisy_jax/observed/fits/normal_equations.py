@@ -39,8 +39,9 @@ def linear_fit(
     equal, plain = _solved(measured(observations), weights, clusters)
     observations = expanded(observations)
     made = _solved(observations, weights, clusters, equal)[1]
-    uncorrected = dataclasses.replace(plain.uncorrected, products=products.factors)
-    made = dataclasses.replace(made, uncorrected=uncorrected, products=products.factors)
+    known = {"names": plain.names[: -len(products.factors)], "products": products.factors}
+    uncorrected = dataclasses.replace(plain.uncorrected, **known)
+    made = dataclasses.replace(made, uncorrected=uncorrected, **known)
     return _with_scatter(made, observations, weights)
 
 
@@ -179,7 +180,7 @@ class NormalEquations:
         `spread(corrected)` gives the covariance `[1 + d, 1 + d]` of the mean of y and of β, and its
         degrees of freedom in original units, `[]` or `[1 + d]`.
         """
-        whole, units, names = self.whole, self.units, self.observations.names
+        whole, units, table = self.whole, self.units, self.observations
         found, slopes = [], []
         for corrected in (True, False):
             share = self.share(whole, corrected)
@@ -193,16 +194,15 @@ class NormalEquations:
             intercept, beta = self.solution(whole, corrected)
             slopes.append(beta)
             y = intercept + float(beta @ self.at)
-            found.append(units.restored(y, beta, cov, self.at, freedom, names))
+            found.append(units.restored(y, beta, cov, self.at, freedom, table))
         clean, noisy = covariances(whole)
-        return LinearFit(
-            **vars(found[0]),
-            uncorrected=found[1],
+        return LinearFit.of(
+            *found,
+            table,
             reliability=np.diag(clean) / np.diag(noisy),
             risk=self._risk(slopes),
-            target=self.observations.target,
             num_rows=self.num_rows,
-            num_copies=self.observations.x.shape[1],
+            scale=units.scale * np.sqrt(np.diag(noisy)),
             gram=clean * units.products,
             cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
             noise=(noisy - clean) * units.products,

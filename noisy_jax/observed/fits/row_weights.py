@@ -21,7 +21,7 @@ Sec. 3.1.
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.linear_moments import clean_errors, linear_moments
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
@@ -72,7 +72,7 @@ def row_weights(observations: Observations) -> np.ndarray:
 
 
 def intrinsic_scatter(
-    observations: Observations, weights: np.ndarray | None, fit: Coefficients, gram: np.ndarray
+    observations: Observations, weights: np.ndarray | None, fit: Estimates, gram: np.ndarray
 ) -> np.ndarray:
     """`[3]`: s², which may be estimated below 0, its standard error, and degrees of freedom.
 

@@ -17,6 +17,9 @@ import numpy as np
 from noisy_jax.saving import replace_file
 from noisy_jax.version import __version__
 
+FORMAT = 4
+"""Of files: the version 0.n in which it began."""
+
 
 class Saved:
     """A dataclass of numbers, arrays, names and such dataclasses, which can be saved as JSON.
@@ -31,7 +34,8 @@ class Saved:
 
     def save(self, path: str | Path) -> None:
         """Writes the result as JSON; `nj.load_fit` reads it, or `nj.load_learned`."""
-        values = {"kind": self.kind, "version": __version__, **self._written()}
+        head = {"kind": self.kind, "format": FORMAT, "version": __version__}
+        values = {**head, **self._written()}
         values = json.loads(json.dumps(values, default=lambda array: array.tolist()))
         text = json.dumps(values | {"sha256": digest_of(values)}, indent=1)
         replace_file(path, f"{text}\n".encode())
@@ -55,16 +59,18 @@ def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **funct
     """The result in a file, which is of one of these classes, with the fields `functions`."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
-        if "kind" not in values:
-            raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
+        if values.get("format") != FORMAT:
+            raise ValueError(
+                f"version {values.get('version', '0.2 or older')} of noisy_jax saved it, and this "
+                f"is version {__version__}, with files of another format: fit the table anew"
+            )
         if (name := values["kind"]) not in (known := {one.kind: one for one in kinds}):
             raise ValueError(f"its kind is {name!r}")
         if values.pop("sha256", None) != digest_of(values):
             raise ValueError(
-                "its digest (sha256) is not that of its content, so it is damaged, edited, or of "
-                "an earlier version"
+                "its digest (sha256) is not that of its content, so it is damaged or edited"
             )
-        del values["kind"], values["version"]
+        del values["kind"], values["format"], values["version"]
         return _made(known[name], values | functions)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         text = " ".join(str(error).split())  # one line

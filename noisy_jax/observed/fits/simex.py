@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.observed.fits.added_noise import AddedNoise, AtLevels
-from noisy_jax.observed.fits.approximate import NoisyTable, named_fit, spread_by_noise
+from noisy_jax.observed.fits.approximate import NoisyTable, spread_by_noise
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
 from noisy_jax.observed.fits.checked import one_table, read_once
+from noisy_jax.observed.fits.estimates import INTERCEPT, Estimates
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import groups_of, jackknifed
 from noisy_jax.observed.fits.units import Rows
@@ -75,7 +76,7 @@ class SIMEX:
         >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.25)
         >>> slope = lambda x, y: {"slope": np.polyfit(x[:, 0], y, 1)[0]}
         >>> fit = nj.fit(table, nj.methods.SIMEX(slope, draws=10))
-        >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        >>> print(fit.labels, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('slope',) [2.] [1.6]
     """
 
@@ -152,18 +153,24 @@ class _Simex:
             )
         observations, names = self.observations, self.box.names
         by_column, remarks = names == observations.names, self._remarks(first, theta, spread)
-        if not self.box.intercept:
-            estimates, theta = _with_nan(estimates), _with_nan(theta)
-            spread, plain = (_with_nan(_with_nan(one).T).T for one in (spread, plain))
-        nothing = np.full(len(names), np.nan)
-        return SimexFit(
-            **vars(named_fit(self.box.title, theta, spread, freedom, names)),
-            uncorrected=named_fit(self.box.title, estimates[0], plain, freedom, names),
-            reliability=self.table.reliability if by_column else nothing,
-            scale=Rows.of(observations).x.std(axis=0) if by_column else 1 + 0 * nothing,
-            target=observations.target,
-            num_rows=len(observations.y),
-            num_copies=observations.x.shape[1],
+        known: dict[str, Any] = {
+            "labels": (INTERCEPT, *names) if self.box.intercept else names,
+            "form": "coefficients" if self.box.intercept else "numbers",
+            "degrees_of_freedom": freedom,
+            "names": observations.names,
+            "references": observations.references,
+        }
+        title, levels = self.box.title, ", ".join(f"{level:g}" for level in self.levels[1:])
+        return SimexFit.of(
+            Estimates(values=theta, covariance=spread, **known),
+            Estimates(values=estimates[0], covariance=plain, **known),
+            observations,
+            reliability=self.table.reliability if by_column else None,
+            scale=Rows.of(observations).x.std(axis=0) if by_column else None,
+            about=f"SIMEX of {title}: noise of {levels} times the covariance is added, "
+            f"{self.method.draws} draws each, and the {self.method.extrapolation} curve is "
+            "extended to −1. Approximate.",
+            estimator=title,
             levels=self.levels,
             estimates=estimates,
             extrapolation=self.method.extrapolation,
@@ -221,8 +228,3 @@ class _Simex:
                 "error: use errors='jackknife', or more draws"
             )
         return tuple(found)
-
-
-def _with_nan(values: np.ndarray) -> np.ndarray:
-    """NaN before the last axis's first number, for an intercept that there is not."""
-    return np.concatenate([np.full((*values.shape[:-1], 1), np.nan), values], axis=-1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
-from noisy_jax.observed.fits.coefficients import Coefficients
+from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, linear_moments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
@@ -146,20 +146,18 @@ class Units:
         offset = (matrix @ self.center + offset - self.center) / self.scale
         return matrix * self.scale / self.scale[:, None], offset
 
-    def restored(self, value, beta, covariance, at, degrees_of_freedom, names) -> Coefficients:
-        """In original units, the fit that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.
+    def restored(
+        self, value, beta, covariance, at, degrees_of_freedom, table, form="linear"
+    ) -> Estimates:
+        """The line in original units that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.
 
         `covariance` `[1 + d, 1 + d]` is that of both, in these units.
         """
         jacobian = self.jacobian(at)
         moved = jacobian @ np.append(value, beta)
-        return Coefficients(
-            intercept=float(self.y_center + moved[0]),
-            coefficients=moved[1:],
-            covariance=jacobian @ covariance @ jacobian.T,
-            degrees_of_freedom=degrees_of_freedom,
-            names=names,
-        )
+        moved[0] += self.y_center
+        covariance = jacobian @ covariance @ jacobian.T
+        return Estimates.of_line(moved, covariance, degrees_of_freedom, table, form)
 
 
 def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:

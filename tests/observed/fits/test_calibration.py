@@ -14,7 +14,6 @@ from tests.observed.rows import (
     agree,
     check_coverage,
     check_left_out,
-    numbers,
     regression,
 )
 
@@ -80,7 +79,7 @@ def test_a_stated_standard_error_of_the_noise_moves_the_coefficients(rng):
     for i, j in ((0, 0), (0, 1), (1, 1)):
         move = np.zeros((2, 2))
         move[i, j] = move[j, i] = 1e-3
-        ends = [numbers(fitted(cov + sign * move, 0 * error)) for sign in (1, -1)]
+        ends = [fitted(cov + sign * move, 0 * error).values for sign in (1, -1)]
         slope = (ends[0] - ends[1]) / 2e-3 * error[i, j]
         expected = expected + np.outer(slope, slope)
     np.testing.assert_allclose(fitted(cov, error).covariance, expected, rtol=1e-3)

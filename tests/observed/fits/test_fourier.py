@@ -12,7 +12,7 @@ from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.trials import _sums_of_copies, without_negative
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import gaussians
+from tests.observed.rows import gaussians, waves
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
 ONE: Any = nj.fourier(length_scale=1.0)
@@ -204,8 +204,7 @@ def test_errors_by_the_copies_of_each_row_are_weighted_sums():
     """Of two copies 2(f(x̄) − y)² − ½(f(x̃_1) − y)² − ½(f(x̃_2) − y)²."""
     _, noisy, y = table_of_copies("by value", generator(31), copies=2)
     rows = table(noisy, y, None)
-    omega, center = np.array([[1.0], [2.0]]), np.array([0.5])
-    predictor = nj.fits.FourierPredictor(omega, center, generator(32).normal(size=4), 1.5, ("x1",))
+    predictor = waves(np.array([[1.0], [2.0]]), generator(32).normal(size=4))
     errors, left_out = fourier_errors(predictor, rows, rows)
     points = noisy[:, 0], noisy[:, 1], noisy.mean(axis=1)
     first, second, mean = ((predictor.predict(x) - y) ** 2 for x in points)
@@ -236,7 +235,7 @@ def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
         whole = fitted(complete, nj.methods.Fourier(**few, **kept))
         np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
-    raises("fit must be a Corrected, got FourierFit", nj.plots.coefficients, fit)
+    raises("fit must be a Fit, got FourierFit", nj.plots.coefficients, fit)
     message = "estimated error of a kernel fit needs the covariance of the error in each row"
     raises(message, fourier_errors, fit, rows, rows)
 

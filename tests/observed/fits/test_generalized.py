@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
 from tests.keys import key
-from tests.observed.rows import agree, check_left_out, covered, gaussians, numbers, outcome
+from tests.observed.rows import agree, check_left_out, covered, gaussians, outcome
 from tests.quadrature import gauss_hermite
 
 COV = np.array([[0.4, 0.1], [0.1, 0.2]])
@@ -110,7 +110,7 @@ def test_agrees_with_scipy(rng, model, by_row):
         x, known = noisy(rng, x), COV
     fit = nj.fit(from_arrays(x, y, noise=known), model=model)
     expected = by_hand(model, x, y, cov)
-    np.testing.assert_allclose(numbers(fit), expected, atol=1e-7)
+    np.testing.assert_allclose(fit.values, expected, atol=1e-7)
     plain = by_hand(model, x, y, 0 * cov)
     np.testing.assert_allclose(fit.uncorrected.coefficients, plain[1:], atol=1e-7)
     assert np.abs(expected - plain).max() > 0.1
@@ -190,7 +190,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
     x, y = drawn(rng, "poisson")
     rows, model = Rows(noisy(rng, x), y, COV), MODELS["poisson"]
-    right = numbers(nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson"))
+    right = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson").values
     np.testing.assert_allclose(root_near(model, 0.9 * right, rows), right, rtol=1e-6)
     starts = rng.normal(size=(30, 3)) * [1, 4, 4]
     found = [root(lambda t: model.equations(t, rows).score / 1500, s, tol=1e-12) for s in starts]
@@ -208,7 +208,7 @@ def test_intervals_cover_the_truth_where_uncorrected_ones_do_not(model):
     rows = (drawn(rng, model, 1600) for _ in range(300))
     tables = (from_arrays(noisy(rng, x), y, noise=COV) for x, y in rows)
     fits = (nj.fit(table, model=model) for table in tables)
-    coverage, plain = covered(fits, THETA, intercept=True)
+    coverage, plain = covered(fits, THETA)
     assert np.all(np.abs(coverage - 0.95) < 5 * (0.95 * 0.05 / 300) ** 0.5)
     assert plain[1] < 0.1
 
@@ -254,7 +254,7 @@ def test_exposure_is_a_factor_of_the_mean(rng):
     seen = noisy(rng, x)
     table = from_arrays(seen, y, noise=COV)
     fit = nj.fit(table, nj.methods.Poisson(exposure=exposure))
-    np.testing.assert_allclose(numbers(fit), by_hand("poisson", seen, y, COV, exposure), rtol=1e-6)
+    np.testing.assert_allclose(fit.values, by_hand("poisson", seen, y, COV, exposure), rtol=1e-6)
     some = np.arange(1500) % 3 > 0
     one = nj.fit(table, nj.methods.Poisson(exposure=exposure, weights=1.0 * some))
     other = nj.fit(table.rows(some), nj.methods.Poisson(exposure=exposure[some]))

@@ -9,11 +9,12 @@ import pytest
 from scipy.special import stdtrit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.errors import fourier_errors
-from noisy_jax.observed.fits.functions import KernelComparison
 from noisy_jax.observed.fits.hidden import hidden_share, largest_bias
 from noisy_jax.observed.fits.trials import choices
 from tests.observed.fits.test_fourier import error_of, features, fitted, generator, sine, table
+from tests.observed.rows import waves
 
 RISKS: Any = {"corrected": 0.3, "uncorrected": 0.5, "difference": -0.2}
 RISKS |= {f"{name}_std_error": 0.01 for name in RISKS}
@@ -24,7 +25,7 @@ def test_the_bound_contains_the_bias_of_readings_from_few_rows():
     """By quadrature over Gaussian noise, for a function with frequencies that 50 rows lose."""
     rng, nodes = np.random.default_rng(0), np.polynomial.hermite_e.hermegauss(80)
     omega, weights = rng.normal(size=(6, 1)) * 2, rng.normal(size=12)
-    predictor = nj.fits.FourierPredictor(omega, np.array([0.5]), weights, 1.5, ("x1",))
+    predictor = waves(omega, weights)
     x, y, noise = rng.uniform(-2, 2, (50, 1)), rng.normal(size=50), nj.noise.Gaussian(0.4)
     noisy = (x + 0.4**0.5 * nodes[0]).reshape(-1, 1)
     rows = nj.observations.from_arrays(noisy, np.repeat(y, 80), noise=noise)
@@ -40,7 +41,7 @@ def test_the_bound_contains_the_bias_of_readings_from_few_rows():
 
 
 def test_intervals_contain_the_largest_bias_and_students_t():
-    few = KernelComparison(**RISKS, corrected_bias=0.1, uncorrected_bias=0.02, difference_bias=0.15)
+    few = Comparison(**RISKS, corrected_bias=0.1, uncorrected_bias=0.02, difference_bias=0.15)
     half = stdtrit(15, 0.975) * 0.01
     np.testing.assert_allclose(few.half_widths(), [0.1 + half, 0.02 + half, 0.15 + half])
     np.testing.assert_allclose(few.interval(), [-0.35 - half, -0.05 + half])
@@ -57,7 +58,7 @@ def test_intervals_contain_the_largest_bias_and_students_t():
     ],
 )
 def test_what_the_noise_hides_gets_no_verdict(change, why):
-    comparison = KernelComparison(**{**RISKS, **change})
+    comparison = Comparison(**{**RISKS, "hidden_share": 0.0, **change})
     assert comparison.verdict().startswith("no verdict")
     assert why in comparison.verdict()
     text = str(comparison)

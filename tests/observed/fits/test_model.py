@@ -19,7 +19,7 @@ from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
 from tests.keys import SHIFT
 from tests.observed.fits.curves import START, drawn, growth
-from tests.observed.rows import agree, answered, gaussians, numbers
+from tests.observed.rows import agree, answered, gaussians
 
 COV = np.array([[0.25, 0.05], [0.05, 0.1]])
 MANY = functools.partial(nj.unbiased.gaussian, draws=200)
@@ -121,11 +121,11 @@ def test_a_line_is_the_linear_fit(rng, known):
     noise = draws_of(n, COV, 200) if known else x - x.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(fit.coefficients, by_hand(x, y, noise)[0], rtol=1e-8)
     linear = nj.fit(table)
-    expected = numbers(linear)
+    expected = linear.values
     np.testing.assert_allclose(fit.coefficients, expected, atol=0.05 if known else 0.03)
-    np.testing.assert_allclose(fit.std_error[1:], linear.std_error, rtol=0.1)
+    np.testing.assert_allclose(fit.std_error[1:], linear.std_error[1:], rtol=0.1)
     assert np.abs(linear.uncorrected.coefficients - expected[1:]).max() > 0.1
-    assert fit.names == ("a", "w[0]", "w[1]")
+    assert fit.labels == ("a", "w[0]", "w[1]")
 
 
 def test_covariances_of_rows(rng):
@@ -184,7 +184,8 @@ def test_predicts_and_prints(rng):
     np.testing.assert_allclose(width, quantile * fit.std_error, rtol=1e-9)
     slopes = np.array([1, size / 2 * np.exp(rate / 2), np.exp(rate / 2)])
     width = quantile.max() * (slopes @ fit.covariance @ slopes) ** 0.5
-    np.testing.assert_allclose(np.subtract(*fit.band([0.5], 0.9)), -width, rtol=1e-4)
+    value, low, high = fit.predict([0.5], interval=True, level=0.9)
+    np.testing.assert_allclose([value - low, high - low], [width / 2, width], rtol=1e-4)
     words = ("effect by a model of 1 feature, 600 noisy rows", "rate", "uncorrected")
     assert all(word in str(fit) for word in words)
     assert f"Student's t with {freedom.min():.3g} to" in str(fit.summary())
@@ -221,7 +222,7 @@ def test_names_of_parameters(rng):
     }
     for names, (curve, start) in cases.items():
         method = nj.methods.Model(curve, start)
-        assert nj.fit(from_arrays(x, y, noise=0.0), method).names == names
+        assert nj.fit(from_arrays(x, y, noise=0.0), method).labels == names
 
 
 @pytest.mark.slow
@@ -233,7 +234,7 @@ def test_losses(rng):
     options = {"loss": nj.losses.poisson(), "estimate": MANY}
     method = nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], [0.0, 0.5], **options)
     fit, poisson = nj.fit(table, method), nj.fit(table, nj.methods.Poisson())
-    np.testing.assert_allclose(fit.coefficients, numbers(poisson), atol=0.005)
+    np.testing.assert_allclose(fit.coefficients, poisson.values, atol=0.005)
     assert poisson.coefficients[0] - fit.uncorrected.coefficients[1] > 0.05
 
 

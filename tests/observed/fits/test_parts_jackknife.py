@@ -8,7 +8,7 @@ from noisy_jax.observed.fits.groups import labels_of, streamed_labels
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.rows import agree, covered, numbers
+from tests.observed.rows import agree, covered
 
 FACTOR = np.linalg.cholesky([[0.3, 0.1], [0.1, 0.2]])
 
@@ -27,12 +27,8 @@ def jackknifed(rows, clusters=None):
     return nj.fit(rows, errors="jackknife", clusters=clusters)
 
 
-def errors(fit):
-    return np.append(fit.intercept_std_error, fit.std_error)
-
-
 def without(fits):
-    return np.sqrt((len(fits) - 1) * np.var([numbers(fit) for fit in fits], axis=0))
+    return np.sqrt((len(fits) - 1) * np.var([fit.values for fit in fits], axis=0))
 
 
 @pytest.mark.parametrize("clustered", [False, True])
@@ -43,9 +39,9 @@ def test_equals_fits_that_leave_out_a_group_of_rows_or_clusters(rng, clustered):
     agree(fit, nj.fit(observed(x, y)), "coefficients", "intercept", rtol=1e-9)
     groups = labels_of(10 + 5 * x, y, clusters)
     left = [nj.fit(observed(x[groups != g], y[groups != g])) for g in range(32)]
-    np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
+    np.testing.assert_allclose(fit.std_error, without(left), rtol=1e-6)
     plain = without([one.uncorrected for one in left])
-    np.testing.assert_allclose(errors(fit.uncorrected), plain, rtol=1e-6)
+    np.testing.assert_allclose(fit.uncorrected.std_error, plain, rtol=1e-6)
     assert fit.degrees_of_freedom == 31
 
 
@@ -58,7 +54,7 @@ def test_small_tables_have_at_least_8_groups_whatever_the_chunks_are(rng, rows):
     assert 8 <= len(set(groups)) == fit.degrees_of_freedom + 1 <= 32
     parts = [(x[groups != g], y[groups != g]) for g in set(groups)]
     left = [nj.fit(from_arrays(*part, noise=0.01)) for part in parts]
-    np.testing.assert_allclose(errors(fit), without(left), rtol=1e-6)
+    np.testing.assert_allclose(fit.std_error, without(left), rtol=1e-6)
     cuts = [3, rows // 3, rows // 2]
     chunks = zip(np.split(x, cuts), np.split(y, cuts), strict=True)
     other = nj.fit(from_arrays(*chunk, noise=0.01) for chunk in chunks)
@@ -115,7 +111,7 @@ def test_rows_that_depend_on_each_other_are_given_as_clusters():
         x, y = waves[0], waves[0] @ [1.0, -0.5] + waves[1, :, 0]
         noisy = observed(x + rng.normal(size=x.shape) @ FACTOR.T, y)
         fit = nj.fit(noisy, errors="jackknife", clusters=labels)
-        found.append(fit.coefficients)
+        found.append(fit.values)
         jackknife.append(fit.std_error)
         sandwich.append(nj.fit(noisy).std_error)
     true = np.std(found, axis=0, ddof=1)

@@ -36,7 +36,7 @@ def test_one_measurement_for_all_rows_of_a_group(rng):
     assert text in fit.remarks
     right, none = answered(made(frame, clusters="group"))
     assert not none
-    assert right.std_error[0] > 1.5 * fit.std_error[0]
+    assert right.std_error[1] > 1.5 * fit.std_error[1]
 
 
 def test_a_table_concatenated_three_times(rng):

@@ -13,7 +13,7 @@ from noisy_jax.observed.fits import generalized
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.fits.test_generalized import scores
-from tests.observed.rows import answered, covered, numbers
+from tests.observed.rows import answered, covered
 
 SLOPE = {"logistic": 2.0, "poisson": 1.0}
 METHODS = {"logistic": nj.methods.Logistic(), "poisson": nj.methods.Poisson()}
@@ -46,7 +46,7 @@ def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
     for _ in range(12):
         x, y = table(rng, model, n)
         fit, messages = answered(from_arrays(x, y, noise=1.0), METHODS[model])
-        x, theta = x[:, 0], numbers(fit)
+        x, theta = x[:, 0], fit.values
         rows = x, y, np.array([[fit.share]])
         solved = root(lambda t, rows=rows: scores(model, t, *rows).mean(axis=0), theta)
         np.testing.assert_allclose(solved.x, theta, rtol=1e-6)

@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.groups import labels_of
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.fits.test_added_noise import least_squares as with_errors
-from tests.observed.rows import agree, check_coverage, numbers, regression
+from tests.observed.rows import agree, check_coverage, regression
 
 SIMEX, CALIBRATION = nj.methods.SIMEX, nj.methods.RegressionCalibration
 VARIANCES = np.array([0.25, 0.0])
@@ -60,7 +60,7 @@ def test_many_draws_have_the_limit_in_closed_form(rng):
     cov = np.cov(np.column_stack([x, y]), rowvar=False)
     levels = np.array([0, 0.5, 1, 1.5, 2])
     expected = [np.linalg.solve(cov[:2, :2] + v * np.diag(VARIANCES), cov[:2, 2]) for v in levels]
-    np.testing.assert_allclose(fit.estimates[:, 1:], expected, atol=2e-3)
+    np.testing.assert_allclose(fit.estimates, expected, atol=2e-3)
     np.testing.assert_allclose(fit.coefficients, WEIGHTS @ expected, atol=3e-3)
     np.testing.assert_array_equal(fit.levels, levels)
 
@@ -87,12 +87,13 @@ def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     estimators = least_squares, with_covariance, LinearRegression(), LinearRegression()
     plain, named, learned, again = (nj.fit(table, SIMEX(one, **options)) for one in estimators)
     np.testing.assert_allclose(named.coefficients, plain.coefficients, rtol=1e-8)
-    np.testing.assert_allclose(numbers(learned), plain.coefficients, rtol=1e-8)
+    np.testing.assert_allclose(learned.values, plain.coefficients, rtol=1e-8)
     np.testing.assert_array_equal(again.coefficients, learned.coefficients)
-    names = [one.names for one in (plain, named, learned)]
-    assert names == [("theta0", "theta1", "theta2"), ("a", "b1", "b2"), ("x1", "x2")]
+    labels = [one.labels for one in (plain, named, learned)]
+    three = "intercept", "x1", "x2"
+    assert labels == [("theta0", "theta1", "theta2"), ("a", "b1", "b2"), three]
     assert [one.errors for one in (plain, named)] == ["jackknife", "extrapolated"]
-    np.testing.assert_allclose(learned._errors(), plain.std_error, rtol=1e-7)
+    np.testing.assert_allclose(learned.std_error, plain.std_error, rtol=1e-7)
     other = nj.fit(table, SIMEX(least_squares, **options | {"seed": 5}))
     assert np.abs(other.coefficients - plain.coefficients).max() > 1e-4
 
@@ -125,8 +126,8 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
         return types.SimpleNamespace(params=values, cov_params=lambda: cov, model=model)
 
     fit = nj.fit(table, SIMEX(of_statsmodels, draws=20))
-    assert fit.names == ("const", "x1", "x2")
-    assert np.isnan(fit.intercept)
+    assert fit.labels == ("const", "x1", "x2")
+    assert not hasattr(fit, "intercept")
     assert "intercept" not in str(fit)
     assert "SIMEX of of_statsmodels" in str(fit)
     assert list(fit.to_frame().index) == ["const", "x1", "x2"]
@@ -137,9 +138,9 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
     def of_pandas(x, y):
         return pd.Series(least_squares(x, y)[1:], index=["slope 1", "slope 2"])
 
-    assert nj.fit(table, SIMEX(of_pandas, draws=2)).names == ("slope 1", "slope 2")
+    assert nj.fit(table, SIMEX(of_pandas, draws=2)).labels == ("slope 1", "slope 2")
     one_a_column = nj.fit(table, SIMEX(lambda x, y: least_squares(x, y)[1:], draws=2))
-    assert one_a_column.names == ("x1", "x2")
+    assert one_a_column.labels == ("x1", "x2")
     np.testing.assert_allclose(one_a_column.reliability[1], 1)
 
 
@@ -150,8 +151,8 @@ def test_a_classifier_of_scikit_learn(rng):
     options = {"draws": 2, "levels": [1, 2]}
     fit = nj.fit(table, SIMEX(model, **options))
     ours = nj.fit(table, SIMEX(maximum_likelihood, **options, errors="jackknife"))
-    np.testing.assert_allclose(numbers(fit), ours.coefficients, rtol=1e-3)
-    np.testing.assert_allclose(fit._errors(), ours.std_error, rtol=1e-2)
+    np.testing.assert_allclose(fit.values, ours.coefficients, rtol=1e-3)
+    np.testing.assert_allclose(fit.std_error, ours.std_error, rtol=1e-2)
     assert not hasattr(model, "coef_")  # a clone is fitted
 
 

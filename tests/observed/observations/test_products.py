@@ -184,7 +184,7 @@ def test_names_predictions_and_the_uncorrected_fit():
     rows = nj.table(frame, target="y", noise=KNOWN, features=["x1", "x2", "z"], products=WANTED)
     assert rows.names == ("x1", "x2", "z")
     fit = nj.fit(rows)
-    assert fit.names == tuple(TRUTH)
+    assert fit.labels == ("intercept", *TRUTH)
     assert "x1²" in str(fit.summary())
     x = rng.normal(size=(5, 3))
     design = np.column_stack([x, x[:, 0] * x[:, 1], x[:, 0] ** 2, x[:, 1] * x[:, 2]])

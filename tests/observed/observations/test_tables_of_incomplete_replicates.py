@@ -84,7 +84,7 @@ def test_intervals_contain_that_the_covariance_is_estimated():
     fit = nj.fit(nj.table(frame, **OPTIONS))
     rows = [{name: np.delete(one, row) for name, one in frame.items()} for row in range(300)]
     without = [nj.fit(nj.table(rest, **OPTIONS)).coefficients for rest in rows]
-    np.testing.assert_allclose(fit.std_error, np.sqrt(299 * np.var(without, axis=0)), rtol=0.02)
+    np.testing.assert_allclose(fit.std_error[1:], np.sqrt(299 * np.var(without, axis=0)), rtol=0.02)
     blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
     np.testing.assert_allclose(blocks.coefficients, fit.coefficients, rtol=1e-9)
     assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.estimates import percent
+from noisy_jax.observed.fits.result import percent
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.rows import outcome
@@ -24,6 +24,18 @@ def table(rng, model, *, noise=COV, n=600, names=("dose", "age"), target="sick")
     return from_arrays(x, y, noise=noise, names=names, target=target)
 
 
+def line(values, covariance, freedom):
+    """A line of columns x1, x2, …"""
+    names = tuple(f"x{j + 1}" for j in range(len(values) - 1))
+    return nj.fits.Estimates(
+        labels=("intercept", *names),
+        values=np.array(values),
+        covariance=covariance,
+        degrees_of_freedom=freedom,
+        names=names,
+    )
+
+
 def column(summary, name):
     return np.array([row[name] for row in summary.rows])
 
@@ -35,7 +47,7 @@ def test_p_values_are_those_of_scipy_with_its_standard_errors(rng):
     design = np.column_stack([np.ones(40), x])
     residual = y - found.intercept - found.slope * x
     covariance = np.linalg.inv(design.T @ design) * (residual @ residual) / 38
-    fit = nj.fits.Coefficients(found.intercept, np.array([found.slope]), covariance, 38, ("x",))
+    fit = line([found.intercept, found.slope], covariance, 38)
     intercept, slope = fit.summary().rows
     np.testing.assert_allclose(slope["std_error"], found.stderr, rtol=1e-10)
     np.testing.assert_allclose(slope["p_value"], found.pvalue, rtol=1e-8)
@@ -49,8 +61,7 @@ def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
     fit = nj.fit(table(rng, model, noise=noise), METHODS[model])
     for one in (fit, fit.uncorrected):
         summary = one.summary(level=0.9)
-        estimate = np.append(one.intercept, one.coefficients)
-        error = np.append(one.intercept_std_error, one.std_error)
+        estimate, error = one.values, one.std_error
         np.testing.assert_array_equal(column(summary, "std_error"), error)
         law = stats.t(one.degrees_of_freedom)
         np.testing.assert_array_equal(column(summary, "estimate"), estimate)
@@ -62,9 +73,11 @@ def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
         excludes = (column(summary, "low") > 0) | (column(summary, "high") < 0)
         np.testing.assert_array_equal(column(summary, "p_value") < 0.1, excludes)
         assert "90% interval" in str(summary)
-        ends = np.column_stack([one.intercept_interval(0.9), one.interval(0.9)])
-        np.testing.assert_array_equal([column(summary, "low"), column(summary, "high")], ends)
-    np.testing.assert_array_equal(column(summary, "name"), ["intercept", "dose", "age"])
+        ends = [column(summary, "low"), column(summary, "high")]
+        np.testing.assert_array_equal(ends, one.interval(0.9))
+        assert (*column(summary, "name"),) == one.labels == ("intercept", "dose", "age")
+        np.testing.assert_array_equal([one.intercept, *one.coefficients], one.values)
+        assert one.params == dict(zip(one.labels, one.values, strict=True))
 
 
 @pytest.mark.parametrize(("model", "heading"), [("logistic", "odds"), ("poisson", "rate")])
@@ -73,9 +86,9 @@ def test_ratios_are_exponentials_of_coefficients_and_of_both_ends(rng, model, he
     for one in (fit, fit.uncorrected):
         summary = one.summary(ratios=True)
         assert f"{heading} ratio" in str(summary)
-        np.testing.assert_allclose(column(summary, "ratio")[1:], np.exp(one.coefficients))
+        np.testing.assert_allclose(column(summary, "ratio"), np.exp(one.values))
         for name, end in zip(("ratio_low", "ratio_high"), one.interval(), strict=True):
-            np.testing.assert_allclose(column(summary, name)[1:], np.exp(end))
+            np.testing.assert_allclose(column(summary, name), np.exp(end))
     assert "ratio" not in fit.summary().rows[0]
 
 
@@ -86,7 +99,7 @@ def test_linear_fits_have_no_ratios(rng):
 
 
 def test_a_known_covariance_has_the_normal_distribution():
-    fit = nj.fits.Coefficients(0.0, np.array([1.96, 0.0]), np.diag([0, 1, 0]), np.inf, ("a", "b"))
+    fit = line([0.0, 1.96, 0.0], np.diag([0, 1, 0]), np.inf)
     rows = fit.summary().rows
     np.testing.assert_allclose(rows[1]["p_value"], 2 * stats.norm.sf(1.96), rtol=1e-10)
     assert np.isnan(rows[2]["p_value"])  # 0/0
@@ -130,8 +143,8 @@ def test_a_frame_has_a_row_for_each_name(rng):
     frame = fit.to_frame()
     assert [*frame.index] == ["intercept", "dose", "age"]
     assert frame.loc["dose", "estimate"] == fit.coefficients[0]
-    np.testing.assert_array_equal(frame["low"].iloc[1:], fit.interval()[0])
-    np.testing.assert_array_equal(frame["uncorrected"].iloc[1:], fit.uncorrected.coefficients)
+    np.testing.assert_array_equal(frame["low"], fit.interval()[0])
+    np.testing.assert_array_equal(frame["uncorrected"], fit.uncorrected.values)
     np.testing.assert_array_equal(frame["reliability"].iloc[1:], fit.reliability)
 
 

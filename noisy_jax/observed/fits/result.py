@@ -1,0 +1,196 @@
+"""Corrected fits: their numbers beside uncorrected ones, and what is printed below the table."""
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from noisy_jax.intervals import LEVEL
+from noisy_jax.observed.fits.comparison import Comparison
+from noisy_jax.observed.fits.estimates import COLUMNS, FORMS, Estimates
+from noisy_jax.observed.fits.saved import Saved
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.categories import recorded_means
+from noisy_jax.tables import Summarized, Table
+from noisy_jax.validation import instance, listed
+
+_WIDTH = 88
+_MOST = 11  # rows of a printed table
+
+
+def percent(share: float) -> str:
+    """A share of the noise that is below 1, such as 99.6%: it is never rounded up to 100%."""
+    return f"{np.floor(1000 * share) / 10:g}%"
+
+
+def counted_features(count: int) -> str:
+    """The words `1 feature` or `2 features`."""
+    return f"{count} feature{'s' if count > 1 else ''}"
+
+
+def lines_of(remarks: Sequence[str]) -> list[str]:
+    """The remarks of a fit, in lines as wide as its table."""
+    return [textwrap.fill(f"Note: {remark}.", _WIDTH) for remark in remarks]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Saved, Summarized):
+    """A corrected fit of any kind: the uncorrected one beside it, and what to know of both.
+
+    Attributes:
+        names: d names of the columns.
+        uncorrected: the same fit to the noisy rows, with replicates to their means.
+        target: name of y.
+        num_rows: n, rows of positive weight.
+        num_copies: V, the noisy copies of each row whose mean is taken.
+        risk: estimated errors of both fits on clean data, where noisy rows show them.
+        remarks: what the rows show against the assumptions of the correction, and what else to know
+            before one believes the intervals.
+        about: sentences about the method, which stand below the printed table.
+    """
+
+    names: tuple[str, ...]
+    uncorrected: Any
+    target: str
+    num_rows: int
+    num_copies: int
+    risk: Comparison | None = None
+    remarks: tuple[str, ...] = ()
+    about: str = ""
+
+    def predict(self, x: Any, **options: Any) -> Any:
+        """Predictions `[...]` of y at clean features `[..., d]` in original units."""
+        raise NotImplementedError
+
+    def residuals(self, table: Observations) -> np.ndarray:
+        """`[n]`, y less the prediction at the means of each row's copies.
+
+        They are of noisy rows: a residual contains the error in y and, times the slope, the error
+        of measurement in x. So they vary more than residuals at clean features would, and are
+        correlated with the noisy x. The exposure of a Poisson fit multiplies the prediction if the
+        table has it.
+
+        Args:
+            table: the noisy rows, with the columns of the fit, such as the table that was fitted.
+        """
+        instance("table", table, Observations, "nj.table makes one")
+        if table.names != self.names:
+            raise ValueError(
+                f"table must have the columns of the fit, {listed(self.names)}, got "
+                f"{listed(table.names)}"
+            )
+        found = np.asarray(self.predict(recorded_means(table)), np.float64)
+        if "exposure" in table.beside:
+            found = found * table.beside["exposure"].values
+        return table.y - found
+
+    def _below(self, first: Sequence[str], subject: str) -> str:
+        """All lines below the printed table: `first`, estimated errors, the method, remarks.
+
+        `subject` is what predicts at clean features, or "" for fits without predictions.
+        """
+        noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
+        predicts = (
+            f"{subject} for clean features. To predict from {noisy} that are as noisy as these, "
+            "use the uncorrected fit (fit.uncorrected)."
+        )
+        about = (self.about, predicts if subject else "")
+        return "\n".join(
+            [
+                *first,
+                "",
+                *([] if self.risk is None else [str(self.risk)]),
+                *(textwrap.fill(text, _WIDTH) for text in about if text),
+                *lines_of(self.remarks),
+            ]
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Fit(Estimates, Result):
+    """Corrected estimates beside uncorrected ones; print it for the table.
+
+    Logistic and Poisson regression, regression calibration and curves of your own give it; linear
+    fits and SIMEX add attributes. It has the attributes of `Estimates` as well.
+
+    Attributes:
+        uncorrected: the same estimates from the noisy rows, with replicates from their means.
+        reliability: `[d]`, the share of each column's variance that is not noise, where the
+            estimates are of columns.
+        scale: `[d]`, standard deviations of the means of the noisy copies, where the estimates are
+            of columns.
+        share: of the noise that is taken away: 1, or less where the identification is weak, or the
+            equations with all of it have no root.
+        target: name of y.
+        num_rows: n, rows of positive weight.
+        num_copies: V, the noisy copies of each row whose mean is taken.
+        risk: estimated errors of both fits on clean data, of linear fits.
+        remarks: what the rows show against the assumptions of the correction, and what else to know
+            before one believes the intervals.
+        about: sentences about the method, which stand below the printed table.
+    """
+
+    kind: ClassVar[str] = "fit"
+
+    uncorrected: Estimates
+    reliability: np.ndarray | None = None
+    scale: np.ndarray | None = None
+    share: float = 1.0
+
+    @classmethod
+    def of(
+        cls, corrected: Estimates, uncorrected: Estimates, table: Observations, **more: Any
+    ) -> Self:
+        """The fit to the rows of a table, with `more` attributes."""
+        known = {"target": table.target, "num_rows": len(table.y), "num_copies": table.x.shape[1]}
+        return cls(**vars(corrected), uncorrected=uncorrected, **(known | more))
+
+    @property
+    def title(self) -> str:
+        """The line above the table: what was fitted."""
+        line = FORMS[self.form].line
+        features = counted_features(len(self.coefficients) if line else len(self.names))
+        on = "on" if line else "by a model of"
+        return f"{self.target} {on} {features}, {self.num_rows:,} noisy rows"
+
+    def _rows(self, level: float) -> list[dict[str, Any]]:
+        rows = super()._rows(level)
+        columns = {"uncorrected": self.uncorrected.values.tolist()}
+        if self.reliability is not None:
+            first = [np.nan] * (len(self.labels) - len(self.reliability))
+            columns["reliability"] = [*first, *self.reliability.tolist()]
+        more = zip(*columns.values(), strict=True)
+        return [
+            row | dict(zip(columns, one, strict=True)) for row, one in zip(rows, more, strict=True)
+        ]
+
+    def _shown(self) -> Table:
+        """Estimates, intervals, uncorrected estimates, and reliabilities."""
+        rows = self._rows(LEVEL)
+        shown = rows if len(rows) <= _MOST else rows[: _MOST - 1]
+        more = len(rows) - len(shown)
+        what = "columns" if FORMS[self.form].line else "estimates"
+        first = [*([f"… and {more} more {what}"] if more else []), *self._known()]
+        columns = COLUMNS if self.reliability is None else (*COLUMNS, ("reliability", _reliability))
+        below = self._below(first, self._subject())
+        return Table(rows, columns, self.title, shown, below)
+
+    def _subject(self) -> str:
+        if FORMS[self.form].mean is not None:
+            return "These coefficients are for interpretation and"
+        return "These parameters are" if self.form == "curve" else ""
+
+    def _known(self) -> list[str]:
+        """Lines on how far the correction goes."""
+        if self.share == 1 or self.form == "curve":  # of curves a remark says so
+            return []
+        return [f"Only {percent(self.share)} of the noise is taken away: see fit.share."]
+
+    def _doubts(self) -> list[str]:
+        return [*self._known(), *lines_of(self.remarks)]
+
+
+def _reliability(row) -> str:
+    return "" if np.isnan(row["reliability"]) else f"{row['reliability']:.3f}"
