@@ -86,8 +86,7 @@ def numbers(found: Any) -> dict[str, Any]:
     else:
         made["remarks"] = len(found.remarks)
         kernel = hasattr(found, "candidates")
-        dim = len(getattr(found, "features", found.names))
-        dim -= len(getattr(found, "products", ()))
+        dim = len(found.names)
         if not kernel:
             made |= _estimates(found)
             plain = _estimates(found.uncorrected)

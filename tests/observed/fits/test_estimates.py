@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.result import percent
@@ -78,6 +80,75 @@ def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
         assert (*column(summary, "name"),) == one.labels == ("intercept", "dose", "age")
         np.testing.assert_array_equal([one.intercept, *one.coefficients], one.values)
         assert one.params == dict(zip(one.labels, one.values, strict=True))
+
+
+@pytest.mark.parametrize("model", METHODS)
+def test_intervals_of_predictions_are_by_the_delta_method(rng, model):
+    """Of the linear predictor, by hand; both ends are then transformed as the prediction is."""
+    fit = nj.fit(table(rng, model), METHODS[model])
+    x, mean = rng.normal(size=(5, 2)), {"linear": np.asarray, "logistic": expit, "poisson": np.exp}
+    design = np.column_stack([np.ones(5), x])
+    for one in (fit, fit.uncorrected):
+        found = one.predict(x, interval=True, level=0.9)
+        error = np.sqrt(np.einsum("ni,ij,nj->n", design, one.covariance, design))
+        half = stats.t.ppf(0.95, np.min(one.degrees_of_freedom)) * error
+        expected = [mean[model](design @ one.values + sign * half) for sign in (0, -1, 1)]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        np.testing.assert_array_equal(found[0], one.predict(x))
+    slope = jax.grad(lambda x: fit.predict(x, interval=True)[2])(x[0])
+    step = np.array([1e-4, 0])
+    apart = fit.predict(x[0] + step, interval=True)[2] - fit.predict(x[0] - step, interval=True)[2]
+    np.testing.assert_allclose(slope[0], apart / 2e-4, rtol=1e-3)
+    raises("level must be above 0 and below 1", fit.predict, x, interval=True, level=95)
+
+
+def test_intervals_of_predictions_contain_products(rng):
+    x, y = rng.normal(size=(400, 2)), rng.normal(size=400)
+    known = from_arrays(x, y, noise=[0.1, 0.0], names=["a", "b"], products=[("a", "b")])
+    fit = nj.fit(known)
+    assert fit.labels == ("intercept", "a", "b", "a * b")
+    assert fit.names == ("a", "b")
+    z = np.array([1.0, 2.0, -3.0, -6.0])
+    value, low, high = fit.predict({"b": -3.0, "a": 2.0}, interval=True)
+    np.testing.assert_allclose(value, z @ fit.values)
+    half = stats.t.ppf(0.975, np.min(fit.degrees_of_freedom)) * (z @ fit.covariance @ z) ** 0.5
+    np.testing.assert_allclose([value - low, high - value], half, rtol=1e-9)
+
+
+def test_residuals_are_of_the_means_of_copies_by_name(rng):
+    copies, y = rng.normal(size=(300, 2, 2)) + rng.normal(size=(300, 1, 2)), rng.normal(size=300)
+    rows = from_arrays(copies, y, names=("dose", "age"))
+    fit = nj.fit(rows)
+    expected = y - fit.intercept - copies.mean(axis=1) @ fit.coefficients
+    np.testing.assert_allclose(fit.residuals(rows), expected, atol=1e-12)
+    other = from_arrays(copies, y, names=("age", "dose"))
+    raises("columns of the fit, 'dose', 'age', got 'age', 'dose'", fit.residuals, other)
+    raises("table must be a Observations", fit.residuals, copies)
+    kernel = nj.fit(rows, nj.fourier(length_scale=2.0, num_features=8))
+    expected = y - kernel.predict(copies.mean(axis=1))
+    np.testing.assert_allclose(kernel.residuals(rows), expected, atol=1e-6)
+
+
+def test_residuals_of_counts_are_of_the_exposure(rng):
+    frame = {"x": rng.normal(size=300), "t": rng.uniform(1, 3, size=300)}
+    frame["y"] = rng.poisson(frame["t"] * np.exp(0.3 * frame["x"])) * 1.0
+    rows = nj.table(frame, target="y", noise={"x": 0.1}, exposure="t")
+    fit = nj.fit(rows, nj.methods.Poisson())
+    expected = frame["y"] - frame["t"] * np.exp(fit.values[0] + fit.values[1] * frame["x"])
+    np.testing.assert_allclose(fit.residuals(rows), expected, rtol=1e-9)
+
+
+def test_attributes_that_are_gone_say_what_to_write(rng):
+    fit = nj.fit(table(rng, "linear"))
+    for name, instead in {
+        "intercept_std_error": r"fit\.std_error\[0\]",
+        "intercept_interval": r"fit\.interval\(\), which includes the intercept",
+        "band": r"fit\.predict\(x, interval=True\)",
+    }.items():
+        with pytest.raises(AttributeError, match=f"LinearFit.{name} left in version .* {instead}"):
+            getattr(fit, name)
+    with pytest.raises(AttributeError, match="'LinearFit' object has no attribute 'slope'"):
+        fit.slope  # noqa: B018
 
 
 @pytest.mark.parametrize(("model", "heading"), [("logistic", "odds"), ("poisson", "rate")])

@@ -74,6 +74,20 @@ def test_a_file_holds_the_whole_result(tmp_path, kind):
     assert (str(again), again._repr_html_()) == (str(made), made._repr_html_())
 
 
+@pytest.mark.parametrize(("form", "version"), [(None, "0.3.0"), (9, "7.1.0"), (None, None)])
+@pytest.mark.parametrize("kind", ["logistic", "learned"])
+def test_a_file_of_another_version_is_told_with_the_version(tmp_path, kind, form, version):
+    make, load = SAVED[kind]
+    path = tmp_path / "fit.json"
+    make().save(path)
+    values = json.loads(path.read_text("utf-8"))
+    changed = values | {"format": form, "version": version, "kind": "generalized"}
+    path.write_text(json.dumps({k: one for k, one in changed.items() if one is not None}))
+    said = f"version {version or '0.2 or older'} of noisy_jax saved it"
+    with pytest.raises(ValueError, match=rf"fit\.json does not hold .*: {said}"):
+        load(path)
+
+
 def check_holds(path, load, whole):
     load(path).save(path)
     assert path.read_bytes() == whole
@@ -107,7 +121,7 @@ def test_another_digit_is_named_and_other_spaces_are_not_damage(tmp_path):
     values = json.loads(whole)
     path.write_text(json.dumps(dict(sorted(values.items())), ensure_ascii=False), encoding="utf-8")
     check_holds(path, nj.load_fit, whole)
-    values["coefficients"][0] += 1e-9
+    values["values"][0] += 1e-9
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"fit\.json does not hold a fit: its digest .* damaged"):
         nj.load_fit(path)
