@@ -86,7 +86,7 @@ def function(
         axes.plot(noisy[some, 0], table.y[some], ".", color="0.8", markersize=2, label="noisy rows")
     color = COLOURS[0]
     corrected, *ends = fit.predict(x, interval=True, level=level)
-    bands = [("at each point", 0.3, ends)]
+    bands: list[Any] = [("at each point", 0.3, ends)]
     if isinstance(fit, FourierFit):
         bands.insert(0, ("for the whole curve", 0.15, fit.band(x, level, simultaneous=True)))
     for name, alpha, ends in bands:

@@ -89,7 +89,8 @@ def _calibration_fit(observations: Observations, model: str) -> Fit:
     if model != "linear":
         about += f" Approximate; nj.methods.{name}() is consistent."
     return Fit.of(
-        *reversed(made),
+        made[1],
+        made[0],
         observations,
         reliability=table.reliability,
         scale=Rows.of(observations).x.std(axis=0),

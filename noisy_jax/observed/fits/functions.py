@@ -109,7 +109,7 @@ class FourierFit(FourierPredictor, Result):
     kind: ClassVar[str] = "kernel"
 
     uncorrected: FourierPredictor
-    risk: Comparison
+    risk: Comparison = dataclasses.field()
     candidates: tuple[Candidate, ...]
     undersmoothed: FourierPredictor
     left_out: np.ndarray

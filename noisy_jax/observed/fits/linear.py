@@ -36,7 +36,7 @@ class LinearFit(Fit):
 
     kind: ClassVar[str] = "linear"
 
-    risk: Comparison
+    risk: Comparison = dataclasses.field()
     gram: np.ndarray
     cross: np.ndarray
     noise: np.ndarray

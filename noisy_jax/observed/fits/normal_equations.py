@@ -197,7 +197,8 @@ class NormalEquations:
             found.append(units.restored(y, beta, cov, self.at, freedom, table))
         clean, noisy = covariances(whole)
         return LinearFit.of(
-            *found,
+            found[0],
+            found[1],
             table,
             reliability=np.diag(clean) / np.diag(noisy),
             risk=self._risk(slopes),

@@ -123,7 +123,7 @@ def test_residuals_are_of_the_means_of_copies_by_name(rng):
     np.testing.assert_allclose(fit.residuals(rows), expected, atol=1e-12)
     other = from_arrays(copies, y, names=("age", "dose"))
     raises("columns of the fit, 'dose', 'age', got 'age', 'dose'", fit.residuals, other)
-    raises("table must be a Observations", fit.residuals, copies)
+    raises("table must be an Observations", fit.residuals, copies)
     kernel = nj.fit(rows, nj.fourier(length_scale=2.0, num_features=8))
     expected = y - kernel.predict(copies.mean(axis=1))
     np.testing.assert_allclose(kernel.residuals(rows), expected, atol=1e-6)
