@@ -20,7 +20,7 @@ from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.observed.suitability import check_suits, units_for
+from noisy_jax.observed.suitability import check_rows, check_suits, units_for
 from noisy_jax.validation import given
 
 Judge = Callable[[np.ndarray, np.ndarray, chex.PRNGKey], Judged]
@@ -107,9 +107,9 @@ def learner_judge(
             "table"
         )
     copies, dim = observations.x.shape[1:]
+    check_rows(learner, observations)
     check_varies(observations.x.reshape(-1, dim), observations.y, observations)
-    whole = units_for(learner, observations, standardize)
-    check_suits(learner, observations, whole)
+    check_suits(learner, observations, units_for(learner, observations, standardize))
     made = compiled_learner(learner)
     missing = (
         "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import chex
 import jax
 import numpy as np
 
-from noisy_jax.base import Learner, State, check_learner, check_targets_of, warn_of_sizes
+from noisy_jax.base import Learner, State, check_learner, warn_of_sizes
 from noisy_jax.observed.compiled import CompiledLearner, compiled_learner, shared_cov
 from noisy_jax.observed.fits.assumptions import warned
 from noisy_jax.observed.fits.units import Units, check_varies
@@ -16,7 +16,12 @@ from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
 from noisy_jax.observed.observations.passes import Pass
-from noisy_jax.observed.suitability import check_room, check_suits, check_takes_weights, units_for
+from noisy_jax.observed.suitability import (
+    check_rows,
+    check_suits,
+    check_takes_weights,
+    units_for,
+)
 from noisy_jax.running import Running
 from noisy_jax.validation import parsed_key
 
@@ -76,10 +81,9 @@ def learn(
     check_learner(learner)
     key = parsed_key(key)
     in_chunks = isinstance(observations, Iterable)
-    table = Pass(observations if in_chunks else [observations])
-    made = Learning(compiled_learner(learner), table.first, standardize, in_chunks=in_chunks)
-    for chunk in table:
-        made.take(chunk, made.key_of_next(key) if in_chunks else key)
+    made = Learning(compiled_learner(learner), standardize, in_chunks=in_chunks)
+    for chunk in Pass(observations if in_chunks else [observations]):
+        made.take(chunk, key)
     return made.learned()
 
 
@@ -96,46 +100,27 @@ class _Progress(NamedTuple):
 class Learning:
     """A learner that takes the chunks of a table one by one; see `learn`.
 
-    `first`, the first chunk, gives the units and is not yet learned from.
+    The first chunk gives the units.
 
     Attributes:
+        alike: a row of the first chunk, with what is the same in all chunks; `None` before it.
+        units: the units of the first chunk.
         progress: what it has learned so far, in NumPy arrays.
     """
 
+    alike: Observations | None = None
+    units: Units
+    progress: _Progress
+
     def __init__(
-        self,
-        compiled: CompiledLearner,
-        first: Observations,
-        standardize: bool = True,
-        *,
-        in_chunks: bool = True,
-        weights: np.ndarray | None = None,
+        self, compiled: CompiledLearner, standardize: bool = True, *, in_chunks: bool = True
     ):
-        self.compiled = compiled
-        check_room(compiled.learner, len(first.y), more=in_chunks)
-        warned(first)
-        with_roles(first, {}, "nj.learn")
-        try:
-            self.units, self.unjudged = _first_units(compiled.learner, first, standardize, weights)
-            check_suits(compiled.learner, first, self.units)
-        except ValueError as error:
-            where = f"the first chunk, of {len(first.y):,} rows: " if in_chunks else ""
-            raise ValueError(f"{where}{error}") from error
-        x = (first.x - self.units.center) / self.units.scale
-        warn_of_sizes(compiled.learner, x, first.names)
-        dim = len(first.names)
-        none = [Running.of(np.zeros((0, size))) for size in (dim + 1, 1)]
-        self.progress = _Progress(0, none[0], none[1], 0, compiled.start(dim))
-        self.alike = first.rows(np.arange(1))  # what is the same in all chunks
+        self.compiled, self.standardize, self.in_chunks = compiled, standardize, in_chunks
 
     @property
     def labels(self) -> bool:
         """Whether y are labels −1 and +1, which are neither centred nor scaled."""
         return self.compiled.learner.needs.labels
-
-    def key_of_next(self, key: chex.PRNGKey) -> chex.PRNGKey:
-        """The key of the next chunk."""
-        return jax.random.fold_in(key, self.progress.chunks)
 
     def take(
         self, chunk: Observations, key: chex.PRNGKey, weights: np.ndarray | None = None
@@ -145,22 +130,22 @@ class Learning:
         The squared loss of a linear predictor at (√w x̃, √w ỹ) is w times that at (x̃, ỹ), and so
         are its estimates, if the covariance of the noise is multiplied by w as well.
         """
-        number, seen, errors, chunks, state = self.progress
-        check_room(self.compiled.learner, number + len(chunk.y), more=True)
-        with_roles(chunk, {}, "nj.learn").check_each_row("a learner")
-        noises = [(type(one.noise), shared_cov(one)) for one in (self.alike, chunk)]
-        if not all(map(np.array_equal, *noises)):
-            raise ValueError("all chunks must have the same noise, or a covariance a row")
-        first = max(self.unjudged - number, 0)  # rows that are not judged
-        x, y, seen = _centred(chunk, seen, self.units, first, weights)
-        if self.labels:
-            check_targets_of(self.compiled.learner, "y", chunk.y)
-            y = chunk.y.astype(y.dtype)
-        table = self.units.table(chunk, x, y)
+        learner, before = self.compiled.learner, 0 if self.alike is None else self.progress.number
+        check_rows(learner, with_roles(chunk, {}, "nj.learn"), before=before, more=self.in_chunks)
         if weights is not None:
-            check_takes_weights(self.compiled.learner)
+            check_takes_weights(learner)
+        if self.alike is None:
+            self._begin(chunk, weights)
+        elif not all(map(np.array_equal, _noise_of(self.alike), _noise_of(chunk))):
+            raise ValueError("all chunks must have the same noise, or a covariance a row")
+        number, seen, errors, chunks, state = self.progress
+        first = max(self._unjudged - number, 0)  # rows that are not judged
+        x, y, seen = _centred(chunk, seen, self.units, first, weights)
+        table = self.units.table(chunk, x, chunk.y.astype(y.dtype) if self.labels else y)
+        if weights is not None:
             table = _weighted(table, weights)
-        state, found = self.compiled.resume(state, table, key)
+        own_key = jax.random.fold_in(key, chunks) if self.in_chunks else key
+        state, found = self.compiled.resume(state, table, own_key)
         found = found[first:, None] * self.units.y_scale**2
         if weights is not None:
             weights = weights[first:]
@@ -169,8 +154,25 @@ class Learning:
         errors = errors.plus(Running.of(found, weights))
         self.progress = _Progress(number + len(y), seen, errors, chunks + 1, state)
 
+    def _begin(self, first: Observations, weights: np.ndarray | None) -> None:
+        """Takes the units of the first chunk, and checks that the learner suits them."""
+        learner, dim = self.compiled.learner, len(first.names)
+        warned(first)
+        try:
+            self.units, self._unjudged = _first_units(learner, first, self.standardize, weights)
+            check_suits(learner, first, self.units)
+        except ValueError as error:
+            where = f"the first chunk, of {len(first.y):,} rows: " if self.in_chunks else ""
+            raise ValueError(f"{where}{error}") from error
+        x = (first.x - self.units.center) / self.units.scale
+        warn_of_sizes(learner, x, first.names)
+        rows, errors = (Running.of(np.zeros((0, size))) for size in (dim + 1, 1))
+        self.progress = _Progress(0, rows, errors, 0, self.compiled.start(dim))
+        self.alike = first.rows(np.arange(1))
+
     def learned(self) -> Learned:
-        """What it has made of the chunks."""
+        """The result of learning from the chunks so far."""
+        alike: Any = self.alike
         _, seen, errors, _, state = self.progress
         return Learned(
             state=self.compiled.finished(state),
@@ -183,9 +185,14 @@ class Learning:
             scale=self.units.scale,
             y_center=0.0 if self.labels else float(seen.mean[-1]),
             y_scale=self.units.y_scale,
-            names=self.alike.names,
-            references=self.alike.references,
+            names=alike.names,
+            references=alike.references,
         )
+
+
+def _noise_of(chunk: Observations) -> tuple[Any, Any]:
+    """The law and the covariance that all rows of a chunk share."""
+    return type(chunk.noise), shared_cov(chunk)
 
 
 def _weighted(table: Observations, weights: np.ndarray) -> Observations:

@@ -1,4 +1,4 @@
-"""Whether a learner can learn from observed rows."""
+"""Checks that a learner can learn from observed rows, and the units that it learns in."""
 
 import dataclasses
 
@@ -25,8 +25,17 @@ def units_for(
     return dataclasses.replace(units, y_center=0.0, y_scale=1.0) if learner.needs.labels else units
 
 
-def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
-    """Raises ValueError if a learner cannot learn from the rows in these units."""
+def check_rows(
+    learner: Learner, rows: Observations, *, before: int = 0, more: bool = False
+) -> None:
+    """Raises ValueError if a learner cannot take these rows, in any units.
+
+    Args:
+        learner: is asked what it needs.
+        rows: a table, or a chunk of one.
+        before: number of the rows of earlier chunks.
+        more: whether later chunks may follow.
+    """
     rows.check_each_row("a learner")
     check_targets_of(learner, "y", rows.y)
     copies = rows.x.shape[1]
@@ -35,15 +44,26 @@ def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
             f"the learner needs {learner.needs.copies} noisy copies of each row, but there are "
             f"{copies}: use a learner that needs fewer, or replicates"
         )
-    check_room(learner, len(rows.y))
-    if rows.cross_cov is not None and learner.needs.targets != "any":
+    room, number = learner.needs.horizon, before + len(rows.y)
+    if room is not None and number > room:
+        least, horizon = ("at least ", "the number of all rows") if more else ("", number)
         raise ValueError(
-            "the errors in x and y are correlated, for which the learner does not correct: use "
-            "two_copies, known_covariance or the linear moments of corrected_ftrl"
+            f"the table has {least}{number} rows, but the learner has room for {room}: "
+            f"build it with horizon={horizon}"
         )
+
+
+def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
+    """Raises ValueError if a learner cannot correct for the noise of the rows in these units."""
     if rows.cross_cov is not None:
-        cross = rows.cross_cov.reshape(-1, rows.x.shape[2]).mean(axis=0)
-        cov = copies * rows.averaged()[1].reshape(-1, *2 * cross.shape).mean(axis=0)
+        if learner.needs.targets != "any":
+            raise ValueError(
+                "the errors in x and y are correlated, for which the learner does not correct: use "
+                "two_copies, known_covariance or the linear moments of corrected_ftrl"
+            )
+        copies, dim = rows.x.shape[1:]
+        cross = rows.cross_cov.reshape(-1, dim).mean(axis=0)
+        cov = copies * rows.averaged()[1].reshape(-1, dim, dim).mean(axis=0)
         check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
     if rows.cov is not None:
         cov = rows.cov / units.products
@@ -57,17 +77,6 @@ def check_takes_weights(learner: Learner) -> None:
         raise ValueError(
             "sample weights are for linear learners of the squared loss, such as two_copies, "
             "known_covariance and corrected_ftrl with linear moments"
-        )
-
-
-def check_room(learner: Learner, rows: int, *, more: bool = False) -> None:
-    """Raises ValueError if there are more rows than the learner has room for."""
-    room = learner.needs.horizon
-    if room is not None and rows > room:
-        least, horizon = ("at least ", "the number of all rows") if more else ("", rows)
-        raise ValueError(
-            f"the table has {least}{rows} rows, but the learner has room for {room}: "
-            f"build it with horizon={horizon}"
         )
 
 

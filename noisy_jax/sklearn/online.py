@@ -81,11 +81,13 @@ class OnlineRegressor(RegressorMixin, Noisy):
         table = self.table(X, y, reset=first)
         weights = self.weights(sample_weight, table.x[:, 0])
         if first:
-            self._learning = Learning(self._compiled(), table, self.standardize, weights=weights)
+            learning = Learning(self._compiled(), self.standardize)
             self._seed = seed_of(self.random_state)
-        check_alike(self._learning.alike, table)
-        key = parsed_key(jax.random.key(self._seed))
-        self._learning.take(table, self._learning.key_of_next(key), weights)
+        else:
+            learning = self._learning
+            check_alike(learning.alike, table)
+        learning.take(table, parsed_key(jax.random.key(self._seed)), weights)
+        self._learning = learning
         self._read()
         return self
 
