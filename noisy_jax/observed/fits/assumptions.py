@@ -14,26 +14,22 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.intervals import half_width
-from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.computed import computed_from_noisy
 from noisy_jax.observed.fits.doubts import (
     BELOW,
     LEVEL,
-    ROWS,
+    AssumptionWarning,
+    Check,
     Doubt,
-    NoisyColumns,
-    computed_from_noisy,
-    copied,
-    different_means,
-    doubt_about,
-    uneven_spreads,
+    Finding,
+    told,
 )
-from noisy_jax.observed.fits.repeated import repeated
+from noisy_jax.observed.fits.replicates import copied, different_means, uneven
+from noisy_jax.observed.fits.seen import Seen
 from noisy_jax.observed.observations import Observations
 from noisy_jax.warning import warn
 
-_FEW, _EACH = 10, 8  # values, and rows a value, from which on few values are no accident
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
-
 _LEFT_OUT = (
     "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
     "at random given x: give the noise of one copy, as noise={{{!r}: nj.noise.Gaussian(0.25)}}, to "
@@ -41,47 +37,105 @@ _LEFT_OUT = (
 )
 
 
-class AssumptionWarning(UserWarning):
-    """Noisy rows contradict an assumption of their correction."""
+def _impossible(seen: Seen) -> list[Finding]:
+    """Misclassified columns in which, by their matrix, a category would have a share below 0."""
+    found, x = [], seen.rows.x[:, 0]
+    for one in seen.rows.categories:
+        shares = one.recodings(x)
+        error = shares.std(axis=0) / len(shares) ** 0.5
+        half = half_width(error, len(shares) - 1, level=1 - 2 * LEVEL / len(one.labels))
+        for k in np.flatnonzero(shares.mean(axis=0) < -half)[:1]:
+            recorded, least = one.recorded(x)[:, k].mean(), one.matrix[:, k].min()
+            how = (
+                f"{recorded:.2g} of the rows are recorded as {one.labels[k]!r}, but by the matrix "
+                f"at least {least:.2g} of the rows of any category are"
+            )
+            found.append(Finding(one.name, how))
+    return found
+
+
+def _few_values(seen: Seen) -> list[Finding]:
+    return [Finding(seen.rows.names[j], f"{count} values") for j, count in seen.few.items()]
+
+
+def _whole_rows(seen: Seen) -> list[Finding]:
+    """Columns with one measurement in several rows, where whole rows are there several times."""
+    counts = seen.repeated.values()
+    if not counts or len(np.unique(np.column_stack([seen.x, seen.y]), axis=0)) > max(counts):
+        return []
+    return _repeated(seen)
+
+
+def _measurements(seen: Seen) -> list[Finding]:
+    """Columns with one measurement in several rows, where other cells of these rows differ."""
+    return [] if _whole_rows(seen) else _repeated(seen)
+
+
+def _repeated(seen: Seen) -> list[Finding]:
+    names, rows = seen.rows.names, len(seen.x)
+    return [
+        Finding(names[j], f"{count:,} values in {rows:,} rows")
+        for j, count in seen.repeated.items()
+    ]
+
+
+CHECKS = (
+    Check(
+        _impossible,
+        "the matrix of wrong categories cannot be right in …: estimates and intervals are "
+        "meaningless; check the matrix, whose row j has the probabilities of true category j, and "
+        "whether its probabilities are of these rows",
+    ),
+    Check(
+        _few_values,
+        "noise is declared in …, but a wrong category is not a value with noise added to it, and "
+        "the correction is wrong: give the probabilities of wrong categories, as "
+        "noise={{first}: nj.noise.Misclassified(matrix)}; or declare the column exact (variance 0, "
+        "or one replicate in place of all), for the coefficient of the recorded category",
+    ),
+    Check(
+        computed_from_noisy,
+        "declared exact, but with noise that is not corrected: …; corrections assume noise whose "
+        "distribution does not depend on the clean value: fit on the untransformed measurements",
+    ),
+    Check(
+        _whole_rows,
+        "whole rows are there several times, as after tables were joined, which shows in …: "
+        "standard errors are too small; leave the copies out, as frame.drop_duplicates() does, or "
+        "name the column that says which rows belong together, as nj.table(…, clusters='person')",
+    ),
+    Check(
+        _measurements,
+        "one measurement stands in several rows, to the last digit, in …: such rows share its "
+        "error, and standard errors are too small; name the column that says which rows belong "
+        "together, as nj.table(…, clusters='school'), or if rows were copied, leave the copies "
+        "out, as frame.drop_duplicates() does",
+    ),
+    Check(
+        different_means,
+        "replicates have different means in …, which the correction takes for noise: subtract its "
+        "mean from each replicate first",
+    ),
+    Check(
+        copied,
+        "replicates are equal in many rows in …: if missing values were filled in from another "
+        "replicate, the noise is underestimated; leave such values empty (NaN)",
+    ),
+    Check(
+        uneven,
+        "replicates differ more where values are larger, or smaller, in …, as after a logarithm or "
+        "an embedding; corrections assume noise whose distribution does not depend on the clean "
+        "value: fit on the untransformed measurements, unless copies have the clean value as their "
+        "mean, as with relative or skewed errors",
+    ),
+)
+"""Each assumption that rows may contradict, and what is then told."""
 
 
 def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
     """What a table shows against the assumptions of a correction; of clusters a row of each."""
-    n = len(observations.y)
-    kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
-    each = slice(None) if clusters is None else kept
-    if len(kept) > ROWS:
-        kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
-    plain = dataclasses.replace(observations, pooled=None, unreliability=None)
-    rows = plain if len(kept) == n else plain.rows(kept)
-    impossible = _impossible(rows)
-    if rows.noise is not None and by_round(rows.noise)[0].depends_on_x:
-        return impossible
-    noise = NoisyColumns.of(rows)
-    recoded = [place for one in rows.categories for place in one.places]
-    noise = noise._replace(
-        noisy=np.setdiff1d(noise.noisy, recoded), exact=np.setdiff1d(noise.exact, recoded)
-    )
-    if len(rows.y) < _EACH or not noise.noisy.size:
-        return impossible
-    categories, tables = _few_values(rows, noise), [(rows, noise)]
-    if rows.copies is not None and rows.copies.shape[1] > 1:
-        first = np.argsort(np.isnan(rows.copies), axis=1, kind="stable")[:, :2]
-        pairs = np.take_along_axis(rows.copies, first, axis=1)
-        whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
-        if len(whole) >= _EACH:
-            pairs = dataclasses.replace(rows.rows(whole), x=pairs[whole], cov=None, copies=None)
-            tables.append((pairs, NoisyColumns.of(pairs)))
-            categories |= _few_values(*tables[1])
-    found = [*impossible, *_categories(rows, categories), *computed_from_noisy(rows, noise)]
-    measured = np.setdiff1d(noise.noisy, list(categories)).tolist()
-    found += repeated(observations.x[each, 0], observations.y[each], rows.names, measured)
-    if observations.cov is None or observations.pooled is not None:
-        found += [*different_means(rows, noise), *copied(rows, noise)]
-    for table, own in tables:
-        others = own._replace(noisy=np.setdiff1d(own.noisy, list(categories)))
-        found += uneven_spreads(table, others)
-    return found
+    seen = Seen(observations, clusters)
+    return [doubt for check in CHECKS for doubt in check.doubts(seen)]
 
 
 def warned(
@@ -92,30 +146,18 @@ def warned(
     Behind them is what to know of categories, and of matrices of misclassification, without a
     warning.
     """
-    found = doubts(observations, clusters) if found is None else list(found)
-    told(found)
+    found = list(told(doubts(observations, clusters) if found is None else found))
+    notes = [one.told() for one in observations.categories]
     if observations.references:
-        text = f"categories are compared with {', '.join(observations.references)}"
-        found.append(Doubt(text, spoils=False))
-    texts = [one.told() for one in observations.categories]
-    found += [Doubt(text, spoils=False) for text in texts if text]
-    return found
-
-
-def told(found: Sequence[Doubt]) -> Sequence[Doubt]:
-    """The same doubts, each also a warning."""
-    for doubt in found:
-        warn(doubt.text, AssumptionWarning)
-    return found
+        notes.insert(0, f"categories are compared with {', '.join(observations.references)}")
+    return found + [Doubt(text, spoils=False) for text in notes if text]
 
 
 def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doubt]]:
     """Which rows have at least `least` copies, `[n]`, and a doubt, also a warning, of others."""
-    kept, found = rows.num_copies() >= least, []
-    if not kept.all():
-        found.append(Doubt(_LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0]), spoils=False))
-        warn(found[0].text, AssumptionWarning)
-    return kept, found
+    kept = rows.num_copies() >= least
+    few = _LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0])
+    return kept, [] if kept.all() else [*told([Doubt(few, spoils=False)])]
 
 
 def remarked(fit: Any, found: list[Doubt]) -> Any:
@@ -135,55 +177,3 @@ def remarked(fit: Any, found: list[Doubt]) -> Any:
     if risk is not None and spoiled:
         changes["risk"] = dataclasses.replace(risk, doubted=True)
     return dataclasses.replace(fit, **changes)
-
-
-def _few_values(rows: Observations, noise: NoisyColumns) -> dict[int, int]:
-    """Noisy columns of two values, or of few that are further apart than noise allows: how many.
-
-    The sum of two independent variables that vary has at least three values. And where noise of
-    variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3. A
-    column that varies no more than its noise may be a constant and noise.
-    """
-    found = {}
-    for j in noise.noisy[noise.share[noise.noisy] < 1].tolist():
-        if len(np.unique(rows.x[: _EACH * _FEW, :, j])) > _FEW:
-            continue
-        values = np.unique(rows.x[:, :, j])
-        few = 2 <= len(values) <= min(_FEW, len(rows.y) / _EACH)
-        if few and (len(values) == 2 or np.diff(values).min() > 2 * noise.variance[j] ** 0.5):
-            found[j] = len(values)
-    return found
-
-
-def _impossible(rows: Observations) -> list[Doubt]:
-    """Misclassified columns in which, by their matrix, a category would have a share below 0."""
-    found = []
-    for one in rows.categories:
-        shares = one.recodings(rows.x[:, 0])
-        error = shares.std(axis=0) / len(shares) ** 0.5
-        half = half_width(error, len(shares) - 1, level=1 - 2 * LEVEL / len(one.labels))
-        for k in np.flatnonzero(shares.mean(axis=0) < -half)[:1]:
-            recorded = one.recorded(rows.x[:, 0])[:, k].mean()
-            label, least = one.labels[k], one.matrix[:, k].min()
-            found.append(
-                f"{one.name!r} ({recorded:.2g} of the rows are recorded as {label!r}, but by the "
-                f"matrix at least {least:.2g} of the rows of any category are)"
-            )
-    return doubt_about(
-        found,
-        "the matrix of wrong categories cannot be right in …: estimates and intervals are "
-        "meaningless; check the matrix, whose row j has the probabilities of true category j, and "
-        "whether its probabilities are of these rows",
-    )
-
-
-def _categories(rows: Observations, found: dict[int, int]) -> list[Doubt]:
-    first = rows.names[min(found, default=0)]
-    return doubt_about(
-        [f"{rows.names[j]!r} ({count} values)" for j, count in found.items()],
-        "noise is declared in …, but a wrong category is not a value with noise added to it, and "
-        "the correction is wrong: give the probabilities of wrong categories, as "
-        f"noise={{{first!r}: nj.noise.Misclassified(matrix)}}; or declare the column exact "
-        "(variance 0, or one replicate in place of all), for the coefficient of the recorded "
-        "category",
-    )

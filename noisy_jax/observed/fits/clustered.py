@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.observed.fits.doubts import Doubt, doubt_about
+from noisy_jax.observed.fits.doubts import Check, Doubt, Finding
 from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import measured
@@ -16,10 +16,22 @@ _PART = 0.01  # share of a coefficient's variance that counts
 def of_one_cluster(
     table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> list[Doubt]:
-    """What to tell of coefficients that only one cluster determines, or nothing.
+    """A doubt about coefficients that only one cluster determines, or nothing.
 
-    For example, only one cluster has a category. `weights` are `[n]`, and `clusters` `[n]` are
-    whole numbers from 0; either may be `None`.
+    Args:
+        table: n rows.
+        weights: `[n]`, or `None`.
+        clusters: `[n]`, whole numbers from 0; or `None`.
+    """
+    return _CHECK.doubts(table, weights, clusters)
+
+
+def _determined_by_one(
+    table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
+) -> list[Finding]:
+    """Columns whose coefficients are determined by the rows of one cluster.
+
+    For example, only one cluster has a category.
 
     The equations of all other clusters do not contain some combination of the coefficients, and
     those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
@@ -49,15 +61,17 @@ def of_one_cluster(
         values, vectors = np.linalg.eigh(q.T @ q)
         share = np.sum((moves @ vectors[:, values > _ALL]) ** 2, axis=1)
         told |= share > _PART * whole
-    columns = [repr(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
-    return doubt_about(
-        columns,
-        "the coefficients of … are each determined by the rows of one cluster alone, for example a "
-        "category that no other cluster has. How much clusters differ cannot be estimated there, "
-        "so that standard errors and intervals of these coefficients are not valid (most are far "
-        "too small): merge or drop such columns",
-        spoils=False,
-    )
+    return [Finding(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
+
+
+_CHECK = Check(
+    _determined_by_one,
+    "the coefficients of … are each determined by the rows of one cluster alone, for example a "
+    "category that no other cluster has. How much clusters differ cannot be estimated there, so "
+    "that standard errors and intervals of these coefficients are not valid (most are far too "
+    "small): merge or drop such columns",
+    spoils=False,
+)
 
 
 class _Rows:

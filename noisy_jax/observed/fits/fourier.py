@@ -18,11 +18,11 @@ from noisy_jax.moments.fourier import (
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.noise.base import check_characteristic
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.doubts import noise_follows_values
 from noisy_jax.observed.fits.functions import Candidate, FourierFit, FourierPredictor
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
 from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
+from noisy_jax.observed.fits.replicates import noise_follows_values
 from noisy_jax.observed.fits.trials import (
     FACTORS,
     GROUPS,

@@ -11,12 +11,9 @@ they were rounded, or computed from rounded ones; three properties tell these ap
 - A value at which measurements are cut off is one of the ends, or the most frequent one.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from noisy_jax.observed.fits.doubts import ROWS, Doubt, doubt_about
-
+_ROWS = 16_384  # of more than twice as many rows a part is looked at first
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _LEAST = 16  # different values
 _SHARE = 0.3  # of the rows, with a value that another one has
@@ -28,34 +25,11 @@ _ENDS, _EQUAL = (
 )  # share of the values at each end, and of these values that are in several rows
 
 
-def repeated(
-    x: np.ndarray, y: np.ndarray, names: Sequence[str], noisy: Sequence[int]
-) -> list[Doubt]:
-    """Noisy columns of x `[n, d]`, in the places `noisy`, with one measurement in several rows."""
-    counts = {j: len(np.unique(x[:, j])) for j in noisy if repeats(x[:, j])}
-    columns = [f"{names[j]!r} ({count:,} values in {len(x):,} rows)" for j, count in counts.items()]
-    if counts and len(np.unique(np.column_stack([x, y]), axis=0)) <= max(counts.values()):
-        text = (
-            "whole rows are there several times, as after tables were joined, which shows in …: "
-            "standard errors are too small; leave the copies out, as frame.drop_duplicates() does, "
-            "or name the column that says which rows belong together, as "
-            "nj.table(…, clusters='person')"
-        )
-    else:
-        text = (
-            "one measurement stands in several rows, to the last digit, in …: such rows share its "
-            "error, and standard errors are too small; name the column that says which rows belong "
-            "together, as nj.table(…, clusters='school'), or if rows were copied, leave the copies "
-            "out, as frame.drop_duplicates() does"
-        )
-    return doubt_about(columns, text)
-
-
 def repeats(values: np.ndarray) -> bool:
     """Whether values `[n]` are equal more often than by rounding."""
-    if len(values) > 2 * ROWS:  # first all rows with some of the values, drawn by a hash
+    if len(values) > 2 * _ROWS:  # first all rows with some of the values, drawn by a hash
         bits = np.ascontiguousarray(values).view(np.uint64) * _HASH
-        counts = np.unique(values[bits < 2**64 // (len(values) // ROWS)], return_counts=True)[1]
+        counts = np.unique(values[bits < 2**64 // (len(values) // _ROWS)], return_counts=True)[1]
         if counts[counts > 1].sum() < _SHARE * counts.sum():
             return False
     different, counts = np.unique(values, return_counts=True)

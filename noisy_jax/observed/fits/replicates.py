@@ -1,0 +1,131 @@
+"""Checks of replicates: their means, copies among them, and whether their noise follows values.
+
+Where each row has just two replicates, the noise is assumed to be symmetric as well, because the
+difference of two replicates also depends on their mean if the noise is skewed.
+
+Source: differences of replicates against their means: Bland and Altman (1986), and Carroll,
+Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Sec. 1.7.
+"""
+
+import itertools
+
+import numpy as np
+
+from noisy_jax.observed.fits.doubts import LEVEL, Finding
+from noisy_jax.observed.fits.seen import EACH, FEW, NOISY, Seen, scores, tail
+from noisy_jax.observed.observations import Observations
+
+_ROUNDED = 1e-9  # share of the largest value that is rounding
+_SHIFT = 0.01  # square of a difference of means over the variance of the noise
+
+
+def different_means(seen: Seen) -> list[Finding]:
+    """Noisy columns whose replicates have means so different that the estimated noise is larger.
+
+    Differences of one replicate to the mean of a row's have the mean 0. What they have instead is
+    told if its square is more than 1% of the variance of the noise.
+    """
+    if not seen.estimated or not seen.noisy.size:
+        return []
+    copies, noisy = _copies(seen), seen.noisy
+    several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
+    apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
+    total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
+    p = tail(total, square, np.nanmax(np.abs(apart), axis=0, initial=0))[:, noisy]
+    means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
+    large = np.max(means**2, axis=0)[noisy] > _SHIFT * seen.variance[noisy]
+    failed = noisy[(p.min(axis=0) * p.size < LEVEL) & large]
+    return [Finding(seen.rows.names[j], f"by up to {np.ptp(means[:, j]):.3g}") for j in failed]
+
+
+def copied(seen: Seen) -> list[Finding]:
+    """Noisy columns with two replicates that are equal in more rows than rounding explains.
+
+    Differences of rounded measurements are 0 about as often as they are the next step to either
+    side, and differences of others hardly ever. The most frequent value (a limit of detection) does
+    not count.
+    """
+    copies, found = _copies(seen), []
+    for j in seen.noisy.tolist() if seen.estimated else ():
+        for first, second in itertools.combinations(range(copies.shape[1]), 2):
+            one, other = copies[:, first, j], copies[:, second, j]
+            if np.sum(one == other) <= EACH:
+                continue
+            values, counts = np.unique(one, return_counts=True)
+            kept = (one != values[counts.argmax()]) & ~np.isnan(one - other)
+            apart = np.round(np.abs(one - other)[kept] / (_ROUNDED * np.abs(values).max()))
+            sizes, counts = np.unique(apart, return_counts=True)
+            if len(sizes) > FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + EACH:
+                found.append(Finding(seen.rows.names[j], f"{first + 1} and {second + 1}"))
+                break
+    return found
+
+
+def _copies(seen: Seen) -> np.ndarray:
+    """`[n, V, d]`, NaN where there is none."""
+    return seen.rows.x if seen.rows.copies is None else seen.rows.copies
+
+
+def uneven(seen: Seen) -> list[Finding]:
+    """Noisy columns whose replicates differ by more, or by less, where some value is larger."""
+    found = []
+    for one in filter(None, (seen, seen.pairs)):
+        found += uneven_spreads(one, np.setdiff1d(one.noisy, list(seen.few)))
+    return found
+
+
+def noise_follows_values(observations: Observations) -> bool:
+    """Whether replicates differ more at some values, so that their noise depends on the clean row.
+
+    Rows may have noise of different variances, and skewed noise.
+    """
+    seen = Seen(observations)
+    return bool(uneven_spreads(seen, seen.noisy, alike=False))
+
+
+def uneven_spreads(seen: Seen, noisy: np.ndarray, *, alike: bool = True) -> list[Finding]:
+    """Those of the columns in the places `noisy` whose replicates differ unevenly.
+
+    Without dependence, the spread of a row's replicates is independent of exact columns and of y,
+    the spread of all replicates but one is independent of that one, and the spread of two is
+    uncorrelated with their mean, if the noise has one law in all rows (`alike`). Otherwise means of
+    two replicates are not compared, and values of three or more enter as they are, not as scores.
+    """
+    rows = seen.rows
+    x, copies = rows.x[:, :, noisy], rows.x.shape[1]
+    if copies < 2 or not noisy.size:
+        return []
+    unit = NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
+    if rows.cov is not None and rows.cov.ndim == 3:
+        own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
+        unit = unit * np.sqrt(np.where(own > 0, own, seen.variance[noisy]))
+    exact = seen.exact[~seen.differ[seen.exact]]
+    names = [f"values of {rows.names[k]!r}" for k in exact]
+    others = rows.x[:, 0, exact]
+    if rows.cross_cov is None:
+        names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
+    spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []
+    largest = np.abs(spread).max(axis=0)[:, None]
+    for values in (ranked, scores(np.abs(ranked))):
+        size = largest * np.abs(values).max(axis=0, initial=0)
+        bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
+    means = [f"means of {rows.names[k]!r}" for k in noisy]
+    if copies == 2:
+        spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]] if alike else []
+    else:
+        without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
+        spreads = [scores(np.round(one / unit)) for one in without]
+        single = [scores(x[:, v]) for v in range(copies)]
+        kinds = [single, [scores(np.abs(one)) for one in single]]
+        kinds = kinds if alike else [[x[:, v] - x[:, v].mean(axis=0) for v in range(copies)]]
+    for kind in kinds:
+        pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
+        total = sum(s.T @ v for s, v in pairs)
+        square = sum((s * t).T @ (v * w) for s, v in pairs for t, w in pairs)
+        # Scores of spreads are symmetric, and so are products with them: no term for their size.
+        bounds.append(tail(total, square, 0.0))
+    names = [*names, *names, *len(kinds) * means]
+    p = np.column_stack(bounds)
+    failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
+    failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
+    return [Finding(rows.names[noisy[j]], f"by {names[p[j].argmin()]}") for j in failed]

@@ -1,0 +1,137 @@
+"""Rows of a table as checks of assumptions see them, and scores of ranks with their bounds."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.fits.repeated import repeats
+from noisy_jax.observed.observations import Observations
+
+ROWS = 16_384
+"""Rows, evenly spaced, that are checked."""
+EACH = 8
+"""Rows from which on equal values are no accident."""
+FEW = 10
+"""Values that are few."""
+NOISY = 1e-6
+"""Share of a column's variance, from which on its noise counts."""
+
+
+class Seen:
+    """What checks look at: at most 16,384 rows, of clusters one each, and what several of them use.
+
+    Attributes:
+        rows: the rows; with a covariance of the errors as it was given, or as all rows show it.
+        x: `[n, d]`, the first copy of all rows, of clusters one each.
+        y: `[n]`, of the same.
+        estimated: whether replicates show the errors of some columns.
+    """
+
+    def __init__(self, table: Observations, clusters: np.ndarray | None = None):
+        n = len(table.y)
+        kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
+        every = slice(None) if len(kept) == n else kept
+        self.x, self.y = table.x[every, 0], table.y[every]
+        self.estimated = table.cov is None or table.pooled is not None
+        if len(kept) > ROWS:
+            kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
+        plain = dataclasses.replace(table, pooled=None, unreliability=None)
+        self.rows = plain if len(kept) == n else plain.rows(kept)
+
+    @functools.cached_property
+    def variance(self) -> np.ndarray:
+        """`[d]`, mean variance of the error in one copy."""
+        x, cov = self.rows.x, self.rows.cov
+        if cov is None:
+            return x.var(axis=1, ddof=1).mean(axis=0)
+        return np.diagonal(cov, axis1=-2, axis2=-1).reshape(-1, x.shape[2]).mean(axis=0)
+
+    @functools.cached_property
+    def share(self) -> np.ndarray:
+        """`[d]`, the share of the variance of the copies that is error."""
+        whole = self.rows.x.var(axis=(0, 1))
+        return np.divide(self.variance, whole, out=np.zeros_like(whole), where=whole > 0)
+
+    @functools.cached_property
+    def noisy(self) -> np.ndarray:
+        """Places of the columns with errors that are added to them and may be checked."""
+        law = by_round(self.rows.noise)[0]
+        if len(self.rows.y) < EACH or (law is not None and law.depends_on_x):
+            return np.zeros(0, int)
+        return np.setdiff1d(np.flatnonzero(self.share > NOISY), self._recoded)
+
+    @functools.cached_property
+    def exact(self) -> np.ndarray:
+        """Places of the columns without errors."""
+        return np.setdiff1d(np.flatnonzero(self.share <= NOISY), self._recoded)
+
+    @property
+    def _recoded(self) -> list[int]:
+        return [place for one in self.rows.categories for place in one.places]
+
+    @functools.cached_property
+    def pairs(self) -> "Seen | None":
+        """Two copies of each row that has them, where the rows are means of copies."""
+        copies = self.rows.copies
+        if copies is None or copies.shape[1] == 1 or not self.noisy.size:
+            return None
+        first = np.argsort(np.isnan(copies), axis=1, kind="stable")[:, :2]
+        pairs = np.take_along_axis(copies, first, axis=1)
+        whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
+        if len(whole) < EACH:
+            return None
+        known = {"x": pairs[whole], "cov": None, "copies": None}
+        return Seen(dataclasses.replace(self.rows.rows(whole), **known))
+
+    @functools.cached_property
+    def differ(self) -> np.ndarray:
+        """`[d]`, whether replicates of a column differ by more than rounding."""
+        x = self.rows.x
+        return np.ptp(x, axis=1).max(axis=0) > NOISY * x.std(axis=(0, 1))
+
+    @functools.cached_property
+    def few(self) -> dict[int, int]:
+        """Noisy columns of two values, or of few that are too far apart for noise: how many.
+
+        The sum of two independent variables that vary has at least three values. And where noise of
+        variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3.
+        A column that varies no more than its noise may be a constant and noise.
+        """
+        rows, found = self.rows, {}
+        for j in self.noisy[self.share[self.noisy] < 1].tolist():
+            if len(np.unique(rows.x[: EACH * FEW, :, j])) > FEW:
+                continue
+            values = np.unique(rows.x[:, :, j])
+            few = 2 <= len(values) <= min(FEW, len(rows.y) / EACH)
+            if few and (len(values) == 2 or np.diff(values).min() > 2 * self.variance[j] ** 0.5):
+                found[j] = len(values)
+        return found | (self.pairs.few if self.pairs else {})
+
+    @functools.cached_property
+    def repeated(self) -> dict[int, int]:
+        """Noisy columns with one measurement in several rows: how many measurements there are."""
+        places = np.setdiff1d(self.noisy, list(self.few)).tolist()
+        return {j: len(np.unique(self.x[:, j])) for j in places if repeats(self.x[:, j])}
+
+
+def scores(values: np.ndarray) -> np.ndarray:
+    """Ranks of each column, the mean rank for ties, in mean 0 and variance 1 (0 if constant)."""
+    if values.ndim > 1:
+        made = [scores(column) for column in values.T]
+        return np.stack(made, axis=1) if made else np.zeros(values.shape)
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    ranks -= ranks.mean()
+    spread = ranks.std()
+    return ranks / spread if spread > 0 else ranks
+
+
+def tail(total, variance, largest) -> np.ndarray:
+    """2 exp(−t²/2(v + mt/3)), which bounds P(|T| ≥ t) for a sum T of terms up to m.
+
+    Source: Bernstein's inequality; for sums over random rows Hoeffding (1963).
+    """
+    room = 2 * (variance + largest * np.abs(total) / 3)
+    return 2 * np.exp(-np.divide(total**2, room, out=np.zeros_like(room), where=room > 0))
