@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
+from noisy_jax.observed.fits.assumptions import CHECKS, AssumptionWarning, doubts
+from noisy_jax.observed.fits.seen import Seen
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 
@@ -103,6 +104,27 @@ def exact_shows_noise(rng, n):
     return from_arrays(x, rng.normal(size=n), noise=[0.25, 0.0])
 
 
+def of_schools(rng, n):
+    """One measurement for all rows of a school."""
+    school = np.arange(n) // 5
+    x = rng.normal(size=n)[school]
+    seen = (x + 0.5 * rng.normal(size=n)[school])[:, None]
+    return from_arrays(seen, x + 0.3 * rng.normal(size=n), noise=0.25)
+
+
+def joined_twice(rng, n):
+    x = rng.normal(size=(n // 2, 1))
+    seen = np.tile(x + 0.5 * rng.normal(size=x.shape), (2, 1))
+    return from_arrays(seen, np.tile(x[:, 0] + 0.3 * rng.normal(size=n // 2), 2), noise=0.25)
+
+
+def wrong_matrix(rng, n):
+    """Fewer are recorded as 1 than wrong recordings alone give; then most fits raise."""
+    recorded = (rng.random(n) < 0.05) * 1
+    wrong = {"x1": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])}
+    return nj.table({"x1": recorded, "y": rng.normal(size=n)}, target="y", noise=wrong)
+
+
 def incomplete(make):
     """A table `[n, V, 1]` of which the last copy is missing in half of the rows."""
 
@@ -120,6 +142,8 @@ WRONG = {
     "0 and 1": (misclassified, r"'x1' \(2 values\).*declare the column exact"),
     "0 and 1, replicates": (misclassified_twice, r"'x1' \(2 values\)"),
     "1 to 5": (questionnaire, r"'x1' \(5 values\)"),
+    "schools": (of_schools, r"one measurement stands in several rows.*'x1' \(300 values"),
+    "rows twice": (joined_twice, r"whole rows are there several times.*'x1' \(750 values"),
     "0 and 1, incomplete": (incomplete(misclassified_twice), r"'x1' \(2 values\)"),
     "exponential, incomplete": (incomplete(transformed(exponential, 0.5, 3)), "'x1' .by"),
     "means": (drifting, r"different means in 'x1' .by up to 0\.4?.*subtract its mean from each"),
@@ -167,6 +191,21 @@ def test_what_cannot_be_classical_error_is_said(name):
 def test_it_is_said_of_nearly_all_small_tables(name):
     rng = np.random.default_rng(1 + 1000 * SHIFT)
     assert sum(bool(doubts(WRONG[name][0](rng, 200))) for _ in range(40)) >= 34
+
+
+def test_each_check_finds_something():
+    rng = np.random.default_rng(3)
+    makers = [wrong_matrix, *(make for make, _ in WRONG.values())]
+    tables = [Seen(make(rng, 800)) for make in makers]
+    for check in CHECKS:
+        assert any(check.find(seen) for seen in tables), check.text
+
+
+def test_names_may_hold_anything(rng):
+    frame = {"…{first}": misclassified(rng, 600).x[:, 0, 0], "y": rng.normal(size=600)}
+    (doubt,) = doubts(nj.table(frame, target="y", noise={"…{first}": 0.1}))
+    assert doubt.text.startswith("noise is declared in '…{first}' (2 values), but")
+    assert "noise={'…{first}': nj.noise.Misclassified(matrix)}" in doubt.text
 
 
 DRAWS = {
