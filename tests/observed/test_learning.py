@@ -190,7 +190,12 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
         raises(r"learned.json has the state of another learner: bui", nj.load_learned, path, other)
     raises("does not hold a fit: ", nj.load_fit, path)
     path.write_text("{}")
-    raises(r"does not hold what nj.learn returned: it has no kind", nj.load_learned, path, learner)
+    raises(
+        r"does not hold what nj.learn returned: version 0.2 or older",
+        nj.load_learned,
+        path,
+        learner,
+    )
 
 
 @pytest.mark.slow

@@ -7,19 +7,18 @@ estimates θ_b(λ) and their estimated covariances V_b(λ), what is kept of each
     the mean over b of θ_b(λ),    and    mean of V_b(λ) − covariance of θ_b(λ) over b.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from noisy_jax.observed.fits.approximate import NoisyTable
-from noisy_jax.observed.fits.units import Rows
 
 _NUMBERS = 1 << 20  # of noisy rows that are in memory at once
 
-Refit = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
-"""From noisy rows `[b, n, d]` and y `[n]` to estimates `[b, p]` and covariances `[b, p, p]`, if
-there are any."""
+Refit = Callable[[np.ndarray, np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray | None]]
+"""From noisy rows `[b, n, d]`, y `[n]` and weights `[n]`, or `None`, to estimates `[b, p]` and, if
+there are any, covariances `[b, p, p]`."""
 
 
 class AtLevels(NamedTuple):
@@ -36,7 +35,6 @@ class AddedNoise:
         table: the rows.
         draws: B.
         seed: of the draws.
-        groups: the numbers of the rows in each of G groups.
         refit: the estimator, which is called again for each level and draw.
         advance: called with the number of estimates that were made.
     """
@@ -46,28 +44,27 @@ class AddedNoise:
         table: NoisyTable,
         draws: int,
         seed: int,
-        groups: Sequence[np.ndarray],
         refit: Refit,
         advance: Callable[[int], None],
     ):
-        self.table, self.draws, self.seed, self.groups = table, draws, seed, groups
+        self.table, self.draws, self.seed = table, draws, seed
         self.refit, self.advance = refit, advance
-        cov = table.some(slice(None)).cov
+        self.cov = cov = table.some(slice(None)).cov
         self.shared = cov.ndim == 2
         variances = np.atleast_2d(np.diagonal(cov, axis1=-2, axis2=-1))
         self.noisy = np.flatnonzero(variances.any(axis=0))
 
-    def at(self, levels: np.ndarray, *, without: int | None = None, cov=None) -> AtLevels:
+    def at(self, levels: np.ndarray, *, kept: Any = slice(None), cov=None) -> AtLevels:
         """Estimates at levels λ ≥ 0, of which the first is 0.
 
         Args:
             levels: `[K]`.
-            without: the group of rows that is left out, if any.
+            kept: the places of the rows that are taken; all by default.
             cov: `[d, d]` in place of the covariance of the table.
         """
-        kept, rows = self.rows(without)
+        rows = self.table.some(kept)
         root = self.root(rows.cov if cov is None else cov)
-        plain = self.refit(rows.x[None], rows.y)
+        plain = self.refit(rows.x[None], rows.y, rows.weights)
         self.advance(1)
         blocks, size = [], max(1, _NUMBERS // rows.x.size)
         for first in range(0, self.draws, size):
@@ -77,7 +74,7 @@ class AddedNoise:
             for level in levels[1:]:
                 x = np.repeat(rows.x[None], len(block), axis=0)
                 x[..., self.noisy] += level**0.5 * noise
-                made.append(list(self.refit(x, rows.y)))
+                made.append(list(self.refit(x, rows.y, rows.weights)))
                 self.advance(len(block))
             blocks.append(made)
         theta, spread = (
@@ -87,13 +84,6 @@ class AddedNoise:
             for part in (0, 1)
         )
         return _summed(theta, spread)
-
-    def rows(self, without: int | None) -> tuple[np.ndarray | slice, Rows]:
-        """Which rows are kept without a group, and these rows."""
-        kept: Any = slice(None)
-        if without is not None:
-            kept = np.delete(np.arange(len(self.table.rows.y)), self.groups[without])
-        return kept, self.table.some(kept)
 
     def root(self, cov: np.ndarray) -> np.ndarray:
         """The symmetric root `[..., m, m]` of the covariance of the noisy columns.

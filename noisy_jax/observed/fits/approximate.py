@@ -1,25 +1,22 @@
 """What SIMEX and regression calibration share, which hold approximately for many models."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.generalized import check_targets, separated
-from noisy_jax.observed.fits.groups import LEAST_GROUPS
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.roots import root
 from noisy_jax.observed.fits.scores import MODELS
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 
 OURS = ("linear", *MODELS)
 """Models that this library fits itself."""
-_STEP = 0.5  # of differences, in standard errors of the covariance of the noise
 
 
 class NoisyTable(NamedTuple):
@@ -31,10 +28,12 @@ class NoisyTable(NamedTuple):
     reliability: np.ndarray  # [d], the share of each column's variance that is not noise
 
     @classmethod
-    def of(cls, observations: Observations, model: str | None) -> "NoisyTable":
+    def of(
+        cls, observations: Observations, model: str | None, weights: np.ndarray | None = None
+    ) -> "NoisyTable":
         """A checked table: standardized for one of `OURS`, in original units for `None`.
 
-        The targets of logistic and Poisson regression are as they were.
+        The targets of logistic and Poisson regression are as they were. `weights` are `[n]`.
         """
         if observations.cross_cov is not None:
             raise ValueError(
@@ -45,10 +44,11 @@ class NoisyTable(NamedTuple):
             observations.check_each_row("an approximate method")
         if model in MODELS:
             check_targets(observations, model)
-        rows = Rows.of(observations)
+        rows = Rows.of(observations, weights)
         least = max(rows.x.shape[1] + 2, LEAST_GROUPS)
         if len(rows.y) < least:
-            raise UndeterminedError(f"fit needs at least {least} rows, got {len(rows.y)}")
+            few = f"fit needs at least {least} rows, got {len(rows.y)}"
+            raise UndeterminedError(f"{few}{if_counts(weights)}")
         units, dim = Units.of(rows.x, rows.y, observations), len(observations.names)
         noise = by_round(observations.noise)[0]
         estimated = observations.cov is None or observations.only_sums
@@ -64,7 +64,9 @@ class NoisyTable(NamedTuple):
     def some(self, which) -> Rows:
         """Some of the rows; those with estimated covariances share the mean of them."""
         rows = self.rows.some(which)
-        return rows._replace(cov=rows.cov.mean(axis=0)) if self.estimated else rows
+        if not self.estimated or rows.cov.ndim == 2:
+            return rows
+        return rows._replace(cov=np.average(rows.cov, axis=0, weights=rows.weights))
 
     def in_original_units(self, theta: np.ndarray) -> np.ndarray:
         """Intercepts and slopes `[..., 1 + d]` of standardized rows, in original units."""
@@ -88,21 +90,3 @@ def plain_fit(
     if found is None:
         raise UndeterminedError(separated(rows, observations, model))
     return found
-
-
-def spread_by_noise(
-    estimate: Callable[[np.ndarray], np.ndarray], table: NoisyTable, observations: Observations
-) -> np.ndarray | float:
-    """The covariance `[p, p]` of estimates that a stated standard error of the noise brings in.
-
-    By the delta method, with differences of half a standard error. `estimate` takes the covariance
-    `[d, d]` of the errors in rows, in the table's units, to estimates `[p]`.
-    """
-    noise = UncertainNoise(observations, table.units.products)
-    if noise.exact:
-        return 0.0
-    cov, total = table.some(slice(None)).cov, 0.0
-    for move in _STEP * noise.deviations():
-        slope = (estimate(cov + move) - estimate(cov - move)) / (2 * _STEP)
-        total = total + np.outer(slope, slope)
-    return total

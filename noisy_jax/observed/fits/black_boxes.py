@@ -1,12 +1,14 @@
-"""Estimators of others: of scikit-learn, of statsmodels, or any function of x and y."""
+"""Estimators from elsewhere: of scikit-learn, of statsmodels, or any function of x and y."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from noisy_jax.columns import index_of
 from noisy_jax.observed.fits.errors import affine_of
+from noisy_jax.observed.fits.estimates import INTERCEPT
 from noisy_jax.validation import given, real_numbers
 
 _WANTED = (
@@ -37,31 +39,55 @@ def _is_of_sklearn(estimator: Any) -> bool:
     return hasattr(estimator, "fit") and hasattr(estimator, "get_params")
 
 
+_WEIGHTS = "sample_weight", "weights"
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
 class BlackBox:
     """An estimator that is called with rows, and names for its numbers.
 
     Attributes:
-        names: of the numbers, known after the first call.
-        intercept: whether the first number is an intercept and the others are coefficients of the
-            columns, whose names `names` then holds.
+        line: whether the numbers are an intercept and, behind it, coefficients of the columns.
+        labels: names of the numbers; of functions they are known after the first call.
+        title: its name.
     """
 
     def __init__(self, estimator: Any, columns: tuple[str, ...]):
         self.estimator, self.columns = estimator, columns
-        self.intercept = _is_of_sklearn(estimator)
-        self.names: tuple[str, ...] = columns if self.intercept else ()
+        self.line = _is_of_sklearn(estimator)
+        self.labels: tuple[str, ...] = (INTERCEPT, *columns) if self.line else ()
         self.title = getattr(estimator, "__name__", type(estimator).__name__)
 
-    def refit(self, x: np.ndarray, y: np.ndarray):
+    @property
+    def by_column(self) -> bool:
+        """Whether there is one number for each column, and at most an intercept before them."""
+        return self.labels[self.line :] == self.columns
+
+    def check_takes_weights(self) -> None:
+        """Raises ValueError if the estimator cannot be called with weights of the rows."""
+        takes = self.estimator.fit if self.line else self.estimator
+        names = _WEIGHTS[:1] if self.line else _WEIGHTS
+        if _place_of_weights(takes, names) is None:
+            way = (
+                "a function, such as lambda x, y, weights: model.fit(x, y, "
+                "scaler__sample_weight=weights)[-1].coef_"
+                if self.line
+                else "a function of x, y and weights [n], its third argument"
+            )
+            own = "fit of " if self.line else ""
+            raise ValueError(f"{own}{self.title} takes no weights of the rows: give {way}")
+
+    def refit(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None):
         """See `added_noise.Refit`."""
-        found = [self._one(rows, y) for rows in x]
+        found = [self._one(rows, y, weights) for rows in x]
         theta = np.array([values for values, _ in found])
         covariances = [cov for _, cov in found if cov is not None]
         return theta, np.array(covariances) if covariances else None
 
-    def _one(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        values, cov = self._of_sklearn(x, y) if self.intercept else self._of_function(x, y)
-        size = len(self.names) + self.intercept
+    def _one(self, x, y, weights) -> tuple[np.ndarray, np.ndarray | None]:
+        call = self._of_sklearn if self.line else self._of_function
+        values, cov = call(x, y, weights)
+        size = len(self.labels)
         if values.shape != (size,) or not np.isfinite(values).all():
             raise ValueError(
                 f"{self.title} must return {size} finite numbers for each x, got {given(values)}"
@@ -76,11 +102,11 @@ class BlackBox:
                 )
         return values, cov
 
-    def _of_sklearn(self, x, y):
+    def _of_sklearn(self, x, y, weights):
         from sklearn.base import clone
 
         copy: Any = clone(self.estimator)
-        made = copy.fit(x, y)
+        made = copy.fit(x, y) if weights is None else copy.fit(x, y, sample_weight=weights)
         if not hasattr(made, "coef_"):
             found = affine_of(made.predict, x)
             if found is None:
@@ -97,8 +123,10 @@ class BlackBox:
         intercept = np.ravel(getattr(made, "intercept_", 0.0))
         return np.append(intercept, np.ravel(made.coef_)).astype(np.float64), None
 
-    def _of_function(self, x, y):
-        found: Any = self.estimator(x, y)
+    def _of_function(self, x, y, weights):
+        rows = (x, y) if weights is None else (x, y, weights)
+        name = "" if weights is None else _place_of_weights(self.estimator, _WEIGHTS)
+        found: Any = self.estimator(x, y, **{name: weights}) if name else self.estimator(*rows)
         values, cov, labels = found, None, None
         if hasattr(found, "params") and hasattr(found, "cov_params"):
             values, cov = found.params, found.cov_params()
@@ -110,7 +138,7 @@ class BlackBox:
         elif (index := index_of(values)) is not None:
             labels = list(index)
         values = np.asarray(real_numbers(f"what {self.title} returns", values), np.float64)
-        if not self.names:
+        if not self.labels:
             if values.ndim != 1 or not values.size:
                 raise ValueError(
                     f"{self.title} must return a vector of numbers, got {given(values)}"
@@ -118,5 +146,20 @@ class BlackBox:
             if labels is None or len(labels) != len(values):
                 own = len(values) == len(self.columns)
                 labels = self.columns if own else [f"theta{k}" for k in range(len(values))]
-            self.names = tuple(map(str, labels))
+            self.labels = tuple(map(str, labels))
         return values, cov
+
+
+def _place_of_weights(function: Callable[..., Any], names: tuple[str, ...]) -> str | None:
+    """The argument of a function that takes weights, "" for a third one, or `None`."""
+    try:
+        own = inspect.signature(function).parameters
+    except ValueError:  # of some functions in C
+        return None
+    for name in names:
+        if name in own:
+            return name
+    third = list(own.values())[2:3]
+    return (
+        "" if any(one.kind in _POSITIONAL and one.default is one.empty for one in third) else None
+    )

@@ -63,12 +63,6 @@ def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[s
     return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
-def groups_of(table: Observations) -> list[np.ndarray]:
-    """The rows of each group that the jackknife leaves out."""
-    order, groups = grouped(labels_of(table.x, table.y))
-    return [order[group] for group in groups]
-
-
 def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
     """Covariance `[k, k]` and degrees of freedom, from estimates `[G, k]` without each group."""
     apart, freedom = found - found.mean(axis=0), len(found) - 1.0

@@ -98,22 +98,72 @@ def test_the_same_draws_give_the_same_numbers_in_any_estimator(rng):
     assert np.abs(other.coefficients - plain.coefficients).max() > 1e-4
 
 
-def test_jackknife_is_simex_without_groups_of_rows(rng):
+def weighted(x, y, weights):
+    """Least squares with weights."""
+    root = np.sqrt(weights)
+    design = np.column_stack([np.ones(len(y)), x])
+    return np.linalg.lstsq(root[:, None] * design, root * y)[0]
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_jackknife_is_simex_without_groups_of_rows_or_clusters(rng, clustered):
     x, y = drawn(rng, 320)
     cov = rng.uniform(0.1, 0.2, (320, 1, 1)) * np.diag([1.0, 0.0])
     table = from_arrays(x, y, noise=nj.sd(np.sqrt(np.diagonal(cov, axis1=1, axis2=2))))
-    fit = nj.fit(table, SIMEX(least_squares, draws=4))
+    weights, clusters = rng.uniform(0.5, 2, 320), np.arange(320) % 40
+    options = {"weights": weights, "clusters": clusters if clustered else None}
+    fit = nj.fit(table, SIMEX(weighted, draws=4, **options))
     normal = [np.random.default_rng((0, b)).standard_normal((320, 1)) for b in range(4)]
-    found = []
+    found, groups = [], labels_of(x, y, options["clusters"])
     for group in range(32):
-        kept = labels_of(x, y) != group
-        means = [least_squares(x[kept], y[kept])]
+        kept = groups != group
+        means = [weighted(x[kept], y[kept], weights[kept])]
         for level in (0.5, 1, 1.5, 2):
             moved = [x + [1, 0] * np.sqrt(level * cov[:, :1, 0]) * one for one in normal]
-            means.append(np.mean([least_squares(one[kept], y[kept]) for one in moved], axis=0))
+            means.append(
+                np.mean([weighted(one[kept], y[kept], weights[kept]) for one in moved], axis=0)
+            )
         found.append(WEIGHTS @ means)
     np.testing.assert_allclose(fit.std_error, np.sqrt(31 * np.var(found, axis=0)), rtol=1e-8)
     assert fit.degrees_of_freedom == 31
+
+
+def test_weights_are_given_to_functions_and_to_scikit_learn(rng):
+    x, y = drawn(rng)
+    weights = np.where(rng.random(400) < 0.2, 0.0, rng.uniform(0.5, 2, 400))
+    table, rest = from_arrays(x, y, noise=VARIANCES), weights > 0
+    options = {"draws": 3, "levels": [1, 2], "errors": "none", "weights": weights}
+
+    def by_keyword(x, y, degree=1, *, sample_weight):
+        return weighted(x, y, sample_weight)
+
+    fit = nj.fit(table, SIMEX(weighted, **options))
+    for other in (LinearRegression(), by_keyword):
+        agree(nj.fit(table, SIMEX(other, **options)), fit, "values", rtol=1e-8)
+    assert fit.num_rows == rest.sum()
+    plain = weighted(x[rest], y[rest], weights[rest])
+    np.testing.assert_allclose(fit.uncorrected.values, plain, rtol=1e-10)
+    pipeline = make_pipeline(LinearRegression())
+    message = "fit of Pipeline takes no weights of the rows: give a function"
+    raises(message, nj.fit, table, SIMEX(pipeline, **options))
+    for other in (least_squares, lambda x, y, degree=1: least_squares(x, y)):
+        message = "takes no weights of the rows: give a function of x, y and weights"
+        raises(message, nj.fit, table, SIMEX(other, **options))
+
+
+@pytest.mark.parametrize("kind", ["known", "replicates"])
+def test_equal_weights_change_nothing(rng, kind):
+    """Nor do clusters of one row, beside the groups that are left out."""
+    clean, y = drawn(rng, variances=np.zeros(2))
+    x = clean[:, None] + 0.4 * rng.normal(size=(400, 1 if kind == "known" else 2, 2))
+    table = from_arrays(x, y, noise=0.16 if kind == "known" else None)
+    options = {"draws": 2, "levels": [1, 2], "errors": "jackknife"}
+    one, other = (
+        nj.fit(table, SIMEX(weighted, **options, weights=np.full(400, size))) for size in (1.0, 3.0)
+    )
+    agree(one, other, "values", "std_error", rtol=1e-8)
+    plain = nj.fit(table, SIMEX(least_squares, **options))
+    agree(plain, one, "values", "std_error", rtol=1e-8)
 
 
 def test_numbers_of_functions_have_names_and_no_intercept(rng):
@@ -237,6 +287,10 @@ def test_what_cannot_be_fitted_raises(rng):
     wrong("must return a vector", SIMEX(lambda x, y: x, draws=2))
     wrong(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
     wrong("SIMEX takes one table", table=[table])
+    few = SIMEX(slopes, clusters=np.arange(400) % 7, draws=2)
+    wrong("at least 8 clusters, got 7", few)
+    extrapolated = SIMEX(with_covariance, clusters=np.arange(400) // 4, errors="extrapolated")
+    wrong("which know of no clusters: use errors='jackknife'", extrapolated)
     wrong("not identified", table=from_arrays(x, y, noise=9.0))
     wrong("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
     correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
