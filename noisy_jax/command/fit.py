@@ -247,7 +247,7 @@ def _observations(settings: Settings) -> observations.Observations:
     )
     if settings.kernel is None or table.cov is None or table.cov.ndim == 3:
         return table
-    return dataclasses.replace(table, noise=_distribution(settings.noise, table))
+    return table.with_law(_distribution(settings.noise, table))
 
 
 def _distribution(name, table) -> noise.Noise:

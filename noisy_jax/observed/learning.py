@@ -1,6 +1,5 @@
 """`learn`: runs a learner over noisy data as they were observed."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -143,7 +142,7 @@ class Learning:
         x, y, seen = _centred(chunk, seen, self.units, first, weights)
         table = self.units.table(chunk, x, chunk.y.astype(y.dtype) if self.labels else y)
         if weights is not None:
-            table = _weighted(table, weights)
+            table = table.times(weights)
         own_key = jax.random.fold_in(key, chunks) if self.in_chunks else key
         state, found = self.compiled.resume(state, table, own_key)
         found = found[first:, None] * self.units.y_scale**2
@@ -193,18 +192,6 @@ class Learning:
 def _noise_of(chunk: Observations) -> tuple[Any, Any]:
     """The law and the covariance that all rows of a chunk share."""
     return type(chunk.noise), shared_cov(chunk)
-
-
-def _weighted(table: Observations, weights: np.ndarray) -> Observations:
-    """Rows times √w, with covariances times w, in units without a centre."""
-    root, cov, cross = np.sqrt(weights), table.cov, table.cross_cov
-    if cov is not None:
-        cov = weights[:, None, None] * (cov if cov.ndim == 3 else cov[None])
-    if cross is not None:
-        cross = weights[:, None] * (cross if cross.ndim == 2 else cross[None])
-    x = (root[:, None, None] * table.x).astype(table.x.dtype)
-    y = (root * table.y).astype(table.y.dtype)
-    return dataclasses.replace(table, x=x, y=y, cov=cov, cross_cov=cross)
 
 
 def _first_units(

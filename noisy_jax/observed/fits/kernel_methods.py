@@ -13,7 +13,6 @@ from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.validation import given, positive, whole
 
 
@@ -121,7 +120,7 @@ def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier
     if isinstance(jnp.zeros(()), Tracer):
         raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
     rows, weights, clusters = with_weight(table)
-    found, rows = warned(rows, clusters), with_copies(rows)
+    found, rows = warned(rows, clusters), rows.evened()
     kept, few = enough_copies(rows, min(2, rows.x.shape[1]))
     if few:
         rows, weights, clusters = some_rows(kept, rows, weights, clusters)

@@ -21,7 +21,6 @@ from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.copies import with_copies
 from noisy_jax.unbiased import Transformed, gaussian, replicates
 from noisy_jax.unbiased.transformed import needs_covariance
 from noisy_jax.validation import check_labels, given, instance, listed, number, whole
@@ -138,7 +137,7 @@ class Model(Method[Fit]):
 
     def _solved(self, sample: Sample) -> Fit:
         start, names = _parameters(self.start)
-        sample = sample.of(with_copies(sample.table, known=True))
+        sample = sample.of(sample.table.evened(known=True))
         functions, least = _functions(self, sample.table)
         sample = sample.with_copies(least)
         rows, weights, clusters = sample.table, sample.weights, sample.clusters

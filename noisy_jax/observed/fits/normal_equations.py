@@ -37,7 +37,7 @@ def linear_fit(
     if products is None:
         return _with_scatter(_solved(observations, weights, clusters)[1], observations, weights)
     equal, plain = _solved(measured(observations), weights, clusters)
-    observations = expanded(observations)
+    observations = expanded(observations, weights)
     made = _solved(observations, weights, clusters, equal)[1]
     known = {"names": plain.names[: -len(products.factors)], "products": products.factors}
     uncorrected = dataclasses.replace(plain.uncorrected, **known)

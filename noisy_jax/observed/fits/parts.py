@@ -209,11 +209,9 @@ def moments(table: Observations) -> TableMoments:
     check_no_categories(table, "a part of a table")
     units = Units.of_some(table.averaged()[0], table.y)
     sums = added(GroupSums.empty(table.x.shape[2]), units, table, None, None)
-    plain = dataclasses.replace(table, noise=None, pooled=None, unreliability=None)
-    known = {"pooled": table.pooled, "unreliability": table.unreliability}
     return TableMoments(
         rows=sums.rows,
-        table=dataclasses.replace(plain.rows(np.arange(0)), **known),
+        table=table.rows(np.arange(0)),
         doubts=tuple(doubts(table)),
         _units=units,
         _ends=sums.ends,

@@ -1,6 +1,5 @@
 """Rows of a table as checks of assumptions see them, and scores of ranks with their bounds."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -34,10 +33,10 @@ class Seen:
         kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
         every = slice(None) if len(kept) == n else kept
         self.x, self.y = table.x[every, 0], table.y[every]
-        self.estimated = table.cov is None or table.pooled is not None
+        self.estimated = table.copied
         if len(kept) > ROWS:
             kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
-        plain = dataclasses.replace(table, pooled=None, unreliability=None)
+        plain = table.settled()
         self.rows = plain if len(kept) == n else plain.rows(kept)
 
     @functools.cached_property
@@ -82,8 +81,7 @@ class Seen:
         whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
         if len(whole) < EACH:
             return None
-        known = {"x": pairs[whole], "cov": None, "copies": None}
-        return Seen(dataclasses.replace(self.rows.rows(whole), **known))
+        return Seen(self.rows.rows(whole).of_unknown_errors(pairs[whole]))
 
     @functools.cached_property
     def differ(self) -> np.ndarray:

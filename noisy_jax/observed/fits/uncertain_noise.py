@@ -24,11 +24,10 @@ class UncertainNoise:
     """
 
     def __init__(self, observations: Observations, products: np.ndarray | float = 1.0):
-        units = products * observations.x.shape[1]
-        deviations = observations.cov_deviations
-        self.exact = not observations.cov_std_error.any()
-        self._std_error = observations.cov_std_error / units
-        self._deviations = None if deviations is None else deviations / units
+        error, deviations = observations.uncertainty()
+        self.exact = not error.any()
+        self._std_error = error / products
+        self._deviations = None if deviations is None else deviations / products
 
     def covariance(self, directions: np.ndarray) -> np.ndarray:
         """`[k, k]`, covariance of Σ_ij M_ij Σ̂_ij for k matrices M, `[k, d, d]`."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,42 +10,11 @@ from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, linear_moments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
+from noisy_jax.observed.observations.rows import Rows
 
 
 class UndeterminedError(ValueError):
     """The rows do not determine the coefficients, even if they have no noise."""
-
-
-class Rows(NamedTuple):
-    """Means of the copies of rows, in the order of the arguments of `linear_moments`."""
-
-    x: np.ndarray  # [n, d]
-    y: np.ndarray  # [n]
-    cov: np.ndarray  # [d, d] or [n, d, d], covariance of the error in a row of x
-    weights: np.ndarray | None = None  # [n]
-    cross: np.ndarray | None = None  # [d] or [n, d], covariance of the errors in x and y
-
-    @classmethod
-    def of(cls, observations: Observations, weights: np.ndarray | None = None) -> "Rows":
-        """All rows, in original units."""
-        x, cov = observations.averaged(weights)
-        return cls(x, observations.y, cov, weights, observations.averaged_cross())
-
-    def with_cov(self, cov: np.ndarray) -> "Rows":
-        """The rows with another covariance of their noise."""
-        return self._replace(cov=cov)
-
-    def with_share(self, share: float) -> "Rows":
-        """The rows with a share of the covariance of their noise."""
-        return self._replace(cov=share * self.cov)
-
-    def some(self, which) -> "Rows":
-        """Some of the rows, in some order."""
-        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
-        weights = None if self.weights is None else self.weights[which]
-        cross = self.cross
-        cross = cross if cross is None or cross.ndim == 1 else cross[which]
-        return Rows(self.x[which], self.y[which], cov, weights, cross)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,17 +86,8 @@ class Units:
         return functools.reduce(LinearMoments.plus, moments)
 
     def table(self, table: Observations, x=None, y=None) -> Observations:
-        """The table in these units, with x and y if they are given; its `noise` is as it was."""
-        cov, cross, y_cov = table.cov, table.cross_cov, table.target_cov
-        return dataclasses.replace(
-            table,
-            x=(table.x - self.center) / self.scale if x is None else x,
-            y=(table.y - self.y_center) / self.y_scale if y is None else y,
-            cov=None if cov is None else cov / self.products,
-            cross_cov=None if cross is None else cross / (self.scale * self.y_scale),
-            target_cov=None if y_cov is None else y_cov / self.y_scale**2,
-            copies=None,
-        )
+        """The table in these units, with x and y if they are given."""
+        return table.scaled(self, x, y)
 
     def jacobian(self, at) -> np.ndarray:
         """`[1 + d, 1 + d]`, of intercept and coefficients in the prediction at `at` and slopes."""

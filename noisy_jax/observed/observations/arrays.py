@@ -1,40 +1,22 @@
 """Tables from arrays and pandas objects, with the noise in the order of their columns."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.columns import ROUNDING, common_index, in_order, index_of, numeric
-from noisy_jax.matrices import check_covariance
-from noisy_jax.noise import CovarianceEstimate, Gaussian, Misclassified, Noise, PerRound, Product
-from noisy_jax.noise.dependent import Dependent
-from noisy_jax.noise.rounds import check_noise
-from noisy_jax.observed.observations.categories import with_categories, without_categories
+from noisy_jax.columns import ROUNDING, common_index, numeric
+from noisy_jax.noise import CovarianceEstimate, Misclassified, Noise, PerRound
+from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
-    NoiseOfRows,
-    Reliability,
     StandardDeviation,
-    check_complete,
     check_no_gaps,
     labelled_deviations,
-    noise_of_columns,
 )
-from noisy_jax.observed.observations.products import with_products
+from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import (
-    check_concrete,
-    check_dimension,
-    check_shape,
-    collected,
-    collected_map,
-    listed,
-    non_negative,
-    number,
-)
+from noisy_jax.validation import check_concrete, collected, collected_map, listed
 from noisy_jax.warning import warn
 
 Known = (
@@ -114,16 +96,12 @@ def from_arrays(
     beside = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
     if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
         beside.append(("cross_cov", cross_cov))
-    if isinstance(noise, StandardDeviation):
-        if noise.value is None:
-            raise ValueError("noise names a column: nj.table takes such noise, by a mapping")
-        if hasattr(noise.value, "columns"):
-            beside.append(("noise", noise.value))
+    if isinstance(noise, StandardDeviation) and hasattr(noise.value, "columns"):
+        beside.append(("noise", noise.value))
     if isinstance(noise, Mapping):
         beside += labelled_deviations(noise)
     index = common_index(frames, y, beside)
     check_no_gaps(gaps)
-    check_complete("noise", noise)
     hint = "drop such rows, as by frame.dropna(), or impute them"
     copies = [
         numeric("x", one, np.float64, hint=hint).astype(np.float64, copy=False) for one in frames
@@ -150,43 +128,29 @@ def from_arrays(
     shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
     if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
-    noise, recoded = by_name("noise", noise, names), {}
     if isinstance(noise, Misclassified):
         noise = dict.fromkeys(names, noise)
-    if isinstance(noise, Product) and noise.depends_on_x:
-        check_dimension("Product.columns", noise.columns, (dim,))
-        noise = dict(zip(names, noise.columns, strict=True))
+    copied = np.full(dim, x.shape[1] > 1)
+    measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
     if isinstance(noise, Mapping):
-        x, noise, recoded = without_categories(x, noise, names)
-    if isinstance(noise, Dependent):
-        x, cov = noise.read_table(x, names)
-        known = NoiseOfRows(cov, np.zeros((dim, dim)), noise)
-    else:
-        known = known_noise(noise, x, names)
-    if cross_cov is not None:
-        cross_cov = by_row("cross_cov", cross_cov, names)
-        cross_cov = np.asarray(number("cross_cov", cross_cov, shape=None), np.float64)
-        if cross_cov.shape not in ((dim,), (len(y), dim)):
-            wanted, found = f"[{dim}] or [{len(y)}, {dim}]", list(cross_cov.shape)
-            raise ValueError(f"cross_cov must be {wanted}, got {found}")
-    found = Observations(
-        x - known.mean,
-        y,
-        known.cov,
-        known.cov_std_error,
-        known.noise,
-        names,
-        target,
-        cov_deviations=known.cov_deviations,
-        cross_cov=cross_cov,
-        index=index,
-        only_sums=known.only_sums,
-        unreliability=known.unreliability,
-        law=known.law,
-    )
-    if found.unreliability is not None:
-        found = dataclasses.replace(found, cov=found.estimated())
-    return with_products(with_categories(found, recoded), products, noise)
+        wrong = {
+            name: one
+            for name, one in noise.items()
+            if name in names and isinstance(one, Misclassified)
+        }
+        if wrong:
+            columns = {
+                name: x[:, :, j] if copied[j] else x[:, 0, j] for j, name in enumerate(names)
+            }
+            columns |= {name: recoding(name, columns[name], one) for name, one in wrong.items()}
+            measured = columns_of_copies(columns)
+        exact = dict.fromkeys(names, 0.0)
+        noise = {name: one for name, one in (exact | noise).items() if name not in wrong}
+    options = {"cross_cov": cross_cov, "products": products, "index": index}
+    return observed(measured, y, noise, target=target, **options)
+
+
+_SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
 
 
 def _means_differ(x) -> float:
@@ -195,109 +159,3 @@ def _means_differ(x) -> float:
     error = apart.std(axis=0) / len(x) ** 0.5
     known = error > ROUNDING * np.abs(x).max()
     return float((np.abs(apart.mean(axis=0)) / np.where(known, error, np.inf)).max())
-
-
-_SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"
-
-
-def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
-    """The noise, or its covariance with y, in the order of the columns, if it has labels."""
-    if isinstance(values, Mapping):
-        if name == "noise":
-            return values
-        for one in values:
-            if one not in names:
-                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
-        return [values.get(one, 0) for one in names]
-    if isinstance(values, StandardDeviation):
-        return dataclasses.replace(values, value=by_row("noise", values.value, names))
-    if isinstance(values, PerRound):
-        return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
-    if isinstance(values, CovarianceEstimate):
-        parts = values.cov, values.std_error
-        cov, std_error = (by_name(name, part, names) for part in parts)
-        return values._replace(cov=cov, std_error=std_error)
-    if not hasattr(values, "axes"):
-        return values
-    if name == "noise" and np.ndim(values) == 2:  # a covariance of some of the columns
-        labels, rows = ([str(one) for one in axis] for axis in (values.columns, values.index))
-        same = sorted(rows) == sorted(labels) and len({*labels}) == len(labels)
-        if same and {*labels} & {*names}:  # by name; without one they are positions
-            unknown = [one for one in labels if one not in names]
-            if unknown:
-                raise ValueError(
-                    f"noise has {listed(unknown)}, but x has the columns {listed(names)}"
-                )
-            places = [names.index(one) for one in rows], [names.index(one) for one in labels]
-            full = np.zeros((len(names), len(names)))
-            full[np.ix_(*places)] = np.asarray(values, np.float64)
-            return full
-    if np.shape(values) != len(values.axes) * (len(names),):
-        return values
-    orders = [in_order(name, labels, names) for labels in values.axes]
-    return np.asarray(values)[np.ix_(*orders)]
-
-
-def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
-    """As `by_name`, where a pandas DataFrame has a row for each row of the table."""
-    if hasattr(values, "columns"):
-        return np.asarray(values)[:, in_order(name, values.columns, names)]
-    return by_name(name, values, names)
-
-
-def known_noise(noise, x: np.ndarray, names: tuple[str, ...]) -> NoiseOfRows:
-    """What `noise`, an argument of `from_arrays` in the order of the columns, says of the error.
-
-    x `[n, V, d]` are the noisy rows, and `names` those of their columns.
-    """
-    rows, copies, dim = x.shape
-    if isinstance(noise, Reliability):
-        call = f"noise={{{names[0]!r}: nj.reliability(0.6)}}"
-        raise ValueError(f"a reliability is of one column, as {call}")
-    exact = np.zeros((dim, dim))
-    if isinstance(noise, Mapping):
-        return noise_of_columns(noise, x, names)
-    if isinstance(noise, StandardDeviation):
-        variances = np.asarray(noise.value, np.float64) ** 2
-        if variances.shape in ((), (dim,)):
-            law = Gaussian(variances) if noise.gaussian else None
-            return NoiseOfRows(_full(variances, dim), exact, law)
-        reason = "one standard deviation for each row and column"
-        check_shape("sd", variances, (rows, dim), reason)
-        law = PerRound(jax.vmap(Gaussian)(variances)) if noise.gaussian else None
-        return NoiseOfRows(variances[:, :, None] * np.eye(dim), exact, law)
-    if noise is None:
-        if copies < 2:
-            known = "its variance, as 0.1 or one number a column, or replicates as x [n, V >= 2, d]"
-            raise ValueError(f"noise is unknown: give {known}")
-        return NoiseOfRows(None, exact)
-    if isinstance(noise, CovarianceEstimate):
-        error = np.asarray(non_negative("std_error", noise.std_error, shape=None), np.float64)
-        check_shape("std_error", error, (dim, dim), "one number for each entry of cov")
-        moves = noise.deviations
-        if moves is not None:
-            moves = np.asarray(number("deviations", moves, shape=None), np.float64)
-            check_shape("deviations", moves[:1], (1, dim, dim), "one matrix an instance")
-        return NoiseOfRows(_full(noise.cov, dim), error, cov_deviations=moves)
-    if isinstance(noise, PerRound):
-        check_noise(noise, None, rows)
-        if noise.distribution.depends_on_x:
-            raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
-        cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
-        means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
-        mean = np.asarray(means, np.float64)[:, None]
-        return NoiseOfRows(_full(cov, dim, stacked=True), exact, noise, mean=mean)
-    if isinstance(noise, Noise):
-        cov, mean = _full(noise.cov, dim), np.asarray(noise.mean, np.float64)
-        check_dimension("noise.mean", mean, (dim,))
-        return NoiseOfRows(cov, exact, noise, mean=np.broadcast_to(mean, (dim,)))
-    return NoiseOfRows(_full(noise, dim), exact)
-
-
-def _full(cov, dim, *, stacked=False) -> np.ndarray:
-    """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
-    check_covariance("noise", cov, stacked=stacked)
-    cov = np.asarray(cov, np.float64)
-    check_dimension("noise", cov[0] if stacked else cov, (dim,))
-    rank = cov.ndim - stacked
-    return cov if rank == 2 else cov.reshape(cov.shape + (1,) * (2 - rank)) * np.eye(dim)

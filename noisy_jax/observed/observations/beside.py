@@ -8,8 +8,6 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import check_same_rows, is_missing, numeric
-from noisy_jax.noise import Gaussian, PerRound, Product
-from noisy_jax.noise.rounds import by_round
 from noisy_jax.validation import (
     check_shape,
     collected,
@@ -103,7 +101,7 @@ def _check_no_feature(table: Any, role: str, value: Any) -> None:
     values = np.asarray(unmasked(value))
     if values.dtype.kind not in "biuf":
         return
-    features = table.x[:, 0]
+    features = table.values[:, 0]
     if values.dtype.kind == "f":
         features = np.asarray(features).astype(values.dtype)
     for j, name in enumerate(table.names):
@@ -127,47 +125,16 @@ def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
             f"the table has no column {given(name)}, only {listed(table.names)}: name it where the "
             f"table is made, as {call}"
         )
-    law = by_round(table.noise)[0]
-    if table.cov is None:
-        noisy = np.ptp(table.x[:, :, own], axis=1).any()
-    else:
-        noisy = table.cov[..., own].any() or not isinstance(law, Gaussian | Product | None)
     numbers = not levels or role == "clusters"
-    if noisy or not numbers or table.products is not None:
+    if not table.exact(own) or not numbers or table.products is not None:
         raise ValueError(
             f"{name!r} is a feature of this table: name it where the table is made, as {call}"
         )
-    values = table.x[:, 0, own[0]]
+    found = table.values[:, 0, own[0]]
     if levels:
-        values = table.x[:, 0, own] @ (1.0 + np.arange(len(own)))
+        found = table.values[:, 0, own] @ (1.0 + np.arange(len(own)))
     kept = np.delete(np.arange(len(table.names)), own)
     if not len(kept):
         raise ValueError(f"{name!r} is the only feature of the table")
-    rows, columns = kept[:, None], kept
-    changes = {"x": table.x[..., kept], "cov_std_error": table.cov_std_error[rows, columns]}
-    changes["noise"] = _of_columns(table.noise, kept)
-    changes["names"] = tuple(table.names[k] for k in kept)
-    changes["references"] = tuple(one for one in table.references if one not in levels)
-    changes["categories"] = tuple(
-        one._replace(places=tuple(np.searchsorted(kept, one.places).tolist()))
-        for one in table.categories
-    )
-    for one in ("cov", "cov_deviations"):
-        if (array := getattr(table, one)) is not None:
-            changes[one] = array[..., rows, columns]
-    for one in ("cross_cov", "copies", "pooled", "unreliability"):
-        if (array := getattr(table, one)) is not None:
-            changes[one] = array[..., kept]
-    return dataclasses.replace(table, **changes), values
-
-
-def _of_columns(noise: Any, kept: np.ndarray) -> Any:
-    """The distribution of the errors of some columns."""
-    if noise is None:
-        return None
-    if isinstance(noise, PerRound):
-        return PerRound(jax.vmap(lambda one: _of_columns(one, kept))(noise.distribution))
-    if isinstance(noise, Product):
-        return Product(tuple(noise.columns[k] for k in kept))
-    cov, mean = (v if np.ndim(v) == 0 else v[kept] for v in (noise.cov, noise.mean))
-    return Gaussian(cov[:, kept] if np.ndim(cov) == 2 else cov, mean)
+    references = tuple(one for one in table.references if one not in levels)
+    return dataclasses.replace(table.columns(kept), references=references), found

@@ -6,18 +6,14 @@ covariance of their error is unknown, as the true category is, and in its place 
 estimate u uᵀ − diag(u).
 """
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from noisy_jax.columns import is_missing
-from noisy_jax.noise import Gaussian, Misclassified
-from noisy_jax.noise.rounds import by_round
+from noisy_jax.noise import Misclassified
 from noisy_jax.validation import given, listed
-
-_Table = TypeVar("_Table")
 
 _NAMED = (
     "name all of them in the order of the matrix, as nj.noise.Misclassified(matrix, categories=[…])"
@@ -38,6 +34,11 @@ class Categories(NamedTuple):
         if self.labels in ((0, 1), (False, True)):
             return [self.name]
         return [f"{self.name}[{_text(label)}]" for label in self.labels[1:]]
+
+    @property
+    def reference(self) -> str | None:
+        """The category with which others are compared; `None` of 0 and 1."""
+        return None if self.columns == [self.name] else f"{self.name}[{_text(self.labels[0])}]"
 
     def told(self) -> str:
         """To which categories the matrix refers; "" of 0 and 1."""
@@ -114,73 +115,19 @@ def mean_recoding(numbers: np.ndarray, categories: Categories) -> np.ndarray:
     return own.sum(axis=1) / seen.sum(axis=1)[:, None]
 
 
-def with_categories(table: _Table, recoded: Mapping[str, tuple[np.ndarray, Categories]]) -> _Table:
-    """The table with recodings `[n, K − 1]` in place of the columns of these names.
+class Recoding(NamedTuple):
+    """A misclassified column, recoded."""
 
-    So far these are exact columns of the table. With replicates of others the means of the copies
-    are taken (V = 1).
-    """
-    if not recoded:
-        return table
-    old: Any = table
-    if old.cov_std_error.any():
-        raise ValueError(
-            "beside a misclassified column variances of errors count as known: give the variance, "
-            "not a noise.CovarianceEstimate"
-        )
-    x, cov = old.averaged()
-    cross, copies = old.averaged_cross(), old.copies
-    if old.x.shape[1] > 1:
-        copies = old.x
-    names: list[str] = []
-    source: list[int] = []
-    made = []
-    for j, name in enumerate(old.names):
-        columns = [name]
-        if name in recoded:
-            columns = recoded[name][1].columns
-            places = tuple(range(len(names), len(names) + len(columns)))
-            made.append((recoded[name][0], recoded[name][1]._replace(places=places)))
-            if cross is not None and np.any(cross[..., j]):
-                raise ValueError(
-                    f"cross_cov of {name!r} must be 0: misclassification must not depend on y"
-                )
-        names += columns
-        source += [j] * len(columns)
-    if len({*names}) < len(names):
-        raise ValueError(f"names of columns must differ from those of categories: {listed(names)}")
-    x = x[:, source]
-    full = np.empty((len(x), len(names), len(names)))
-    full[:] = cov[..., np.array(source)[:, None], source]
-    for values, one in made:
-        own = np.array(one.places)
-        x[:, own] = values
-        full[:, own[:, None], own] = values[:, :, None] * (values[:, None] - np.eye(len(own)))
-    if copies is not None:
-        copies = copies[:, :, source]
-        for values, one in made:
-            copies[:, :, list(one.places)] = values[:, None]
-    pooled = np.ones(len(old.names), bool) if old.cov is None else old.pooled
-    estimated = {"pooled": pooled, "unreliability": old.unreliability}
-    estimated = {name: None if own is None else own[source] for name, own in estimated.items()}
-    for _, one in made if estimated["pooled"] is not None else ():
-        estimated["pooled"][list(one.places)] = False
-    return dataclasses.replace(
-        old,
-        x=x[:, None],
-        cov=full,
-        cov_std_error=np.zeros(full.shape[1:]),
-        noise=None if isinstance(by_round(old.noise)[0], Gaussian) else old.noise,
-        names=tuple(names),
-        cross_cov=None if cross is None else cross[..., source],
-        only_sums=old.only_sums or old.cov is None,
-        copies=copies,
-        references=tuple(
-            f"{one.name}[{_text(one.labels[0])}]" for _, one in made if one.columns != [one.name]
-        ),
-        categories=tuple(one for _, one in made),
-        **estimated,
-    )
+    values: np.ndarray  # [n, K − 1], mean recodings of the copies of each row
+    categories: Categories
+
+
+def recoding(
+    name: str, values: Any, noise: Misclassified, orders: Sequence[list[Any]] = ()
+) -> Recoding:
+    """The recoding of a column `[n]`, or of copies of it `[n, V]`; see `categories_of`."""
+    numbers, categories = categories_of(name, values, noise, orders)
+    return Recoding(mean_recoding(numbers, categories), categories)
 
 
 def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -198,24 +145,8 @@ def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, n
 
 def recorded_means(table: Any) -> np.ndarray:
     """`[n, d]`, means of the copies of a table, with indicators of recorded categories."""
-    x, (matrix, offset) = table.averaged()[0], recording(table.categories, len(table.names))
+    x, (matrix, offset) = table.means().x, recording(table.categories, len(table.names))
     return np.linalg.solve(matrix, (x - offset).T).T if table.categories else x
-
-
-def without_categories(
-    x: np.ndarray, noise: Mapping[str, Any], names: Sequence[str]
-) -> tuple[np.ndarray, dict[str, Any], dict[str, tuple[np.ndarray, Categories]]]:
-    """x with 0 in misclassified columns, the noise of the others, and what is in their place."""
-    recoded, others = {}, dict(noise)
-    for name in [name for name in noise if name in names]:
-        if not isinstance(noise[name], Misclassified):
-            continue
-        j = names.index(name)
-        numbers, categories = categories_of(name, x[:, :, j], others.pop(name))
-        recoded[name] = mean_recoding(numbers, categories), categories
-        x = x.copy()
-        x[:, :, j] = 0.0
-    return x, others, recoded
 
 
 def _text(label: Any) -> str:

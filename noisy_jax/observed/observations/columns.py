@@ -14,14 +14,13 @@ from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.beside import ROLES, Beside, beside_of
 from noisy_jax.observed.observations.categories import (
     Categories,
+    Recoding,
     categories_of,
     mean_recoding,
-    with_categories,
 )
 from noisy_jax.observed.observations.copies import (
     check_copies,
     copies_of_subjects,
-    of_columns,
     of_first_rows,
     rows_of_subjects,
 )
@@ -31,7 +30,7 @@ from noisy_jax.observed.observations.described import (
     labelled_deviations,
     sd,
 )
-from noisy_jax.observed.observations.products import with_products
+from noisy_jax.observed.observations.measured import columns_of_copies, observed
 from noisy_jax.observed.observations.roles import (
     Layout,
     Roles,
@@ -171,21 +170,25 @@ class Columns:
             if error.std_error:
                 raise ValueError(f"give the variance of the error in {target!r}, not an estimate")
             y, y_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
-        recoded = {}
-        for name, one in categories.items():
-            numbers = copies.pop(name) if name in copies else values[name]
-            recoded[name] = mean_recoding(numbers, one), one
-            values[name] = np.zeros(len(y))
-            del known[name]
-        noise = known if isinstance(noise, Mapping) else noise
-        options = {"target": str(target), "cross_cov": self.cross_cov}
-        found = of_columns(values, copies, roles.names, noise, y, options)
-        found = with_categories(found, recoded)
-        references = (*references, *found.references)
-        more: dict[str, Any] = {"target_cov": y_cov, "index": index, "references": references}
-        more["beside"] = self._beside(column, rows)
-        found = dataclasses.replace(found, **more)
-        return with_products(found, self.products, self._known())
+        features: dict[str, Any] = {}
+        for name in roles.names:
+            features[name] = copies[name] if name in copies else values[name]
+            if name in categories:
+                own = mean_recoding(features[name], categories[name])
+                features[name] = Recoding(own, categories[name])
+                del known[name]
+        return observed(
+            columns_of_copies(features),
+            y,
+            known if isinstance(noise, Mapping) else noise,
+            target=str(target),
+            cross_cov=self.cross_cov,
+            products=self.products,
+            references=references,
+            index=index,
+            target_cov=y_cov,
+            beside=self._beside(column, rows),
+        )
 
     def _categories(
         self, values: dict[str, np.ndarray], noise: Any, column: Callable[[str], Any]

@@ -1,7 +1,7 @@
 """What is known of the error of each column by itself, and what it says of a table."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -15,11 +15,10 @@ from noisy_jax.noise import (
     Missing,
     Noise,
     PerRound,
-    Product,
 )
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.validation import given, listed, non_negative, positive, within
+from noisy_jax.validation import given, non_negative, positive, within
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,30 +104,13 @@ def reliability(ratio: float) -> Reliability:
     return Reliability(float(ratio))
 
 
-class NoiseOfRows(NamedTuple):
-    """What is known of the error in one copy of a row: attributes of `Observations`, and the mean.
-
-    Attributes:
-        mean: `[d]`, or `[n, 1, d]` for one a row; it is subtracted from x.
-    """
-
-    cov: np.ndarray | None
-    cov_std_error: np.ndarray
-    noise: Any = None
-    cov_deviations: np.ndarray | None = None
-    only_sums: bool = False
-    unreliability: np.ndarray | None = None
-    law: str | None = None
-    mean: Any = 0.0
-
-
 class ErrorOfColumn(NamedTuple):
     """The error in one copy of a column."""
 
     variance: np.ndarray  # [], or [n] for one a row
     mean: float = 0.0  # it is subtracted from the column
     distribution: Noise | None = None  # `None` if only the variance is known
-    only_sums: bool = False  # as in `Observations`
+    only_sums: bool = False  # whether variances by row are right in sums over rows only
     std_error: float = 0.0  # of the variance, if it is an estimate
     unreliability: float = 0.0  # `variance` over the column's variance, if that is known
 
@@ -222,42 +204,3 @@ def labelled_deviations(noise: Mapping[str, Any]) -> list[tuple[str, Any]]:
         for name, one in noise.items()
         if isinstance(one, StandardDeviation) and np.ndim(one.value)
     ]
-
-
-def noise_of_columns(noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str]) -> NoiseOfRows:
-    """What a mapping from names to what `error_of` takes says of the error in x `[n, V, d]`."""
-    for name in noise:
-        if name not in {*names}:
-            raise ValueError(f"noise has {name!r}, but x has the columns {listed(names)}")
-    dim = len(names)
-    errors = [error_of(name, noise.get(name, 0.0), x[:, :, j]) for j, name in enumerate(names)]
-    errors = [
-        one if np.any(one.variance) else one._replace(variance=np.zeros(())) for one in errors
-    ]
-    shared = all(np.ndim(one.variance) == 0 for one in errors)
-    cov = np.zeros((dim, dim) if shared else (len(x), dim, dim))
-    for j, one in enumerate(errors):
-        cov[..., j, j] = one.variance
-    mean = np.array([one.mean for one in errors])
-    known = [one.distribution is not None or not np.any(one.variance) for one in errors]
-    distribution, unreliability = None, np.array([one.unreliability for one in errors])
-    if all(known) and cov.any():
-        parts = tuple(one.distribution or Gaussian(0.0) for one in errors)
-        gaussian = all(isinstance(part, Gaussian) for part in parts)
-        if shared:
-            distribution = Gaussian(np.diag(cov), mean) if gaussian else Product(parts)
-        elif gaussian:
-            variances = np.diagonal(cov, axis1=1, axis2=2)
-            distribution = PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
-        else:
-            rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(x)), parts)
-            distribution = PerRound(jax.vmap(lambda *own: Product(own))(*rows))
-    return NoiseOfRows(
-        cov,
-        np.diag([one.std_error for one in errors]),
-        distribution,
-        only_sums=any(one.only_sums for one in errors),
-        unreliability=unreliability if unreliability.any() else None,
-        law=None if distribution else next(filter(None, (one.law() for one in errors)), None),
-        mean=mean,
-    )

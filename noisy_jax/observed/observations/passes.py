@@ -54,13 +54,12 @@ def check_alike(first: Observations, chunk: Observations) -> None:
             f"all chunks must have the columns {list(first.names)} and the target "
             f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
         )
-    if chunk is not first and chunk.unreliability is not None:
+    if chunk is not first and any(not one.of_parts for one in chunk.errors):
         raise ValueError(
             "a reliability is of the variance in the whole table: read it at once, or give the "
             "variance of the error"
         )
-    averaged = [one for one in (first, chunk) if one.pooled is not None]
-    if averaged and all(one.pooled is not None or one.cov is None for one in (first, chunk)):
+    if first.copied and chunk.copied and not (first.even and chunk.even):
         return  # replicates that are complete in one chunk, but not in the other
     if chunk.x.shape[1] != first.x.shape[1]:
         raise ValueError(
@@ -71,6 +70,6 @@ def check_alike(first: Observations, chunk: Observations) -> None:
         raise ValueError("either all chunks must have a known covariance of the noise, or none")
     if (chunk.cross_cov is None) != (first.cross_cov is None):
         raise ValueError("either all chunks must have a cross_cov, or none")
-    for name in ("cov_std_error", "cov_deviations"):
-        if not np.array_equal(getattr(chunk, name), getattr(first, name)):
+    for one, other in zip(chunk.uncertainty(), first.uncertainty(), strict=True):
+        if not np.array_equal(one, other):
             raise ValueError("all chunks must have the same uncertainty of the noise's covariance")

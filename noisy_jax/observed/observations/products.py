@@ -41,7 +41,7 @@ from noisy_jax.noise import (
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.observed.observations.described import Reliability
+from noisy_jax.observed.observations.errors import Errors, Known, Replicates, Unreliable
 from noisy_jax.validation import given, listed
 
 _Table = TypeVar("_Table")
@@ -90,18 +90,17 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
         raise ValueError(f"products must be different ones, got {listed(names[len(old.names) :])}")
     if old.cross_cov is not None and np.any(old.cross_cov):
         raise ValueError("products need errors in y that are independent of those in x")
-    if old.cov_std_error.any():
+    if old.uncertainty()[0].any():
         raise ValueError(
             "products need known variances of errors: give the variance, not a "
             "noise.CovarianceEstimate"
         )
     for a, b in made.factors:
-        for place in (a, b) if isinstance(known, Mapping) else ():
-            if isinstance(known.get(old.names[place]), Reliability):
-                raise ValueError(
-                    f"{old.names[place]!r} has a reliability, which is right on average over rows "
-                    "only: products need the variance of its error, or replicates"
-                )
+        for place in {a, b}.intersection(p for one in old.of_kind(Unreliable) for p in one.places):
+            raise ValueError(
+                f"{old.names[place]!r} has a reliability, which is right on average over rows "
+                "only: products need the variance of its error, or replicates"
+            )
         if a == b and any(a in one.places for one in old.categories):
             raise ValueError(
                 f"{old.names[a]!r} is an indicator, which is its own square: leave out its square"
@@ -112,8 +111,10 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
                 "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
             )
     for place in {place for pair in made.factors for place in pair}:
-        values = old.x[:, :, place]
-        if np.ptp(values) > 0 and abs(np.nanmean(values)) > _FARTHEST * np.nanstd(values):
+        values = old.values[:, :, place]
+        if np.nanmax(values) > np.nanmin(values) and abs(
+            np.nanmean(values)
+        ) > _FARTHEST * np.nanstd(values):
             raise ValueError(
                 f"products of {old.names[place]!r} would lose their digits, since its mean is more "
                 f"than {_FARTHEST} times its standard deviation: subtract a number near the mean"
@@ -157,13 +158,16 @@ def measured(table: _Table) -> _Table:
     old: Any = table
     x = recorded_means(old)
     x = np.column_stack([x, *(x[:, a] * x[:, b] for a, b in old.products.factors)])
-    return _replaced(old, x, np.zeros(2 * x.shape[1:]), only_sums=False, categories=(), pooled=None)
+    return _replaced(old, x, ())
 
 
-def expanded(table: _Table) -> _Table:
-    """The table with unbiased products, and covariances by row, right in sums, of all columns."""
+def expanded(table: _Table, weights: np.ndarray | None = None) -> _Table:
+    """The table with unbiased products, and covariances by row, right in sums, of all columns.
+
+    Sums of covariances are right with the weights `[n]` of the rows.
+    """
     old: Any = table
-    x, cov = old.averaged()
+    x, _, cov, *_ = old.means(weights)
     unbiased, dim = monomials(old, x, cov), x.shape[1]
     columns = [*((j,) for j in range(dim)), *old.products.factors]
     x = np.column_stack([x, *map(unbiased, columns[dim:])])
@@ -172,13 +176,15 @@ def expanded(table: _Table) -> _Table:
     for j, own in enumerate(columns[dim:], start=dim):
         for k, other in enumerate(columns[: j + 1]):
             full[:, j, k] = full[:, k, j] = x[:, j] * x[:, k] - unbiased((*own, *other))
-    return _replaced(old, x, full, only_sums=True)
+    every = tuple(range(len(columns)))
+    return _replaced(old, x, (Known(every, full, in_sums=True),))
 
 
-def _replaced(old: Any, x: np.ndarray, cov: np.ndarray, **changes: Any) -> Any:
-    exact = {"cov_std_error": np.zeros(cov.shape[-2:]), "noise": None, "cross_cov": None}
+def _replaced(old: Any, x: np.ndarray, errors: tuple[Errors, ...]) -> Any:
     names = (*old.names, *old.products.names(old.names))
-    return dataclasses.replace(old, x=x[:, None], cov=cov, names=names, **exact, **changes)
+    single = np.zeros(len(names), bool)
+    changes = {"names": names, "replicated": single, "even": True, "cross_cov": None}
+    return dataclasses.replace(old, values=x[:, None], errors=errors, **changes)
 
 
 def monomials(
@@ -188,12 +194,14 @@ def monomials(
 
     x `[n, d]` are the means of the copies, and `cov` is the covariance of their errors.
     """
-    copies = np.array(table.x if table.copies is None else table.copies)
+    copies = np.array(table.copies_of(range(len(table.names))))
     several = (np.nanmax(copies, axis=1) > np.nanmin(copies, axis=1)).any(axis=0)
     copies[:, 1:, ~several] = np.nan  # repeats the first
     seen = ~np.isnan(copies)
     copies = np.where(seen, copies, 0.0)
-    unknown = several & (table.cov is None if table.pooled is None else table.pooled)
+    unknown = np.zeros(len(table.names), bool)
+    for one in table.of_kind(Replicates):
+        unknown[list(one.places)] = several[list(one.places)]
     kurtosis = table.products.excess_kurtosis / seen.sum(axis=1)
     noisy = np.any(cov != 0, axis=tuple(range(cov.ndim - 2)))
 

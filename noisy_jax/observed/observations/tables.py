@@ -1,18 +1,26 @@
 """Tables of measured features and targets, with what is known of the measurement error."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-import jax
 import numpy as np
 
-from noisy_jax.columns import ROUNDING
-from noisy_jax.noise import Gaussian, PerRound, Product
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories
+from noisy_jax.observed.observations.errors import (
+    Errors,
+    Known,
+    Recoded,
+    Replicates,
+    Unreliable,
+)
 from noisy_jax.observed.observations.products import Products
+from noisy_jax.observed.observations.rows import Rows
+
+_Kind = TypeVar("_Kind", bound=Errors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,59 +28,38 @@ class Observations:
     """n rows of noisy features with their targets, in float64 and original units.
 
     Attributes:
-        x: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates), less
-            the known mean of the noise.
+        values: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates),
+            less the known mean of the noise; NaN where a row has fewer. A column without replicates
+            has the same value in all places, and a misclassified one its mean recoding.
         y: `[n]` targets, which may contain noise of mean zero.
-        cov: covariance of the error of one copy: `[d, d]`, the same in all rows; `[n, d, d]`, one a
-            row; `None` if it is unknown and must come from the replicates.
-        cov_std_error: `[d, d]`, standard error of each entry of `cov`; zero where `cov` is exact.
-        noise: distribution of the error, for fits that need more than its covariance, or `None`;
-            a `noise.PerRound` of the n rows if it changes.
-        law: name of a distribution that is not Gaussian, where one is stated for some columns and
-            `noise` is `None` because those of others are unknown; or `None`.
+        errors: what is known of the errors of columns. Columns in none of them are exact.
         names: d names of the columns.
         target: name of y.
-        cov_deviations: `[m, d, d]`, how the errors of different entries of `cov` depend on each
-            other, as in `noise.CovarianceEstimate`; `None` takes them as independent.
+        replicated: `[d]`, which columns have copies of their own in the V places.
+        even: whether all columns with errors have equally many copies in a row, and these are all
+            known, or all estimated from the copies.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (the
             errors in other copies are independent of the error in y); `None` if it is zero.
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
         target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
             fits weight rows by it, and take it from the scatter; intervals are from the residuals.
-        only_sums: whether the covariances of rows in `cov` are estimates that are right in sums
-            over rows, as linear fits take them, but not in a row alone.
-        copies: `[n, V, d]`, the copies of which x `[n, 1, d]` are means, NaN where there is none; a
-            column without replicates has V times the same; or `None`.
-        pooled: `[d]`, whether the error of a column is estimated from `copies`; or `None`.
-        unreliability: `[d]`, the share of a column's variance that is error, 0 where `cov` is
-            known; or `None`.
         references: categories of columns with indicators of the others, as `sex[f]`.
-        categories: of misclassified columns (`noise.Misclassified`), in whose place x has recoded
-            indicators. `cov` has an unbiased estimate of their covariance in each row, which need
-            not be positive semidefinite.
         products: of columns, which linear fits take behind the columns; or `None`.
         beside: columns that are no features: "weights", "clusters" and "exposure" of the rows, with
             the names of their columns.
     """
 
-    x: np.ndarray
+    values: np.ndarray
     y: np.ndarray
-    cov: np.ndarray | None
-    cov_std_error: np.ndarray
-    noise: Any
+    errors: tuple[Errors, ...]
     names: tuple[str, ...]
     target: str
-    cov_deviations: np.ndarray | None = None
+    replicated: np.ndarray
+    even: bool = True
     cross_cov: np.ndarray | None = None
     index: Any = None
     target_cov: np.ndarray | None = None
-    law: str | None = None
-    only_sums: bool = False
-    copies: np.ndarray | None = None
-    pooled: np.ndarray | None = None
-    unreliability: np.ndarray | None = None
     references: tuple[str, ...] = ()
-    categories: tuple[Categories, ...] = ()
     products: Products | None = None
     beside: Mapping[str, Beside] = dataclasses.field(default_factory=dict)
 
@@ -85,83 +72,200 @@ class Observations:
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
-    def not_gaussian(self) -> str | None:
-        """The name of a stated distribution that is not Gaussian, if there is one."""
-        noise = by_round(self.noise)[0]
-        parts = noise.columns if isinstance(noise, Product) else (noise,)
-        others = [type(one).__name__ for one in parts if not isinstance(one, Gaussian | None)]
-        return others[0] if others else self.law
+    def of_kind(self, kind: type[_Kind]) -> list[_Kind]:
+        """Returns the errors of one kind."""
+        return [one for one in self.errors if isinstance(one, kind)]
 
-    def num_copies(self) -> np.ndarray:
-        """`[n]`, how many copies each row has; only `with_copies` leaves incomplete ones in x."""
-        return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
+    @property
+    def copied(self) -> bool:
+        """Whether errors of some columns are estimated from their copies."""
+        return bool(self.of_kind(Replicates))
 
-    def averaged(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The mean of each row's copies, and the covariance of the error of that mean.
+    def exact(self, places: Sequence[int]) -> bool:
+        """Whether some columns have no errors, and no copies that differ."""
+        known = {j for one in self.errors if not isinstance(one, Replicates) for j in one.noisy()}
+        apart = np.ptp(self.values[:, :, list(places)], axis=1)
+        return known.isdisjoint(places) and not np.any(apart)
 
-        Where covariances are right in sums only (`only_sums`), these are sums with the weights
-        `[n]` of the rows.
+    def copies_of(self, places: Any) -> np.ndarray:
+        """`[n, V, k]`, copies of some columns; NaN behind the first of one without replicates."""
+        every = np.array_equal(places, np.arange(len(self.names)))
+        found = self.values if every else self.values[:, :, list(places)]
+        single = ~self.replicated[list(places)]
+        if single.any() and found.shape[1] > 1:
+            found = found.copy()
+            found[:, 1:, single] = np.nan
+        return found
 
-        With an unknown covariance, row i uses its own estimate from its V replicates,
+    def counts(self) -> np.ndarray:
+        """`[n, d]`, how many copies each row has of each column."""
+        return np.sum(~np.isnan(self.copies_of(range(len(self.names)))), axis=1)
+
+    def means(self, weights: np.ndarray | None = None) -> Rows:
+        """Returns the means of the copies of all rows, with the covariances of their errors.
+
+        Where covariances are right in sums over rows only, these are sums with the weights `[n]`.
+        With replicates alone row i uses its own estimate from its V copies,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
-
-        Returns:
-            `[n, d]` means, and `[d, d]` or `[n, d, d]` covariances.
         """
-        copies = self.x.shape[1]
-        mean = self.x[:, 0] if copies == 1 else self.x.mean(axis=1)
-        if self.cov is not None:
-            return mean, (self.cov if weights is None else self.estimated(weights)) / copies
-        residuals = self.x - mean[:, None]
-        cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (copies * (copies - 1))
-        return mean, cov
+        if weights is None and not self.even:
+            return self._means
+        return self._averaged(weights)
 
-    def estimated(self, weights: np.ndarray | None = None) -> np.ndarray:
-        """`cov`, with what is estimated from the rows of these weights `[n]`, 1 by default.
+    @functools.cached_property
+    def _means(self) -> Rows:
+        return self._averaged(None)
 
-        With the reliability r of a column, its mean x̄ and the sum W of the weights,
-        (1 − r)(x̃_i − x̄)²/(1 − w_i/W) is the variance in row i, so that the corrected moments of the
-        column are r times the uncorrected ones.
+    def _averaged(self, weights: np.ndarray | None) -> Rows:
+        rows, copies, dim = self.values.shape
+        x, cross = self.values[:, 0], self.cross_cov
+        if copies > 1:
+            x = self.values.mean(axis=1) if self.even else np.nanmean(self.values, axis=1)
+            x[:, ~self.replicated] = self.values[:, 0, ~self.replicated]
+        if cross is not None and self.even:
+            cross = cross / copies
+        elif cross is not None:
+            every = self.copies_of(range(dim))
+            cross = cross * ~np.isnan(every[:, 0]) / np.sum(~np.isnan(every), axis=1)
+        found = []
+        for one in self.errors:
+            names = [self.names[j] for j in one.places]
+            found.append((one.places, one.of_means(self.copies_of(one.places), names, weights)))
+        return Rows(x, self.y, in_places(found, rows, dim), weights, cross)
+
+    def uncertainty(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Returns the standard errors `[d, d]` of a known covariance of the error of means.
+
+        And `[m, d, d]`, how the errors of its entries depend on each other, as in
+        `noise.CovarianceEstimate`; `None` takes them as independent.
         """
-        if self.pooled is None and self.unreliability is None:
-            return np.asarray(self.cov)
-        rows, _, dim = self.x.shape
-        cov = np.broadcast_to(np.asarray(self.cov), (rows, dim, dim)).copy()
-        if self.pooled is not None:
-            places = np.flatnonzero(self.pooled)
-            names, copies = [self.names[j] for j in places], np.asarray(self.copies)[:, :, places]
-            found = means_of_copies(copies, names, weights)[2]
-            cov[:, places[:, None], places[None]] = found
-        if self.unreliability is not None:
-            own = np.full(rows, 1 / rows) if weights is None else weights / weights.sum()
-            for j in np.flatnonzero(self.unreliability):
-                square = (self.x[:, 0, j] - own @ self.x[:, 0, j]) ** 2
-                cov[:, j, j] = self.unreliability[j] * square / np.maximum(1 - own, ROUNDING)
-        return cov
-
-    def averaged_cross(self) -> np.ndarray | None:
-        """`cross_cov` of the mean of a row's copies in place of the first, in its shape."""
-        return None if self.cross_cov is None else self.cross_cov / self.x.shape[1]
+        dim = len(self.names)
+        copies = np.where(self.replicated, self.values.shape[1], 1)
+        share = 1 / np.maximum(copies[:, None], copies)
+        error, deviations = np.zeros((dim, dim)), None
+        for one in self.of_kind(Known):
+            own = np.array(one.places)[:, None], np.array(one.places)
+            if one.std_error is not None:
+                error[own] = one.std_error * share[own]
+            if one.deviations is not None:
+                deviations = np.zeros((len(one.deviations), dim, dim))
+                deviations[:, *own] = one.deviations * share[own]
+        return error, deviations
 
     def rows(self, which: np.ndarray) -> "Observations":
         """Some of the rows: `which` holds their numbers, or is a mask `[n]`.
 
-        What `estimated` takes from the rows is then of these.
+        What errors take from the rows is then of these.
         """
-
-        def some(values, rank):
-            return values if values is None or values.ndim == rank else values[which]
-
-        cov, cross = some(self.cov, 2), some(self.cross_cov, 1)
-        x, y, noise, index = self.x[which], self.y[which], self.noise, some(self.index, 0)
-        if isinstance(noise, PerRound):
-            noise = jax.tree.map(lambda leaf: leaf[which], noise)
-        changed = {"x": x, "y": y, "cov": cov, "noise": noise, "cross_cov": cross}
-        changed |= {"index": index, "target_cov": some(self.target_cov, 0)}
         beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
-        changed |= {"beside": beside}
-        made = dataclasses.replace(self, copies=some(self.copies, None), **changed)
-        return made if made.cov is None else dataclasses.replace(made, cov=made.estimated())
+        cross, index, target_cov = self.cross_cov, self.index, self.target_cov
+        return dataclasses.replace(
+            self,
+            values=self.values[which],
+            y=self.y[which],
+            errors=tuple(one.rows(which) for one in self.errors),
+            cross_cov=cross if cross is None or cross.ndim == 1 else cross[which],
+            index=index if index is None else index[which],
+            target_cov=target_cov if target_cov is None else target_cov[which],
+            beside=beside,
+        )
+
+    def columns(self, kept: np.ndarray) -> "Observations":
+        """Some of the columns, by their numbers in increasing order."""
+        errors = []
+        for one in self.errors:
+            own = np.flatnonzero(np.isin(one.places, kept))
+            if own.size:
+                errors.append(one.columns(own, np.searchsorted(kept, np.array(one.places)[own])))
+        return dataclasses.replace(
+            self,
+            values=self.values[:, :, kept],
+            errors=tuple(errors),
+            names=tuple(self.names[k] for k in kept),
+            replicated=self.replicated[kept],
+            cross_cov=None if self.cross_cov is None else self.cross_cov[..., kept],
+        )
+
+    def scaled(
+        self, units: Any, x: np.ndarray | None = None, y: np.ndarray | None = None
+    ) -> "Observations":
+        """The table in `units` (`fits.units.Units`), without laws; x and y if they are given."""
+        scale, cross, target_cov = units.scale, self.cross_cov, self.target_cov
+        return dataclasses.replace(
+            self,
+            values=(self.values - units.center) / scale if x is None else x,
+            y=(self.y - units.y_center) / units.y_scale if y is None else y,
+            errors=tuple(one.scaled(scale[list(one.places)]) for one in self.errors),
+            cross_cov=None if cross is None else cross / (scale * units.y_scale),
+            target_cov=None if target_cov is None else target_cov / units.y_scale**2,
+        )
+
+    def times(self, factors: np.ndarray) -> "Observations":
+        """The rows (x̃, ỹ) times the roots of `factors` `[n]`, without laws."""
+        root, cross = np.sqrt(factors), self.cross_cov
+        if cross is not None:
+            cross = factors[:, None] * (cross if cross.ndim == 2 else cross[None])
+        return dataclasses.replace(
+            self,
+            values=(root[:, None, None] * self.values).astype(self.values.dtype),
+            y=(root * self.y).astype(self.y.dtype),
+            errors=tuple(one.times(factors) for one in self.errors),
+            cross_cov=cross,
+        )
+
+    def with_law(self, law: Any) -> "Observations":
+        """The table of known errors with their joint distribution."""
+        cov, dim = np.asarray(self.cov), len(self.names)
+        return dataclasses.replace(self, errors=(Known(tuple(range(dim)), cov, law),))
+
+    def evened(self, *, known: bool = False) -> "Observations":
+        """The table in which all columns with errors have equally many copies in a row.
+
+        Copies of known errors in unequal numbers are replaced by their means (V = 1). Where the
+        errors are estimated from copies alone, the copies are kept in which all columns with
+        replicates were measured, with NaN behind the last one of a row; with `known`, further
+        columns may have errors of known covariance. Other tables are left as they are.
+        """
+        copied, others = self.of_kind(Replicates), self.of_kind(Known)
+        kinds = len(copied) + len(others) == len(self.errors)
+        if self.even or self.products is not None or not kinds or (copied and others and not known):
+            return self
+        if not copied:
+            rows = self.means()
+            errors = tuple(one.averaged(self.copies_of(one.places)) for one in others)
+            single = np.zeros(len(self.names), bool)
+            changes = {"errors": errors, "replicated": single, "cross_cov": rows.cross}
+            return dataclasses.replace(self, values=rows.x[:, None], even=True, **changes)
+        places = list(copied[0].places)
+        whole = ~np.isnan(self.values[:, :, places]).any(axis=2)
+        if (most := whole.sum(axis=1).max(initial=0)) < 2:
+            raise ValueError(
+                "no row has two copies in which all columns with replicates were measured: give "
+                f"the variance of one copy of each, as noise={{{self.names[places[0]]!r}: 0.25}}"
+            )
+        order = np.argsort(~whole, axis=1, kind="stable")[:, :most]
+        x = np.take_along_axis(self.values, order[:, :, None], axis=1)
+        x[~np.take_along_axis(whole, order, axis=1)] = np.nan
+        return dataclasses.replace(self, values=x, even=True)
+
+    def settled(self) -> "Observations":
+        """The table whose errors count as known, where all rows together estimate them.
+
+        Equal numbers of replicates of unknown errors stay as they are.
+        """
+        if self.even and self.of_kind(Replicates):
+            return self
+        errors = []
+        for one in self.errors:
+            names = [self.names[j] for j in one.places]
+            errors.append(one.settled(self.copies_of(one.places), names))
+        return dataclasses.replace(self, errors=tuple(errors))
+
+    def of_unknown_errors(self, x: np.ndarray) -> "Observations":
+        """The table of these copies `[n, V, d]`, with errors that only they show."""
+        every = np.arange(len(self.names))
+        changes = {"errors": (Replicates(tuple(every.tolist())),), "replicated": every >= 0}
+        return dataclasses.replace(self, values=x, even=True, **changes)
 
     def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
         """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
@@ -183,69 +287,125 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
-        noisy = np.any(np.atleast_3d(0.0 if self.cov is None else self.cov), axis=(0, 1))
-        places = np.flatnonzero(noisy if self.pooled is None else self.pooled)
-        first = self.names[places[0] if places.size and places[0] < len(self.names) else 0]
-        if self.only_sums and self.categories:
+        if not self.only_sums:
+            return
+        copied = self.of_kind(Replicates)
+        inexact = [one for one in self.errors if not isinstance(one, Recoded)]
+        first = self.names[min((copied or inexact)[0].places)]
+        if self.categories:
             raise ValueError(
                 f"{user} needs the covariance of the error in each row: beside a misclassified "
                 f"column give the variance of one replicate, as noise={{{first!r}: 0.25}}"
             )
-        if self.only_sums:
-            by_copies = "as many replicates in each row (drop incomplete ones), or "
-            raise ValueError(
-                f"{user} needs the covariance of the error in each row, but in this table it is an "
-                "estimate that is right only in sums over rows, which linear fits take: give "
-                f"{by_copies if self.copies is not None else ''}a known variance, as "
-                f"noise={{{first!r}: 0.25}}{instead}"
-            )
-
-
-def means_of_copies(
-    copies: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means `[n, d]` of copies `[n, V, d]` with NaN, their numbers `[n, d]`, and Ĉ `[n, d, d]`.
-
-    Row i has the copies x̃_ijv of feature j in n_ij of the places v, where the errors of one place
-    have the covariance Σ. With m_ijk places in which both j and k are seen, the errors of the means
-    of the copies have the covariances C_ijk = f_ijk Σ_jk, f_ijk = m_ijk/(n_ij n_ik). The products
-    of residuals
-
-        S_ijk = Σ_v (x̃_ijv − x̄_ij)(x̃_ikv − x̄_ik)    have the mean    g_ijk Σ_jk,
-        g_ijk = m_ijk (1 − 1/n_ij − 1/n_ik + m_ijk/(n_ij n_ik)),
-
-    so that with weights w_i of the rows Σ̂_jk = Σ_i w_i S_ijk / Σ_i w_i g_ijk is unbiased, as is
-
-        Ĉ_ijk = f_ijk Σ̂_jk + (S_ijk − g_ijk Σ̂_jk) Σ_i w_i f_ijk / Σ_i w_i g_ijk
-
-    for C_ijk in any row, and the weighted sum over rows, Σ̂_jk Σ_i w_i f_ijk, consists of what each
-    row adds to it. With n_ij = V and w_i = 1 in all rows, Ĉ_i = S_i/(V(V − 1)), as in
-    `Observations.averaged`.
-
-    Raises:
-        ValueError: no two copies show the errors of a column, or of two columns together.
-    """
-    own = np.ones(len(copies)) if weights is None else weights
-    seen = ~np.isnan(copies)
-    counts = seen.sum(axis=1)
-    means = np.where(seen, copies, 0.0).sum(axis=1) / counts
-    residuals = np.where(seen, copies - means[:, None], 0.0)
-    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
-    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
-    share = both * one * other
-    freedom = both * (1 - one - other + share)
-    products = np.einsum("nvi,nvj->nij", residuals, residuals)
-    shares, freedoms, total = (
-        np.tensordot(own, values, axes=1) for values in (share, freedom, products)
-    )
-    for i, j in np.argwhere((shares > 0) & (freedom.max(axis=0) < 0.1)).tolist():
-        which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
+        by_copies = "as many replicates in each row (drop incomplete ones), or " if copied else ""
         raise ValueError(
-            f"no row has two copies of {which}, from which the errors could be estimated: give "
-            f"the variance of one copy as noise={{{names[i]!r}: …}}; or take larger chunks, or "
-            "fewer folds"
+            f"{user} needs the covariance of the error in each row, but in this table it is an "
+            "estimate that is right only in sums over rows, which linear fits take: give "
+            f"{by_copies}a known variance, as noise={{{first!r}: 0.25}}{instead}"
         )
-    freedoms = np.where(freedoms > 0, freedoms, 1.0)
-    pooled = total / freedoms
-    cov = share * pooled + (products - freedom * pooled) * (shares / freedoms)
-    return means, counts, cov
+
+    def not_gaussian(self) -> str | None:
+        """The name of a stated distribution that is not Gaussian, if there is one."""
+        found = [name for one in self.of_kind(Known) if (name := one.not_gaussian())]
+        return found[0] if found else None
+
+    def num_copies(self) -> np.ndarray:
+        """`[n]`, how many copies each row has; only `evened` leaves incomplete ones."""
+        return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
+
+    @property
+    def categories(self) -> tuple[Categories, ...]:
+        """Categories of misclassified columns, in whose place are recoded indicators."""
+        return tuple(one.categories for one in self.of_kind(Recoded))
+
+    @property
+    def noise(self) -> Any:
+        """Distribution of the errors in one copy of all columns, if that is known, or `None`."""
+        table = self.evened()
+        known = table.errors[0] if len(table.errors) == 1 else None
+        return known.law if isinstance(known, Known) else None
+
+    @functools.cached_property
+    def cov(self) -> np.ndarray | None:
+        """Covariance of the error in one copy, `[d, d]` or `[n, d, d]`; `None` if it is unknown.
+
+        Where columns have unequal numbers of copies, it is of the error in their means.
+        """
+        copied, known = self.of_kind(Replicates), self.of_kind(Known)
+        if not self.even or len(copied) + len(known) < len(self.errors):
+            return self.means().cov
+        if copied and not known:
+            return None
+        rows, _, dim = self.values.shape
+        return in_places([(one.places, one.cov) for one in known], rows, dim)
+
+    # Names of before, until all fits ask the table.
+
+    @functools.cached_property
+    def x(self) -> np.ndarray:
+        """The copies, or their means `[n, 1, d]` where columns have unequal numbers of them."""
+        return self.values if self.even else self.means().x[:, None]
+
+    @property
+    def only_sums(self) -> bool:
+        """Whether covariances are right in sums over rows only."""
+        own = [one for one in self.errors if not (self.even and isinstance(one, Replicates))]
+        return not all(one.each_row for one in own)
+
+    @property
+    def copies(self) -> np.ndarray | None:
+        """`values`, where `x` has their means."""
+        return None if self.even else self.values
+
+    @property
+    def pooled(self) -> np.ndarray | None:
+        """`[d]`, whether the error of a column is estimated from copies beside other errors."""
+        copied = self.of_kind(Replicates)
+        if not copied or (self.even and len(self.errors) == 1):
+            return None
+        return np.isin(np.arange(len(self.names)), copied[0].places)
+
+    @property
+    def unreliability(self) -> np.ndarray | None:
+        """`[d]`, the share of a column's variance that is error."""
+        found = np.zeros(len(self.names))
+        for one in self.of_kind(Unreliable):
+            found[list(one.places)] = one.share
+        return found if found.any() else None
+
+    @property
+    def law(self) -> str | None:
+        """`not_gaussian`, where `noise` is unknown."""
+        return self.not_gaussian() if self.noise is None else None
+
+    @property
+    def cov_std_error(self) -> np.ndarray:
+        """Standard errors of `cov`."""
+        return self.uncertainty()[0] * self.x.shape[1]
+
+    @property
+    def cov_deviations(self) -> np.ndarray | None:
+        """How they depend on each other."""
+        deviations = self.uncertainty()[1]
+        return None if deviations is None else deviations * self.x.shape[1]
+
+    def averaged(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """`x` and `cov` of `means`."""
+        rows = self.means(weights)
+        return rows.x, rows.cov
+
+    def averaged_cross(self) -> np.ndarray | None:
+        """`cross` of `means`."""
+        return self.means().cross
+
+
+def in_places(found: list[tuple[tuple[int, ...], np.ndarray]], rows: int, dim: int) -> np.ndarray:
+    """Covariances of some columns, in their places of `[d, d]`, or `[n, d, d]` if one is by row."""
+    if len(found) == 1 and found[0][0] == tuple(range(dim)):
+        return found[0][1]
+    by_row = any(cov.ndim == 3 for _, cov in found)
+    whole = np.zeros((rows, dim, dim) if by_row else (dim, dim))
+    for places, cov in found:
+        own = np.array(places)
+        whole[..., own[:, None], own] = cov
+    return whole

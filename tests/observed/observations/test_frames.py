@@ -94,7 +94,7 @@ def test_the_error_in_y_covaries_with_the_first_copy():
     table = nj.table(GAPS, target="y", replicates=COPIES, cross_cov=cross)
     first = [~np.isnan(GAPS["a0"]), ~np.isnan(GAPS["b0"])]
     wanted = np.column_stack([0.02 * first[0] / COUNTS[0], 0.04 * first[1] / COUNTS[1], 0 * AGE])
-    np.testing.assert_allclose(table.cross_cov, wanted)
+    np.testing.assert_allclose(table.means().cross, wanted)
 
 
 @pytest.mark.parametrize("wide", [WIDE, GAPS], ids=["complete", "incomplete"])
@@ -126,7 +126,7 @@ def test_subjects_with_one_row_each():
     table = nj.table(frame, noise={"a": 0.09, "b": nj.sd(0.4)}, **options)
     assert_same(table, from_arrays(np.column_stack([A[:, 0], B[:, 0]]), Y, noise=[0.09, 0.16],
                                    names=["a", "b"], target="y"))  # fmt: skip
-    assert np.isnan(table.copies[:, 1:, 0]).all()
+    assert table.x.shape == (N, 1, 2)
     nj.fit(table)
     raises("noise is unknown", nj.table, frame, noise={}, **options)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations.tables import means_of_copies
+from noisy_jax.observed.observations.errors import means_of_copies
 from tests.keys import key
 from tests.observed.rows import agree, check_coverage, covered
 

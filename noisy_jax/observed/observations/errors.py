@@ -1,0 +1,372 @@
+"""Errors of measurement: one object for each way of knowing the errors of some columns.
+
+All of them answer the same questions, so that nothing else asks what kind they are. Errors of
+different objects are independent, and columns in none of them are exact.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Self
+
+import jax
+import numpy as np
+
+from noisy_jax.columns import ROUNDING
+from noisy_jax.noise import Gaussian, Noise, PerRound, Product
+from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.categories import Categories
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Errors:
+    """The errors of some columns.
+
+    Attributes:
+        places: of the k columns among the d columns of the table.
+    """
+
+    places: tuple[int, ...]
+
+    @property
+    def each_row(self) -> bool:
+        """Whether the covariance is right in each row; otherwise it is in sums over rows only."""
+        return True
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether parts of a table show the errors, of which the moments are added."""
+        return True
+
+    def noisy(self) -> tuple[int, ...]:
+        """Returns the places of columns whose errors are not all zero."""
+        return self.places
+
+    def of_means(
+        self, copies: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Returns the covariance `[k, k]` or `[n, k, k]` of the error of the means of copies.
+
+        Args:
+            copies: `[n, V, k]`, of these columns, NaN where there is none.
+            names: of these columns, for messages.
+            weights: `[n]` of the rows, in whose weighted sums the covariances are right.
+        """
+        raise NotImplementedError
+
+    def settled(self, copies: np.ndarray, names: Sequence[str]) -> "Errors":
+        """Returns the errors as known ones, the same in all rows, where rows estimate them."""
+        return self
+
+    def rows(self, which: np.ndarray) -> Self:
+        """Returns the errors of some rows, by their numbers or a mask `[n]`."""
+        return self
+
+    def columns(self, own: np.ndarray, places: Sequence[int]) -> Self:
+        """Returns the errors of some of these columns, which get new places in the table.
+
+        Args:
+            own: numbers of the columns, from 0 to k − 1.
+            places: their new places.
+        """
+        return dataclasses.replace(self, places=tuple(int(one) for one in places))
+
+    def scaled(self, scale: np.ndarray) -> Self:
+        """Returns the errors of columns that are divided by `scale` `[k]`."""
+        return self
+
+    def times(self, factors: np.ndarray) -> Self:
+        """Returns the errors of rows that are multiplied by the roots of `factors` `[n]`."""
+        return self
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known(Errors):
+    """Errors of known covariance.
+
+    Attributes:
+        cov: `[k, k]` of the error in one copy, the same in all rows; or `[n, k, k]`, one a row.
+        law: the distribution of the error in one copy of all columns of the table, which are then
+            these k, if it is known: a `noise.PerRound` of n rows if it changes.
+        stated: name of a distribution that is not Gaussian, where one is stated for some of the
+            columns and `law` is `None` because the laws of others are unknown.
+        std_error: `[k, k]`, standard error of each entry of an estimated `cov`; or `None`.
+        deviations: `[m, k, k]`, how the errors of different entries of `cov` depend on each other,
+            as in `noise.CovarianceEstimate`; `None` takes them as independent.
+        in_sums: whether `cov` `[n, k, k]` are estimates from the rows, as of errors that are in
+            proportion to the value, which are right in sums over rows but not in a row alone.
+    """
+
+    cov: np.ndarray
+    law: Any = None
+    stated: str | None = None
+    std_error: np.ndarray | None = None
+    deviations: np.ndarray | None = None
+    in_sums: bool = False
+
+    @property
+    def each_row(self) -> bool:
+        """Whether the covariance is right in each row."""
+        return not self.in_sums
+
+    def noisy(self) -> tuple[int, ...]:
+        """Returns the places of columns whose errors are not all zero."""
+        variances = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places))
+        return tuple(np.array(self.places)[variances.any(axis=0)].tolist())
+
+    def of_means(self, copies, names, weights=None) -> np.ndarray:
+        """Returns C_jk m_jk/(n_j n_k), for n_j copies of column j, m_jk of them in places of k."""
+        if copies.shape[1] == 1:
+            return self.cov
+        return self.cov * share_of_means(~np.isnan(copies))
+
+    def not_gaussian(self) -> str | None:
+        """Returns the name of a stated distribution that is not Gaussian, if there is one."""
+        law = by_round(self.law)[0]
+        parts = law.columns if isinstance(law, Product) else (law,)
+        named = [type(one).__name__ for one in parts if not isinstance(one, Gaussian | None)]
+        return named[0] if named else self.stated
+
+    def averaged(self, copies: np.ndarray) -> "Known":
+        """Returns the errors of the means of copies; the law of several is known if Gaussian."""
+        cov, law, own = self.of_means(copies, ()), by_round(self.law)[0], len(self.places)
+        parts = law.columns if isinstance(law, Product) else own * (law,)
+        single = np.isnan(copies[:, 1:]).all(axis=(0, 1))
+        pairs = zip(parts, single, strict=True)
+        kept = [one if isinstance(one, Gaussian) or alone else None for one, alone in pairs]
+        return dataclasses.replace(
+            self, cov=cov, law=joint_law(kept, cov, np.zeros(own)), stated=self.not_gaussian()
+        )
+
+    def rows(self, which) -> "Known":
+        """Returns the errors of some rows."""
+        law, cov = self.law, self.cov if self.cov.ndim == 2 else self.cov[which]
+        if isinstance(law, PerRound):
+            law = jax.tree.map(lambda leaf: leaf[which], law)
+        return dataclasses.replace(self, cov=cov, law=law)
+
+    def columns(self, own, places) -> "Known":
+        """Returns the errors of some of these columns."""
+        error, moves = self.std_error, self.deviations
+        pairs = own[:, None], own
+        return dataclasses.replace(
+            self,
+            places=tuple(int(one) for one in places),
+            cov=self.cov[..., *pairs],
+            law=_law_of_some(self.law, own),
+            std_error=None if error is None else error[pairs],
+            deviations=None if moves is None else moves[:, *pairs],
+        )
+
+    def scaled(self, scale) -> "Known":
+        """Returns the errors of columns that are divided by `scale`, without their law."""
+        units = np.outer(scale, scale)
+        error, moves = (
+            None if one is None else one / units for one in (self.std_error, self.deviations)
+        )
+        return dataclasses.replace(
+            self, cov=self.cov / units, law=None, std_error=error, deviations=moves
+        )
+
+    def times(self, factors) -> "Known":
+        """Returns the errors of rows that are multiplied, without their law."""
+        cov = self.cov if self.cov.ndim == 3 else self.cov[None]
+        return dataclasses.replace(self, cov=factors[:, None, None] * cov, law=None)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Replicates(Errors):
+    """Errors whose covariance is estimated from the copies, which may be of unequal numbers.
+
+    Copies in the same place v, of different columns, have errors that may depend on each other.
+    """
+
+    @property
+    def each_row(self) -> bool:
+        """Whether the covariance is right in each row."""
+        return False
+
+    def of_means(self, copies, names, weights=None) -> np.ndarray:
+        """Returns Ĉ of `means_of_copies`."""
+        return means_of_copies(copies, names, weights)[2]
+
+    def settled(self, copies, names) -> Known:
+        """Returns the pooled covariance of the error in one copy."""
+        cov = self.of_means(copies, names).mean(axis=0)
+        share = share_of_means(~np.isnan(copies))
+        share = share.mean(axis=0) if share.ndim == 3 else share
+        return Known(self.places, np.divide(cov, share, out=np.zeros_like(cov), where=share > 0))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Unreliable(Errors):
+    """Errors that have a known share of the variance of their column.
+
+    With the share s of a column, its mean x̄ and the sum W of the weights, s(x̃_i − x̄)²/(1 − w_i/W)
+    is the variance in row i, so that the corrected moments of the column are 1 − s times the
+    uncorrected ones. The mean and the sum are of the rows at hand.
+
+    Attributes:
+        share: `[k]`.
+    """
+
+    share: np.ndarray
+
+    @property
+    def each_row(self) -> bool:
+        """Whether the covariance is right in each row."""
+        return False
+
+    @property
+    def of_parts(self) -> bool:
+        """Whether parts of a table show the errors."""
+        return False
+
+    def of_means(self, copies, names, weights=None) -> np.ndarray:
+        """Returns the variances, in diagonal matrices."""
+        x = copies[:, 0]
+        own = np.full(len(x), 1 / len(x)) if weights is None else weights / weights.sum()
+        square = self.share * (x - own @ x) ** 2 / np.maximum(1 - own, ROUNDING)[:, None]
+        return square[:, :, None] * np.eye(len(self.share))
+
+    def settled(self, copies, names) -> Known:
+        """Returns the shares of the variances of the columns."""
+        return Known(self.places, np.diag(self.share * copies[:, 0].var(axis=0)))
+
+    def columns(self, own, places) -> "Unreliable":
+        """Returns the errors of some of these columns."""
+        return Unreliable(tuple(int(one) for one in places), self.share[own])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recoded(Errors):
+    """Errors of the recodings u of a misclassified column, in place of K − 1 indicators.
+
+    The covariance of u is unknown, as the true category is, and in its place is the unbiased
+    estimate u uᵀ − diag(u), which need not be positive semidefinite.
+
+    Attributes:
+        categories: with the matrix.
+    """
+
+    categories: Categories
+
+    def of_means(self, copies, names, weights=None) -> np.ndarray:
+        """Returns u uᵀ − diag(u)."""
+        u = copies[:, 0]
+        return u[:, :, None] * (u[:, None] - np.eye(u.shape[1]))
+
+    def columns(self, own, places) -> "Recoded":
+        """Returns the errors with new places; all of the indicators stay together."""
+        places = tuple(int(one) for one in places)
+        return Recoded(places, self.categories._replace(places=places))
+
+
+def share_of_means(seen: np.ndarray) -> np.ndarray:
+    """Returns f, by which the errors of means of copies have a smaller covariance than of a copy.
+
+    Columns j and k with n_j and n_k copies, m_jk of them in the same places, have
+    f_jk = m_jk/(n_j n_k).
+
+    Args:
+        seen: `[n, V, k]`, where there is a copy.
+
+    Returns:
+        `[k, k]` if rows have the same copies, else `[n, k, k]`.
+    """
+    seen = seen[:1] if seen.all() or (seen == seen[:1]).all() else seen
+    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
+    counts = seen.sum(axis=1)
+    share = both / (counts[:, :, None] * counts[:, None])
+    return share[0] if len(share) == 1 else share
+
+
+def means_of_copies(
+    copies: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means `[n, d]` of copies `[n, V, d]` with NaN, their numbers `[n, d]`, and Ĉ `[n, d, d]`.
+
+    Row i has the copies x̃_ijv of feature j in n_ij of the places v, where the errors of one place
+    have the covariance Σ. With m_ijk places in which both j and k are seen, the errors of the means
+    of the copies have the covariances C_ijk = f_ijk Σ_jk, f_ijk = m_ijk/(n_ij n_ik). The products
+    of residuals
+
+        S_ijk = Σ_v (x̃_ijv − x̄_ij)(x̃_ikv − x̄_ik)    have the mean    g_ijk Σ_jk,
+        g_ijk = m_ijk (1 − 1/n_ij − 1/n_ik + m_ijk/(n_ij n_ik)),
+
+    so that with weights w_i of the rows Σ̂_jk = Σ_i w_i S_ijk / Σ_i w_i g_ijk is unbiased, as is
+
+        Ĉ_ijk = f_ijk Σ̂_jk + (S_ijk − g_ijk Σ̂_jk) Σ_i w_i f_ijk / Σ_i w_i g_ijk
+
+    for C_ijk in any row, and the weighted sum over rows, Σ̂_jk Σ_i w_i f_ijk, consists of what each
+    row adds to it. With n_ij = V in all rows this is Ĉ_i = S_i/(V(V − 1)), for any weights.
+
+    Raises:
+        ValueError: no two copies show the errors of a column, or of two columns together.
+    """
+    seen, places = ~np.isnan(copies), copies.shape[1]
+    if places > 1 and seen.all():
+        means = copies.mean(axis=1)
+        residuals = copies - means[:, None]
+        cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (places * (places - 1))
+        return means, np.full(means.shape, places), cov
+    own = np.ones(len(copies)) if weights is None else weights
+    counts = seen.sum(axis=1)
+    means = np.where(seen, copies, 0.0).sum(axis=1) / counts
+    residuals = np.where(seen, copies - means[:, None], 0.0)
+    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
+    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
+    share = both * one * other
+    freedom = both * (1 - one - other + share)
+    products = np.einsum("nvi,nvj->nij", residuals, residuals)
+    shares, freedoms, total = (
+        np.tensordot(own, values, axes=1) for values in (share, freedom, products)
+    )
+    for i, j in np.argwhere((shares > 0) & (freedom.max(axis=0, initial=0.0) < 0.1)).tolist():
+        which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
+        raise ValueError(
+            f"no row has two copies of {which}, from which the errors could be estimated: give "
+            f"the variance of one copy as noise={{{names[i]!r}: …}}; or take larger chunks, or "
+            "fewer folds"
+        )
+    freedoms = np.where(freedoms > 0, freedoms, 1.0)
+    pooled = total / freedoms
+    cov = share * pooled + (products - freedom * pooled) * (shares / freedoms)
+    return means, counts, cov
+
+
+def joint_law(
+    parts: Sequence[Noise | None], cov: np.ndarray, mean: np.ndarray
+) -> Noise | PerRound | None:
+    """Returns the law of independent errors of k columns, `None` if one of them is unknown.
+
+    Args:
+        parts: scalar distributions, whose parameters are `[]`, or `[n]` for one a row.
+        cov: `[k, k]` or `[n, k, k]`, of the errors.
+        mean: `[k]`, of the errors.
+    """
+    if None in parts:
+        return None
+    variances, shared = np.diagonal(cov, axis1=-2, axis2=-1), cov.ndim == 2
+    if all(isinstance(one, Gaussian) for one in parts):
+        if shared:
+            return Gaussian(variances, mean)
+        return PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
+    if shared:
+        return Product(tuple(parts))
+    rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(cov)), tuple(parts))
+    return PerRound(jax.vmap(lambda *own: Product(own))(*rows))
+
+
+def _law_of_some(law: Any, own: np.ndarray) -> Any:
+    """The distribution of the errors of some columns."""
+    if law is None:
+        return None
+    if isinstance(law, PerRound):
+        return PerRound(jax.vmap(lambda one: _law_of_some(one, own))(law.distribution))
+    if isinstance(law, Product):
+        return Product(tuple(law.columns[k] for k in own))
+
+    def some(values):  # [], [k] or [k, k]
+        return values[np.ix_(*[own] * np.ndim(values))] if np.ndim(values) else values
+
+    return jax.tree.map(some, law)

@@ -1,0 +1,58 @@
+"""Arguments with labels of their own, such as a pandas Series, in the order of the columns."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from noisy_jax.columns import in_order, index_of
+from noisy_jax.noise import CovarianceEstimate, PerRound
+from noisy_jax.observed.observations.described import StandardDeviation
+from noisy_jax.validation import listed
+
+
+def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
+    """The noise, or its covariance with y, in the order of the columns, if it has labels."""
+    if isinstance(values, Mapping):
+        if name == "noise":
+            return values
+        for one in values:
+            if one not in names:
+                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
+        return [values.get(one, 0) for one in names]
+    if isinstance(values, StandardDeviation):
+        return dataclasses.replace(values, value=by_row("noise", values.value, names))
+    if isinstance(values, PerRound):
+        return jax.tree.map(lambda v: v if index_of(v) is None else np.asarray(v), values)
+    if isinstance(values, CovarianceEstimate):
+        parts = values.cov, values.std_error
+        cov, std_error = (by_name(name, part, names) for part in parts)
+        return values._replace(cov=cov, std_error=std_error)
+    if not hasattr(values, "axes"):
+        return values
+    if name == "noise" and np.ndim(values) == 2:  # a covariance of some of the columns
+        labels, rows = ([str(one) for one in axis] for axis in (values.columns, values.index))
+        same = sorted(rows) == sorted(labels) and len({*labels}) == len(labels)
+        if same and {*labels} & {*names}:  # by name; without one they are positions
+            unknown = [one for one in labels if one not in names]
+            if unknown:
+                raise ValueError(
+                    f"noise has {listed(unknown)}, but x has the columns {listed(names)}"
+                )
+            places = [names.index(one) for one in rows], [names.index(one) for one in labels]
+            full = np.zeros((len(names), len(names)))
+            full[np.ix_(*places)] = np.asarray(values, np.float64)
+            return full
+    if np.shape(values) != len(values.axes) * (len(names),):
+        return values
+    orders = [in_order(name, labels, names) for labels in values.axes]
+    return np.asarray(values)[np.ix_(*orders)]
+
+
+def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
+    """As `by_name`, where a pandas DataFrame has a row for each row of the table."""
+    if hasattr(values, "columns"):
+        return np.asarray(values)[:, in_order(name, values.columns, names)]
+    return by_name(name, values, names)

@@ -1,0 +1,166 @@
+"""The table of what was measured: features in columns of copies, and what is known of their errors.
+
+All that makes a table comes here, once names, missing values and roles are resolved.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.noise import Product
+from noisy_jax.observed.observations.categories import Recoding
+from noisy_jax.observed.observations.errors import Errors, Known, Recoded, Replicates
+from noisy_jax.observed.observations.known import UNKNOWN, told_by_name, told_by_position
+from noisy_jax.observed.observations.labels import by_name, by_row
+from noisy_jax.observed.observations.products import with_products
+from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.validation import check_dimension, given, listed, number
+
+
+class Measured(NamedTuple):
+    """Features in columns of copies."""
+
+    x: np.ndarray  # [n, V, d], NaN where there is no copy
+    names: tuple[str, ...]  # of the d columns
+    replicated: np.ndarray  # [d], which columns have copies of their own in the V places
+    features: tuple[str, ...]  # names of the features, of which one may be several columns
+    source: tuple[int, ...]  # the feature of each column
+    recoded: tuple[Recoded, ...] = ()  # errors of the misclassified columns
+
+
+def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured:
+    """Returns features in columns: single values `[n]`, copies `[n, V_j]`, or recodings."""
+    names: list[str] = []
+    source: list[int] = []
+    parts: list[np.ndarray] = []
+    recoded = []
+    for j, (name, one) in enumerate(features.items()):
+        own = [name]
+        if isinstance(one, Recoding):
+            own = one.categories.columns
+            places = tuple(range(len(names), len(names) + len(own)))
+            recoded.append(Recoded(places, one.categories._replace(places=places)))
+            parts += [*one.values.T]
+        else:
+            parts.append(one)
+        names += own
+        source += len(own) * [j]
+    if len({*names}) < len(names):
+        raise ValueError(f"names of columns must differ from those of categories: {listed(names)}")
+    replicated = np.array([part.ndim == 2 for part in parts])
+    most = max([1, *(part.shape[1] for part in parts if part.ndim == 2)])
+    if most == 1:
+        x = np.column_stack(parts)[:, None]
+    else:
+        x = np.full((len(parts[0]), most, len(parts)), np.nan)
+        for j, part in enumerate(parts):
+            x[:, : part.shape[1] if part.ndim == 2 else most, j] = (
+                part if part.ndim == 2 else part[:, None]
+            )
+    return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
+
+
+def observed(
+    measured: Measured,
+    y: np.ndarray,
+    noise: Any,
+    *,
+    target: str,
+    cross_cov: Any = None,
+    products: Sequence[tuple[str, str]] = (),
+    references: Sequence[str] = (),
+    **more: Any,
+) -> Observations:
+    """Returns the table.
+
+    Args:
+        measured: the features; its array becomes the table's.
+        y: `[n]` targets.
+        noise: by the names of columns, `None` for a mapping that names none; or by position.
+        target: name of y.
+        cross_cov: as in `from_arrays`, for the features.
+        products: pairs of names of columns.
+        references: categories of features in whose place are indicators.
+        **more: further attributes of `Observations`.
+    """
+    x, names, copied = measured.x, measured.names, measured.replicated
+    if isinstance(noise, Product) and noise.depends_on_x:
+        check_dimension("Product.columns", noise.columns, (len(measured.features),))
+        noise = dict(zip(measured.features, noise.columns, strict=True))
+    if isinstance(noise, Mapping) or (noise is None and copied.any()):
+        told = told_by_name(noise or {}, x, names, copied)
+    elif np.isnan(x).any():
+        kind = "different numbers of" if np.isnan(x).all(axis=0).any() else "incomplete"
+        raise ValueError(
+            f"features with {kind} replicates need noise by their names, such as "
+            f"noise={{{names[copied.argmax()]!r}: 0.25}}, or none, with which it is estimated"
+        )
+    else:
+        told = told_by_position(by_name("noise", noise, measured.features), x, names)
+        for j in [j for one in told.errors for j in one.noisy() if copied.any() and not copied[j]]:
+            raise ValueError(
+                f"column {given(names[j])} has noise but no replicates: give the noise of columns "
+                f"by their names, as noise={{{names[j]!r}: 0.25}}"
+            )
+    errors = (*told.errors, *measured.recoded)
+    even = _even(x, copied, errors)
+    _check(x, copied, errors, names, even)
+    if np.any(told.mean):
+        x -= told.mean
+    cross = None if cross_cov is None else _cross(cross_cov, measured)
+    own = (one.categories.reference for one in measured.recoded)
+    more["references"] = (*references, *filter(None, own))
+    found = Observations(x, y, errors, names, target, copied, even, cross, **more)
+    if not even and any(isinstance(one, Replicates) for one in errors):
+        found.means()  # raises ValueError where no copies show an error
+    return with_products(found, products, noise)
+
+
+def _even(x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors]) -> bool:
+    """Whether all columns with errors have equally many copies, all known or all estimated."""
+    if x.shape[1] == 1:
+        return True
+    kinds = len(errors) < 2 and all(isinstance(one, Known | Replicates) for one in errors)
+    noisy = [j for one in errors for j in one.noisy()]
+    return kinds and bool(copied[noisy].all()) and not np.isnan(x).any()
+
+
+def _check(
+    x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors], names: Sequence[str], even: bool
+) -> None:
+    """Raises ValueError if the errors of some columns cannot stand beside others."""
+    if x.shape[1] == 1 and any(isinstance(one, Replicates) for one in errors):
+        raise ValueError(UNKNOWN)
+    estimates = [one for one in errors if isinstance(one, Known) and one.std_error is not None]
+    if not estimates:
+        return
+    if any(isinstance(one, Recoded) for one in errors):
+        raise ValueError(
+            "beside a misclassified column variances of errors count as known: give the variance, "
+            "not a noise.CovarianceEstimate"
+        )
+    own = np.array(estimates[0].places)
+    for j in own[np.diag(estimates[0].std_error > 0) & copied[own]] if not even else ():
+        raise ValueError(
+            f"replicates of {names[j]!r} beside others need a known variance, not a "
+            "noise.CovarianceEstimate: or give their means as one column"
+        )
+
+
+def _cross(cross_cov: Any, measured: Measured) -> np.ndarray:
+    """The covariance of the errors in y and in the first copy, `[d]` or `[n, d]`."""
+    dim, rows = len(measured.features), len(measured.x)
+    cross = by_row("cross_cov", cross_cov, measured.features)
+    cross = np.asarray(number("cross_cov", cross, shape=None), np.float64)
+    if cross.shape not in ((dim,), (rows, dim)):
+        wanted, found = f"[{dim}] or [{rows}, {dim}]", list(cross.shape)
+        raise ValueError(f"cross_cov must be {wanted}, got {found}")
+    cross = cross[..., list(measured.source)]
+    for one in measured.recoded:
+        if np.any(cross[..., list(one.places)]):
+            raise ValueError(
+                f"cross_cov of {one.categories.name!r} must be 0: misclassification must not "
+                "depend on y"
+            )
+    return cross

@@ -1,0 +1,36 @@
+"""Rows as fits by moments and scores take them: means of copies, with the errors of these."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rows(NamedTuple):
+    """Means of the copies of rows, in the order of the arguments of `linear_moments`."""
+
+    x: np.ndarray  # [n, d]
+    y: np.ndarray  # [n]
+    cov: np.ndarray  # [d, d] or [n, d, d], covariance of the error in a row of x
+    weights: np.ndarray | None = None  # [n]
+    cross: np.ndarray | None = None  # [d] or [n, d], covariance of the errors in x and y
+
+    @classmethod
+    def of(cls, table: Any, weights: np.ndarray | None = None) -> "Rows":
+        """All rows of `Observations`, in original units (see `Observations.means`)."""
+        return table.means(weights)
+
+    def with_cov(self, cov: np.ndarray) -> "Rows":
+        """The rows with another covariance of their noise."""
+        return self._replace(cov=cov)
+
+    def with_share(self, share: float) -> "Rows":
+        """The rows with a share of the covariance of their noise."""
+        return self._replace(cov=share * self.cov)
+
+    def some(self, which) -> "Rows":
+        """Some of the rows, in some order."""
+        cov = self.cov if self.cov.ndim == 2 else self.cov[which]
+        weights = None if self.weights is None else self.weights[which]
+        cross = self.cross
+        cross = cross if cross is None or cross.ndim == 1 else cross[which]
+        return Rows(self.x[which], self.y[which], cov, weights, cross)
