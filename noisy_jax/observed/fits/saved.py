@@ -59,10 +59,12 @@ def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **funct
     """The result in a file, which is of one of these classes, with the fields `functions`."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
+        if "kind" not in values:
+            raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
         if values.get("format") != FORMAT:
             raise ValueError(
-                f"version {values.get('version', '0.2 or older')} of noisy_jax saved it, and this "
-                f"is version {__version__}, with files of another format: fit the table anew"
+                f"version {values.get('version', 'unknown')} of noisy_jax saved it, and this is "
+                f"version {__version__}, which reads files of another format: fit the table anew"
             )
         if (name := values["kind"]) not in (known := {one.kind: one for one in kinds}):
             raise ValueError(f"its kind is {name!r}")

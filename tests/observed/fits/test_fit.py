@@ -94,7 +94,7 @@ def test_files_say_what_they_hold(rng, tmp_path):
     path = tmp_path / "fit.json"
     fits = {
         "linear": nj.fit(table(rng)),
-        "generalized": nj.fit(table(rng, "poisson"), METHODS.Poisson()),
+        "fit": nj.fit(table(rng, "poisson"), METHODS.Poisson()),
         "kernel": nj.fit(table(rng), nj.fourier(length_scale=1.0, num_features=8)),
     }
     for kind, fit in fits.items():

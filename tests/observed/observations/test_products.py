@@ -215,7 +215,7 @@ def test_files_frames_and_arrays_give_the_same_fit(rng, tmp_path):
     assert arrays.rows(np.arange(50)).products == arrays.products
     texts = frame.assign(z=np.where(frame["z"] > 0, "m", "f"))
     other = nj.fit(nj.table(texts, target="y", noise=KNOWN, products=[*WANTED[:2], ("x2", "z[m]")]))
-    assert other.names[-1] == "x2 * z[m]"
+    assert other.labels[-1] == "x2 * z[m]"
     agree(other, fit, "coefficients", rtol=1e-8)
 
 
