@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from tests.errors import raises
 
 
 def test_coefficients_and_intervals_are_those_of_one_standard_deviation(rng):
@@ -33,3 +34,20 @@ def test_coefficients_of_other_models_have_their_units(rng, model, words):
     axes = fit.plot()
     assert f"change of the {words} of y for one standard" in axes.get_xlabel()
     np.testing.assert_allclose(axes.lines[0].get_xdata(), fit.coefficients * x.std())
+
+
+def test_numbers_of_a_function_are_drawn_as_they_are(rng):
+    x, y = rng.normal(size=(300, 2)), rng.normal(size=300)
+    method = nj.methods.SIMEX(lambda x, y: {"a": x[:, 0] @ y, "b": y.sum(), "c": 1.0}, draws=2)
+    fit = nj.fit(nj.observations.from_arrays(x, y, noise=0.1), method)
+    axes = fit.plot()
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b", "c"]
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), fit.values)
+    assert axes.get_xlabel() == "estimate"
+
+
+def test_a_curve_has_another_picture(rng):
+    x, y = rng.normal(size=(300, 1)), rng.normal(size=300)
+    method = nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], np.zeros(2))
+    fit = nj.fit(nj.observations.from_arrays(x, y + x[:, 0], noise=0.01), method)
+    raises(r"nj.plots.function\(fit, table\) draws it", nj.plots.coefficients, fit)

@@ -19,8 +19,6 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 
 _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
-_NEEDED = ("curve", "start", "length_scale", "estimator", "candidates")
-"""Options of methods that have no default."""
 _Fit_co = TypeVar("_Fit_co", covariant=True)
 
 
@@ -142,9 +140,9 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
     elif isinstance(method, Iterable) and not isinstance(method, str):
         method = OneOf(tuple(method))
     if isinstance(method, type) and hasattr(method, "fitted"):
-        needed = [one for one in _NEEDED if one in inspect.signature(method).parameters]
-        options = ", ".join(f"{one}=…" for one in needed)
-        raise ValueError(f"method is a class: write nj.methods.{method.__name__}({options})")
+        options = inspect.signature(method).parameters.values()
+        needed = ", ".join(f"{one.name}=…" for one in options if one.default is one.empty)
+        raise ValueError(f"method is a class: write nj.methods.{method.__name__}({needed})")
     if isinstance(method, type) or not hasattr(method, "fitted"):
         raise ValueError(
             "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "

@@ -37,19 +37,7 @@ def lines_of(remarks: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Saved, Summarized):
-    """A corrected fit of any kind: the uncorrected one beside it, and what to know of both.
-
-    Attributes:
-        names: d names of the columns.
-        uncorrected: the same fit to the noisy rows, with replicates to their means.
-        target: name of y.
-        num_rows: n, rows of positive weight.
-        num_copies: V, the noisy copies of each row whose mean is taken.
-        risk: estimated errors of both fits on clean data, where noisy rows show them.
-        remarks: what the rows show against the assumptions of the correction, and what else to know
-            before one believes the intervals.
-        about: sentences about the method, which stand below the printed table.
-    """
+    """A corrected fit of any kind, `Fit` or `FourierFit`, which describe the attributes."""
 
     names: tuple[str, ...]
     uncorrected: Any
