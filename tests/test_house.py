@@ -45,6 +45,7 @@ TESTED_IN = {
     "observed/fits/features": "observed/fits/test_fit",
     "observed/fits/functions": "observed/fits/test_fourier",
     "observed/fits/groups": "observed/fits/test_parts_jackknife",
+    "observed/fits/linear_equations": "observed/fits/test_linear",
     "observed/fits/model_roots": "observed/fits/test_model",
     "observed/fits/normal_equations": "observed/fits/test_linear",
     "observed/fits/result": "observed/fits/test_estimates",

@@ -68,8 +68,8 @@ _CHECK = Check(
     _determined_by_one,
     "the coefficients of … are each determined by the rows of one cluster alone, for example a "
     "category that no other cluster has. How much clusters differ cannot be estimated there, so "
-    "that standard errors and intervals of these coefficients are not valid (most are far too "
-    "small): merge or drop such columns",
+    "that standard errors and intervals of these coefficients take this cluster for a typical one, "
+    "which the rows cannot show: merge or drop such columns",
     spoils=False,
 )
 

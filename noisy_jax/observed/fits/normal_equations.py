@@ -15,6 +15,7 @@ from noisy_jax.observed.fits.doubts import LEVEL, Doubt
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, grouped, if_counts, jackknifed, labels_of
 from noisy_jax.observed.fits.identification import WEAK, check_cross, covariances, identification
 from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.row_weights import (
     BY_VALUES,
@@ -22,9 +23,9 @@ from noisy_jax.observed.fits.row_weights import (
     intrinsic_scatter,
     row_weights,
 )
-from noisy_jax.observed.fits.sandwich import sandwich
+from noisy_jax.observed.fits.sandwich import variance
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
-from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
+from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units, moments_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
 
@@ -96,14 +97,15 @@ def _solved(
     units = Units.of(rows.x, rows.y, observations) if equal is None else equal.units
     order, slices = grouped(labels_of(observations.x, observations.y, clusters))
     clusters = None if clusters is None else clusters[order]
-    rows = rows.some(order)
-    parts = [units.moments(rows.some(group)) for group in slices]
+    rows = units.in_order(rows, order)
+    parts = [moments_of(rows.some(group)) for group in slices]
     solver = NormalEquations(parts, units, observations, n, equal)
 
     def spread(corrected):
         share, moved = solver.share(solver.whole, corrected), solver.moved(corrected)
-        jacobian = solver.jacobian @ moved
-        cov, freedom = sandwich(solver.whole, share, rows, units, clusters, jacobian)
+        combined, equations = solver.jacobian @ moved, LinearEquations(solver.whole, rows)
+        blocks = equations.blocks(solver.whole.solution(share=share)[1], share)
+        cov, freedom, _ = variance(blocks, equations.jacobian(share), clusters, combined)
         return moved @ cov @ moved.T, freedom
 
     return solver, solver.fit(spread)

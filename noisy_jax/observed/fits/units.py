@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -79,11 +80,24 @@ class Units:
         cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
         return Rows(x, y, rows.cov / self.products, rows.weights, cross)
 
+    def in_order(self, rows: Rows, order: np.ndarray) -> Rows:
+        """The rows in these units and in an order, with no more copies of many rows than this."""
+        made = rows.some(order)
+        cov = made.cov / self.products if made.cov.ndim == 2 else made.cov
+        for start in range(0, len(order), ROWS):
+            part = slice(start, start + ROWS)
+            made.x[part] -= self.center
+            made.x[part] /= self.scale
+            if cov.ndim == 3:
+                cov[part] /= self.products
+        made = made._replace(y=(made.y - self.y_center) / self.y_scale, cov=cov)
+        if made.cross is None:
+            return made
+        return made._replace(cross=made.cross / (self.scale * self.y_scale))
+
     def moments(self, rows: Rows) -> LinearMoments:
         """The moments of the rows in these units."""
-        parts = (slice(start, start + ROWS) for start in range(0, len(rows.y), ROWS))
-        moments = (linear_moments(*self.standardized(rows.some(part))) for part in parts)
-        return functools.reduce(LinearMoments.plus, moments)
+        return moments_of(rows, self.standardized)
 
     def table(self, table: Observations, x=None, y=None) -> Observations:
         """The table in these units, with x and y if they are given."""
@@ -117,6 +131,13 @@ class Units:
         moved[0] += self.y_center
         covariance = jacobian @ covariance @ jacobian.T
         return Estimates.of_line(moved, covariance, degrees_of_freedom, table, form)
+
+
+def moments_of(rows: Rows, changed: Callable[[Rows], Rows] = lambda rows: rows) -> LinearMoments:
+    """The moments of rows that are changed block by block."""
+    parts = (slice(start, start + ROWS) for start in range(0, len(rows.y), ROWS))
+    moments = (linear_moments(*changed(rows.some(part))) for part in parts)
+    return functools.reduce(LinearMoments.plus, moments)
 
 
 def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:

@@ -5,8 +5,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import linear_errors
+from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.sandwich import Scores
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
@@ -62,8 +62,13 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
     cross = 0.1 * cov.sum(axis=2)
     whole = linear_moments(x, y, cov, weights, cross)
-    scores = Scores(whole, share).of(Rows(x, y, cov, weights, cross), leverage=False)
-    np.testing.assert_allclose(scores.sum(axis=1), 0, atol=1e-9 * np.abs(scores).sum(axis=1).max())
+    equations = LinearEquations(whole, Rows(x, y, cov, weights, cross))
+    ((scores, jacobians),) = equations.blocks(whole.solution(share=share)[1], share)
+    np.testing.assert_allclose(scores.sum(axis=0), 0, atol=1e-9 * np.abs(scores).sum(axis=0).max())
+    (total,) = jacobians.summed(np.arange(60), np.array([0]))
+    size = np.sqrt(np.diag(total))
+    found = (total - equations.jacobian(share)) / np.outer(size, size)
+    np.testing.assert_allclose(found, 0, atol=1e-9)
 
 
 def test_the_table_says_which_features_the_uncorrected_fit_is_for():

@@ -10,7 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
-from noisy_jax.observed.fits.sandwich import variance
+from noisy_jax.observed.fits.sandwich import Outer, variance
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 from tests.observed.fits.curves import wave
@@ -118,7 +118,8 @@ def test_a_category_of_one_row_is_not_taken_as_exact(rng, model):
     assert 0.5 < fit.std_error[2] / expected < 3
 
 
-def test_moves_are_least_squares_without_each_row_or_cluster(rng):
+@pytest.mark.parametrize("outer", [False, True])
+def test_moves_are_least_squares_without_each_row_or_cluster(rng, outer):
     """Exactly, for any weights; also where the rows come in several blocks."""
     x, y, weights = rng.normal(size=(60, 3)), rng.normal(size=60), rng.uniform(0.5, 2, size=60)
     weighted, labels = x * weights[:, None], rng.permutation(60) // 3
@@ -128,7 +129,11 @@ def test_moves_are_least_squares_without_each_row_or_cluster(rng):
 
     beta, whole = solved(np.arange(60)), weighted.T @ x
     scores, slopes = weighted * (y - x @ beta)[:, None], weighted[:, :, None] * x[:, None]
-    parts = [(scores[:25], slopes[:25]), (scores[25:], slopes[25:])]
+    halves = slice(25), slice(25, None)
+    parts = [(scores[half], slopes[half]) for half in halves]
+    if outer:
+        vectors = [Outer(x[half], weights[half], 0.0, np.eye(3)) for half in halves]
+        parts = [(scores[half], own) for half, own in zip(halves, vectors, strict=True)]
     combined = rng.normal(size=(2, 3))
     for clusters, most in ((None, 57), (labels, 19)):
         own = np.arange(60) if clusters is None else clusters
@@ -162,31 +167,44 @@ def test_it_is_the_jackknife_that_leaves_out_one_row(weights):
     left = [fitted(np.delete(everyone, row)) for row in everyone]
     fits = [fitted(everyone), fitted(everyone, clusters=everyone), *left]
     for corrected, rtol in ((True, 0.01), (False, 1e-6)):
-        all_rows, alone, *others = (fit if corrected else fit.uncorrected for fit in fits)
-        apart = np.array([fit.values for fit in others]) - all_rows.values
-        expected = (apart**2).sum(axis=0)
-        np.testing.assert_allclose(np.diag(all_rows.covariance), expected, rtol=2 * rtol)
-        assert (np.diag(alone.covariance) < 0.81 * expected).any()  # without leverage: too small
+        (*made,) = (fit if corrected else fit.uncorrected for fit in fits)
+        apart = np.array([fit.values for fit in made[2:]]) - made[0].values
+        for one in made[:2]:  # clusters of one row are left out with the row's noise
+            expected = (apart**2).sum(axis=0)
+            np.testing.assert_allclose(np.diag(one.covariance), expected, rtol=2 * rtol)
 
 
 @pytest.mark.parametrize("clustered", [False, True])
 def test_degrees_of_freedom_are_satterthwaites(clustered, monkeypatch):
     """From the fourth moments of what rows, or clusters, add to least squares, in parts."""
-    for module in ("sandwich", "units"):
+    for module in ("linear_equations", "units"):
         monkeypatch.setattr(f"noisy_jax.observed.fits.{module}.ROWS", 16)
     x, y = table(60)
     fit = nj.fit(from_arrays(x, y, noise=0.0), clusters=np.arange(60) // 3 if clustered else None)
     z = np.column_stack([np.ones(60), x])
-    hat = np.linalg.pinv(z)
-    moves = hat.T * (y - z @ hat @ y)[:, None]
-    if clustered:
-        moves, most = moves.reshape(20, 3, 4).sum(axis=1), 19
-    else:
-        moves, most = moves / (1 - np.diag(z @ hat))[:, None], 56
+    every, size = np.linalg.lstsq(z, y)[0], 3 if clustered else 1
+    left = [np.delete(np.arange(60), range(k, k + size)) for k in range(0, 60, size)]
+    moves = np.array([every - np.linalg.lstsq(z[kept], y[kept])[0] for kept in left])
+    most = 19 if clustered else 56
     n, total = len(moves), (moves**2).sum(axis=0)
     expected = 2 * total**2 / ((moves**4).sum(axis=0) - total**2 / n)
     assert (expected < most).any()
     np.testing.assert_allclose(fit.degrees_of_freedom, np.minimum(expected, most), rtol=1e-5)
+
+
+def test_clusters_are_left_out_with_their_noise(rng):
+    """Twelve of them, so that each has a twelfth of the noise; exact but for its mean."""
+    x, labels = rng.normal(size=(1200, 2)), np.repeat(np.arange(12), 100)
+    y = x @ [1.0, -0.5] + x[:, 0] * rng.normal(size=1200) + rng.normal(size=12)[labels]
+    noisy = x + 0.8 * rng.normal(size=x.shape)
+
+    def fitted(rows, **options):
+        return nj.fit(from_arrays(noisy[rows], y[rows], noise=0.64), **options)
+
+    left = [fitted(labels != cluster).values for cluster in range(12)]
+    whole = fitted(slice(None), clusters=labels)
+    expected = ((left - whole.values) ** 2).sum(axis=0)
+    np.testing.assert_allclose(np.diag(whole.covariance), expected, rtol=1e-2)
 
 
 @pytest.mark.statistical
