@@ -32,8 +32,8 @@ class Comparison:
         difference_std_error: its standard error.
         variance: of y, for R² = 1 − error/variance.
         degrees_of_freedom: of Student's t in intervals.
-        doubted: whether the rows contradict an assumption of the correction; then it is not said
-            to help.
+        doubted: true if the rows contradict an assumption of the correction, which is then not
+            said to help.
         corrected_bias: largest bias of `corrected`; 0 for linear fits.
         uncorrected_bias: largest bias of `uncorrected`; 0 for linear fits.
         difference_bias: largest bias of `difference`; 0 for linear fits.
@@ -56,7 +56,7 @@ class Comparison:
     hidden_share: float | None = None
 
     def half_widths(self) -> tuple[float, float, float]:
-        """Of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
+        """Half the widths of the 95% intervals of `corrected`, `uncorrected` and `difference`."""
         errors = self.corrected_std_error, self.uncorrected_std_error, self.difference_std_error
         biases = self.corrected_bias, self.uncorrected_bias, self.difference_bias
         halves = half_width(np.array(errors), self.degrees_of_freedom) + biases
@@ -68,7 +68,7 @@ class Comparison:
         return self.difference - half, self.difference + half
 
     def __str__(self) -> str:
-        """Both errors with R², the interval of their difference, and what the noise hides."""
+        """Both errors with R², the interval of their difference, and the share that is hidden."""
         low, high = self.interval()
         difference = f"difference {self.difference:.2g} [{low:.2g}, {high:.2g}]: {self.verdict()}."
         lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
@@ -90,7 +90,7 @@ class Comparison:
         return "\n".join(lines)
 
     def verdict(self) -> str:
-        """Whether the correction helped, from the 95% interval of the difference.
+        """Says if the correction helped, by the 95% interval of the difference.
 
         There is no verdict where an estimate of an error, which cannot be so, is below 0, or where
         the noise hides most of the fit.

@@ -24,11 +24,11 @@ COLUMNS = (
     ("95% interval", "[{low:.4g}, {high:.4g}]"),
     ("uncorrected", "{uncorrected:.4g}"),
 )
-"""Of the table that a corrected fit prints."""
+"""Columns of the table that a corrected fit prints."""
 
 
 class Form(NamedTuple):
-    """What estimates are, and how the mean of y at clean features follows from them."""
+    """A kind of estimates, and the mean of y at clean features that follows from them."""
 
     line: bool  # an intercept, and behind it coefficients
     mean: Callable[[Any], Any] | None = None  # of y, from the linear predictor
@@ -66,7 +66,7 @@ class Estimates(Summarized):
         names: of the d columns that `predict` takes.
         form: "linear", "logistic" or "poisson", a line with its link; "curve"; or, where only an
             estimator knows how it predicts, "coefficients" (of a line) or "numbers".
-        references: categories of columns with indicators of the others, as `sex[f]`.
+        references: categories that have no indicator, such as `sex[f]`.
         products: places among the columns of the two factors of each of the last labels, if these
             are products.
         function: `(params, x[d]) -> []`, of a curve; `None` in a fit that was read from a file.
@@ -156,7 +156,7 @@ class Estimates(Summarized):
         Args:
             x: an array, or a DataFrame, a row of it or a mapping, whose columns are taken by name
                 and whose categories become the fit's indicators. Products are computed from it.
-            interval: whether to give intervals of the mean of y as well. They contain the
+            interval: also gives intervals of the mean of y. They contain the
                 uncertainty of the estimates and not the scatter of y, are by the delta method for
                 curves, and take the curve, or the line, to be right.
             level: of these intervals, between 0 and 1.
@@ -276,7 +276,7 @@ class Estimates(Summarized):
 
     @property
     def unit(self) -> str:
-        """Of which exp(coefficient) is a ratio: "odds", "rate", or "" for other fits."""
+        """The kind of ratio that exp(coefficient) is: "odds", "rate", or "" for other fits."""
         return FORMS[self.form].unit
 
     @property
@@ -307,7 +307,7 @@ class Estimates(Summarized):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raises an AttributeError that says what to write in place of what is gone."""
+            """Raises an AttributeError that says what to write in place of a name that is gone."""
             if name == INTERCEPT:
                 labels = ", ".join(self.labels)
                 raise AttributeError(f"these estimates have no intercept, they are of {labels}")

@@ -74,7 +74,7 @@ class SimexFit(Fit):
     estimator knows these. The numbers of a function have no intercept.
 
     Attributes:
-        estimator: the name of what was called.
+        estimator: the name of the estimator, or of the function.
         levels: `[K]`, of the added noise, in multiples of the covariance of the noise; the first is
             0.
         estimates: `[K, k]`, means over the draws, in the order of `labels`.

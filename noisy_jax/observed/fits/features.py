@@ -98,8 +98,8 @@ def _levels(name: str, values: Any, levels: Sequence[str]) -> np.ndarray:
         known = [levels.index(text) for text in texts if text in levels]
         if not known:
             raise ValueError(
-                f"column {name!r} of x has the category {given(one)}{where}, but those of the fit "
-                f"are {listed(levels)}"
+                f"column {name!r} of x has the category {given(one)}{where}, and the fit has "
+                f"{listed(levels)}"
             )
         numbers[place] = known[0]
     return numbers

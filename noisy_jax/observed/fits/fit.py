@@ -23,7 +23,7 @@ _Fit_co = TypeVar("_Fit_co", covariant=True)
 
 
 class _Method(Protocol[_Fit_co]):
-    """What `fit` calls: one of `nj.methods`, or what is like them."""
+    """A method that `fit` calls, such as one of `nj.methods`."""
 
     def fitted(self, observations: Any) -> _Fit_co:
         """The fit to a table."""

@@ -26,7 +26,7 @@ class FourierPredictor:
         weights: `[D]`, of the cosines and then of the sines.
         constant: value that is added.
         names: d names of the columns.
-        references: categories of columns with indicators of the others, as `sex[f]`.
+        references: categories that have no indicator, such as `sex[f]`.
     """
 
     omega: np.ndarray
@@ -95,8 +95,8 @@ class FourierFit(FourierPredictor, Result):
         uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
         risk: estimated errors on clean data of both, including the choice among the candidates.
         candidates: a `Candidate` for each that was tried, at its best regularization. The best is
-            first, by the risk plus one standard error and a tenth of the bias. Those whose numbers
-            overflow are left out.
+            first, by the risk plus one standard error and a tenth of the bias. Candidates whose
+            numbers overflow are left out.
         undersmoothed: the fit in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, nearer to
             their mean if interactions of groups show that the jackknife's variance is too large.
@@ -122,7 +122,7 @@ class FourierFit(FourierPredictor, Result):
 
         Args:
             x: clean features in original units, or a DataFrame.
-            interval: whether to give the ends of `band` at each point as well.
+            interval: also gives the ends of `band` at each point.
             level: of the band, between 0 and 1.
 
         Returns:
@@ -197,6 +197,6 @@ class FourierFit(FourierPredictor, Result):
             lines.append(f"{ties} more cannot be told apart from the first.")
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
         if any(c.risk < 0 for c in shown):
-            lines.append("No error is below 0: the noise hides those whose estimate is.")
+            lines.append("An error is not below 0: where its estimate is, the noise hides it.")
         below = self._below(lines, "This curve is")
         return Table(rows, _COLUMNS, title, rows[:8], below)

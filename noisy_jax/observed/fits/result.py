@@ -1,4 +1,4 @@
-"""Corrected fits: their numbers beside uncorrected ones, and what is printed below the table."""
+"""Corrected fits: their numbers beside uncorrected ones, and the lines below the table."""
 
 import dataclasses
 import textwrap
@@ -174,7 +174,10 @@ class Fit(Estimates, Result):
         """Lines on how far the correction goes."""
         if self.share == 1 or self.form == "curve":  # of curves a remark says so
             return []
-        return [f"Only {percent(self.share)} of the noise is taken away: see fit.share."]
+        return [
+            f"Only {percent(self.share)} of the stated error is taken away, to keep estimates "
+            "stable: they are still biased."
+        ]
 
     def _doubts(self) -> list[str]:
         return [*self._known(), *lines_of(self.remarks)]

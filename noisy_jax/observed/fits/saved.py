@@ -18,14 +18,14 @@ from noisy_jax.saving import replace_file
 from noisy_jax.version import __version__
 
 FORMAT = 4
-"""Of files: the version 0.n in which it began."""
+"""The version 0.n of the library in which files took their form."""
 
 
 class Saved:
     """A dataclass of numbers, arrays, names and such dataclasses, which can be saved as JSON.
 
     Attributes:
-        kind: what a file says that it holds.
+        kind: the name of the class in a file.
         functions: fields that a file does not hold, and that are given again to read it.
     """
 
@@ -51,7 +51,7 @@ def places_of(dim: int) -> np.ndarray:
 
 
 def digest_of(values: dict[str, Any]) -> str:
-    """The SHA-256 digest of what JSON holds, whatever its spaces and the order of its names."""
+    """Returns the SHA-256 digest of the content, whatever the spaces and the order of the names."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def _made(hint: Any, value: Any) -> Any:
-    """What JSON holds of a value with this annotation."""
+    """The value with this annotation, from JSON."""
     if hint is Any:
         return value
     kinds = typing.get_args(hint) or (hint,)

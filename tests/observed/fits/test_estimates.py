@@ -191,7 +191,7 @@ def test_a_summary_says_what_makes_its_tests_doubtful(rng):
     assert "Note: " in str(doubted.summary())
     whole = nj.fit(table(rng, "logistic"), nj.methods.Logistic())
     part = dataclasses.replace(whole, share=0.7)
-    assert "Only 70% of the noise is taken away: see fit.share." in str(part.summary())
+    assert "Only 70% of the stated error is taken away" in str(part.summary())
     assert "Only" not in str(whole.summary())
 
 

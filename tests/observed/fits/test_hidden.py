@@ -122,8 +122,8 @@ def test_printed_candidates_contain_the_bias(lost):
     assert row.split()[-1] == f"{half:.2g}"
     assert fit.risk.verdict() == "no verdict, since the noise hides most of the fit"
     negative = dataclasses.replace(fit, candidates=(dataclasses.replace(one, risk=-0.1),))
-    assert "No error is below 0" in str(negative)
-    assert "No error is below 0" not in str(fit)
+    assert "An error is not below 0" in str(negative)
+    assert "An error is not below 0" not in str(fit)
 
 
 @pytest.mark.slow

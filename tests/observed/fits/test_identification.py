@@ -87,7 +87,7 @@ def test_the_table_says_how_strong_the_identification_is(rng):
     weak = str(nj.fit(from_arrays(*correlated(40, rng), noise=1.0)))
     assert "Weak identification (strength " in weak
     assert "do not trust intervals" in weak
-    assert "of the stated error is taken away (Fuller)" in weak
+    assert "of the stated error is taken away, to keep" in weak
     x, y = correlated(2000, rng)
     strong = nj.fit(from_arrays(x, y, noise=1.0))
     assert f"Identification strength {strong.strength:.4g} (below 6 is weak)." in str(strong)
