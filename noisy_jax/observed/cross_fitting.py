@@ -112,11 +112,11 @@ def learner_judge(
     check_suits(learner, observations, units_for(learner, observations, standardize))
     made = compiled_learner(learner)
     missing = (
-        "so that its risk cannot be estimated: use a learner that corrects for the noise; in place "
-        "of a mixture, use its learners"
+        "noisy rows do not show its error on clean data: use a learner that corrects for the "
+        "noise; in place of a mixture, use its learners"
     )
     if learner.read is None:
-        raise ValueError(f"the learner has no unbiased readings, {missing}")
+        raise ValueError(f"of this learner {missing}")
     check_one_prediction(learner, dim, "the learner")
     if observations.cov_std_error.any() and learner.needs.noise is not None:
         raise ValueError(
@@ -132,9 +132,7 @@ def learner_judge(
         rows = units.table(observations.rows(held_out))
         errors, slope, square = made.errors(state, rows, read_key), 0.0, units.y_scale**2
         if np.isnan(errors).any() and np.isnan(made.errors(learner.init(dim), rows, key)).any():
-            raise ValueError(
-                f"the learner has no unbiased readings from one copy of unknown noise, {missing}"
-            )
+            raise ValueError(f"of this learner one copy of unknown noise is too few: {missing}")
         if observations.cov_std_error.any():
             slope = made.slope(state, rows, read_key) * copies / units.products / len(held_out)
         return of_rows(errors * square, slope=slope * square)

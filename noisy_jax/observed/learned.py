@@ -145,7 +145,7 @@ class Learned(Saved, Summarized):
         return np.asarray(self.learner.predict(self.state, jnp.asarray(x, float)), np.float64)
 
 
-_UNKNOWN = "not known (no row with unbiased readings was judged)"
+_UNKNOWN = "not known (noisy rows do not show it of this learner)"
 
 
 def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:

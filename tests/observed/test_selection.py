@@ -184,7 +184,7 @@ ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.
         ({"a": 3}, {}, "candidate 'a': must be a learner, a function .*, got 3"),
         ({"a": lambda rows: 3}, {}, "candidate 'a': must return a fit .* returned 3"),
         ({"a": Ridge}, {}, "'a': must be a learner, .*, or an estimator with the methods"),
-        ({"a": KERNEL}, {}, "candidate 'a': the learner has no unbiased readings, so that"),
+        ({"a": KERNEL}, {}, "candidate 'a': of this learner noisy rows do not show its error"),
         ({"a": TWO}, {}, "candidate 'a': the learner needs 2 noisy copies of each row"),
         ({"a": WORLDS}, {"standardize": False}, "candidate 'a': the learner needs 2 noisy copies"),
         ({"a": WORLDS}, {}, "built for one Gaussian .* has its own units: use standardize=Fal"),
@@ -208,7 +208,7 @@ def test_learners_for_other_rows_are_named():
     for learner, rows, message in (
         (short, pairs, "'a': the table has 560 rows, but .* room for 100: build"),
         (WORLDS, pairs, "'a': made for data of dimension 3, got dimension 2"),
-        (ONE, unknown, "'a': the learner has no unbiased readings from one copy"),
+        (ONE, unknown, "'a': of this learner one copy of unknown noise is too few"),
     ):
         raises(message, nj.select, {"a": learner}, rows, jax.random.key(0), standardize=False)
 

@@ -58,7 +58,7 @@ def test_equals_fit_also_around_a_pipeline(rng):
     piped = SIMEX(make_pipeline(StandardScaler(), LinearRegression()), noise=0.16, draws=4)
     np.testing.assert_allclose(piped.fit(noisy, y).predict(x), model.predict(x), rtol=1e-9)
     curved = SIMEX(make_pipeline(PolynomialFeatures(), LinearRegression()), noise=0.16)
-    raises("predictions that are affine in x", curved.fit, noisy, y)
+    raises("predictions that are linear in x", curved.fit, noisy, y)
     raises("takes a regressor, got a classifier", SIMEX(LogisticRegression()).fit, noisy, y > 0)
 
 

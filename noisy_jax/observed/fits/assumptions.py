@@ -31,9 +31,9 @@ from noisy_jax.warning import warn
 
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
 _LEFT_OUT = (
-    "{} of {} rows have too few copies to be corrected, and are left out, as if they were missing "
-    "at random given x: give the noise of one copy, as noise={{{!r}: nj.noise.Gaussian(0.25)}}, to "
-    "use all rows"
+    "{} of {} rows have too few copies to be corrected, and are left out, which is right unless "
+    "the number of copies depends on y: give the noise of one copy, as "
+    "noise={{{!r}: nj.noise.Gaussian(0.25)}}, to use all rows"
 )
 
 
@@ -95,8 +95,9 @@ CHECKS = (
     ),
     Check(
         computed_from_noisy,
-        "declared exact, but with noise that is not corrected: …; corrections assume noise whose "
-        "distribution does not depend on the clean value: fit on the untransformed measurements",
+        "columns that are stated as exact contain the error of noisy ones, which is not corrected: "
+        "…; leave them out, and fit on the untransformed measurements (nj.table takes squares and "
+        "products as products=)",
     ),
     Check(
         _whole_rows,
@@ -124,9 +125,9 @@ CHECKS = (
     Check(
         uneven,
         "replicates differ more where values are larger, or smaller, in …, as after a logarithm or "
-        "an embedding; corrections assume noise whose distribution does not depend on the clean "
-        "value: fit on the untransformed measurements, unless copies have the clean value as their "
-        "mean, as with relative or skewed errors",
+        "a power, but the correction takes errors to be alike at all values: fit on the "
+        "untransformed measurements, unless each error has the mean 0 whatever the value is, as "
+        "relative errors of a measurement do",
     ),
 )
 """Each assumption that rows may contradict, and what is then told."""

@@ -111,7 +111,7 @@ class BlackBox:
             found = affine_of(made.predict, x)
             if found is None:
                 raise ValueError(
-                    f"{self.title} must have coef_ after fit, or predictions that are affine in "
+                    f"{self.title} must have coef_ after fit, or predictions that are linear in "
                     "x; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
                 )
             return found, None

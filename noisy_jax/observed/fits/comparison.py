@@ -84,8 +84,9 @@ class Comparison:
         lines.append(difference)
         if self.hidden_share > _MENTIONED:
             lines += [
-                f"{self.hidden_share:.0%} of the squared weights are at frequencies that the noise",
-                "hides. A larger length scale, more rows or more copies of each row help.",
+                f"{self.hidden_share:.0%} of this curve's detail is finer than the errors of "
+                "measurement can show. Use a larger",
+                "length_scale, more rows, or more copies of each row.",
             ]
         return "\n".join(lines)
 

@@ -52,9 +52,9 @@ def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
         line = affine_of(predict, rows.averaged()[0])
     if line is None:
         raise ValueError(
-            "its predictions are not affine in x, so that noisy rows alone do not show their "
+            "its predictions are not linear in x, so that noisy rows alone do not show their "
             "errors on clean data: take linear candidates, nj.methods.Fourier(…).fitted, or "
-            "learners with unbiased readings"
+            "learners of nj.learners"
         )
     return of_rows(linear_errors(line, rows), slope=-np.outer(line[1:], line[1:]))
 

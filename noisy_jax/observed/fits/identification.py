@@ -144,23 +144,25 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
     reliability = np.diag(gram) / np.diag(plain)
     for j in np.flatnonzero(reliability <= least - SINGULAR):
         unit = scale[j] ** 2
+        stated = (plain - gram)[j, j] * unit
         raise ValueError(
-            f"column {names[j]!r} is not identified: its noise variance, "
-            f"{(plain - gram)[j, j] * unit:.4g}, is not below its own variance, "
-            f"{plain[j, j] * unit:.4g}; drop it, measure it again, or check the noise"
+            f"column {names[j]!r} varies no more than its error: its values have the variance "
+            f"{plain[j, j] * unit:.4g}, and their error {stated:.4g}. Is {stated:.4g} a standard "
+            f"deviation? If it is right, {names[j]!r} is nothing but error: drop it, or measure it "
+            "again"
         )
     size = np.sqrt(np.diag(plain))
     values, vectors = np.linalg.eigh(gram / np.outer(size, size))
     if values[0] <= least:
         direction = vectors[:, 0] / size
         noisy = direction @ (plain - gram) @ direction > SINGULAR
-        varies = "varies no more than the noise in it" if noisy else "does not vary"
+        varies = "varies no more than the error in it" if noisy else "does not vary"
         direction = direction / scale
         direction /= np.abs(direction).max()
         shown = np.argsort(-np.abs(direction))[:3]
         shown = [j for j in shown if abs(direction[j]) > 0.01]
         words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
         raise (ValueError if noisy else UndeterminedError)(
-            f"the combination {words} is not identified: it {varies}; "
-            "drop one of these columns, measure them again, or check the noise"
+            f"the effects of these columns cannot be told apart, as {words} {varies}: drop one of "
+            "them, measure them again, or check their errors"
         )

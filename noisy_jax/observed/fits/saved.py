@@ -70,7 +70,7 @@ def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **funct
             raise ValueError(f"its kind is {name!r}")
         if values.pop("sha256", None) != digest_of(values):
             raise ValueError(
-                "its digest (sha256) is not that of its content, so it is damaged or edited"
+                "its content is not what was saved (by its sha256 digest): it is damaged or edited"
             )
         del values["kind"], values["format"], values["version"]
         return _made(known[name], values | functions)

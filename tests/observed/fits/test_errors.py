@@ -21,5 +21,5 @@ def test_predictions_that_are_not_affine_are_one_clear_line(candidate, copies):
     clean = rng.normal(size=(400, 1, 2))
     x, y = clean + 0.3 * rng.normal(size=(400, copies, 2)), rng.integers(0, 2, 400)
     rows = from_arrays(x, y, noise=0.09 if copies == 1 else None)
-    message = r"candidate 'a': its predictions are not affine in x.* nj.methods.Fourier\(…\).fitted"
+    message = r"candidate 'a': its predictions are not linear in x.* nj.methods.Fourier\(…\).fitted"
     raises(message, nj.select, {"line": nj.fit, "a": candidate}, rows, jax.random.key(0))

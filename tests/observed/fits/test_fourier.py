@@ -147,7 +147,7 @@ def test_wrong_input_is_one_clear_line():
     def wrong(message, x=x, y=y, noise=LAPLACE, features=ONE):
         raises(message, lambda: nj.fit(table(x, y, noise), features))
 
-    wrong("column 'x1' is not identified", noise=nj.noise.Laplace(3.0))
+    wrong("column 'x1' varies no more than its error", noise=nj.noise.Laplace(3.0))
     wrong("column 'x2' is constant", x=np.column_stack([x[:, 0], np.full(200, 0.1)]))
     wrong("'y' takes one value only", y=np.full(200, 0.1))
     wrong(r"needs the distribution .* Gaussian, nj.sd\(0.4, gaussian=True\)", noise=0.1)
