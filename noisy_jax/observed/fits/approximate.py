@@ -6,11 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.observed.fits.generalized import check_targets, separated
+from noisy_jax.observed.fits.generalized import check_targets
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
-from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.roots import root
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
@@ -67,26 +65,3 @@ class NoisyTable(NamedTuple):
         if not self.estimated or rows.cov.ndim == 2:
             return rows
         return rows._replace(cov=np.average(rows.cov, axis=0, weights=rows.weights))
-
-    def in_original_units(self, theta: np.ndarray) -> np.ndarray:
-        """Intercepts and slopes `[..., 1 + d]` of standardized rows, in original units."""
-        found = theta @ self.units.jacobian(0).T
-        found[..., 0] += self.units.y_center
-        return found
-
-
-def plain_fit(
-    model: str, rows: Rows, start: np.ndarray | None, observations: Observations
-) -> np.ndarray:
-    """Intercept and slopes `[1 + d]` that ignore the noise, of one of `OURS`."""
-    rows = rows._replace(cov=np.zeros(2 * rows.x.shape[1:]))
-    if model == "linear":
-        intercept, slopes = linear_moments(rows.x, rows.y, rows.cov).solution(share=0.0)
-        return np.append(intercept, slopes)
-    one = MODELS[model]
-    if start is None:
-        start = np.append(one.link(rows.y.mean()), np.zeros(rows.x.shape[1]))
-    found = root(one, start, rows)
-    if found is None:
-        raise UndeterminedError(separated(rows, observations, model))
-    return found

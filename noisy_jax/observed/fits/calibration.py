@@ -1,21 +1,32 @@
 """Regression calibration: measured values are replaced by what is expected of the clean ones."""
 
 import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import OURS, NoisyTable, plain_fit
-from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.approximate import OURS, NoisyTable
+from noisy_jax.observed.fits.estimates import FORMS
+from noisy_jax.observed.fits.generalized import separated
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.result import Fit
-from noisy_jax.observed.fits.sandwich import blocks_of, variance
+from noisy_jax.observed.fits.roots import Patience, Root, Sums, root
+from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.scores import MODELS
+from noisy_jax.observed.fits.solutions import Restored, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import Rows
-from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.validation import choice
+
+_SLOPES = {
+    "linear": np.ones_like,
+    "logistic": lambda mean: mean * (1 - mean),
+    "poisson": lambda mean: mean,
+}
+"""Derivatives of means of y in the linear predictor, from the means."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,64 +79,97 @@ class RegressionCalibration(Method[Fit]):
         choice("model", self.model, OURS)
 
     def _solved(self, sample: Sample) -> Fit:
-        return _calibration_fit(sample.table, self.model)
+        found = NoisyTable.of(sample.table, self.model)
+        equations, roots = CalibratedEquations(self.model, found.rows, found.estimated), []
+        theta = equations.start()
+        for share in (0.0, 1.0):
+            theta = root(equations, theta, share)
+            if theta is None:
+                seen = found.rows._replace(x=equations.calibrated(share).x)
+                raise UndeterminedError(separated(seen, sample.table, self.model))
+            roots.append(Root(equations, theta, share))
+        about, name = f"{self.model.capitalize()} regression on calibrated columns.", self.model
+        if name != "linear":
+            about += f" Approximate; nj.methods.{name.capitalize()}() is consistent."
+        return fit_of(
+            sample,
+            roots[0],
+            roots[1],
+            Restored.line(sample.table, found.units, name, equations.mean_cov()),
+            reliability=found.reliability,
+            scale=Rows.of(sample.table).x.std(axis=0),
+            about=about,
+        )
 
 
-def _calibration_fit(observations: Observations, model: str) -> Fit:
-    table = NoisyTable.of(observations, model)
-    rows, jacobian = table.some(slice(None)), table.units.jacobian(0)
-    noise, made = UncertainNoise(observations, table.units.products), []
-    for corrected in (False, True):
-        way = Calibration(rows, not corrected)
-        seen = rows._replace(x=way.x)
-        theta = plain_fit(model, seen, None, observations)
-        spread, freedom, directions = _spread(model, theta, seen, way, table, jacobian)
-        if corrected and not noise.exact:
-            own = noise.freedom(way.cov.mean(axis=0), np.outer(theta[1:], theta[1:]))
-            spread, freedom = noise.widened(directions, own, spread, freedom, jacobian)
-        found = table.in_original_units(theta), jacobian @ spread @ jacobian.T
-        made.append(Estimates.of_line(*found, freedom, observations, model))
-    about, name = f"{model.capitalize()} regression on calibrated columns.", model.capitalize()
-    if model != "linear":
-        about += f" Approximate; nj.methods.{name}() is consistent."
-    return Fit.of(
-        made[1],
-        made[0],
-        observations,
-        reliability=table.reliability,
-        scale=Rows.of(observations).x.std(axis=0),
-        about=about,
-    )
+class CalibratedEquations:
+    """The likelihood equations at calibrated columns, Σ_i (y_i − μ_i) z_i = 0 with z = (1, x̂).
 
-
-def _spread(model, theta, seen: Rows, way: "Calibration", table: NoisyTable, jacobian):
-    """Covariance `[p, p]`, degrees of freedom `[p]`, and derivatives in the noise's covariance.
-
-    With z = (1, x̂), y of mean μ at x̂ and w the coefficients, the score (y − μ) z has the derivative
+    μ_i is the mean of y at x̂_i. With the coefficients w, a score has the derivative
     −μ' z wᵀ + (y − μ) (0, I) in x̂.
+
+    Args:
+        model: "linear", "logistic" or "poisson".
+        rows: the standardized rows, with covariances of their errors.
+        estimated: whether these are estimates, in whose place their mean is taken.
     """
-    eta = theta[0] + seen.x @ theta[1:]
-    mean, slope = _mean(model, eta)
-    design = np.column_stack([np.ones(len(eta)), seen.x])
-    moves = -(slope[:, None] * design)[:, :, None] * theta[1:]
-    moves[:, 1:] += (seen.y - mean)[:, None, None] * np.eye(len(theta) - 1)
-    added, directions = way.added(moves, table)
-    scores = (seen.y - mean)[:, None] * design + added
-    whole = (design * slope[:, None]).T @ design
-    parts = (
-        (scores[part], (slope[part, None] * design[part])[:, :, None] * design[part, None])
-        for part in blocks_of(len(eta), len(theta))
-    )
-    spread, freedom, _ = variance(parts, whole, combined=jacobian)
-    return spread, freedom, np.tensordot(np.linalg.inv(whole), directions, 1)
 
+    patience = Patience()
+    no_root = ""  # the equations have one, unless columns predict y perfectly
 
-def _mean(model: str, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of y and its derivative, from linear predictors."""
-    if model == "linear":
-        return eta, np.ones(len(eta))
-    mean = MODELS[model].mean(eta)
-    return mean, mean * (1 - mean) if model == "logistic" else mean
+    def __init__(self, model: str, rows: Rows, estimated: bool):
+        self.model, self.rows, self.estimated = model, rows, estimated
+        seen = rows._replace(cov=rows.cov.mean(axis=0)) if estimated else rows
+        self.calibrated = functools.lru_cache(2)(functools.partial(Calibration, seen))
+        self.num_rows = len(rows.y)
+
+    def mean_cov(self) -> np.ndarray:
+        """`[d, d]`, the mean covariance of the noise."""
+        cov = self.rows.cov
+        return cov if cov.ndim == 2 else cov.mean(axis=0)
+
+    def start(self) -> np.ndarray:
+        """`[1 + d]`, where the search for the uncorrected root begins."""
+        mean, size = self.rows.y.mean(), self.rows.x.shape[1]
+        return np.append(
+            MODELS[self.model].link(mean) if self.model in MODELS else mean, size * [0]
+        )
+
+    def at(self, theta: np.ndarray, share: float) -> Sums:
+        """See `roots.Equations`."""
+        design, residual, slope = self._means(theta, share)
+        return Sums(residual @ design, -(design * slope[:, None]).T @ design)
+
+    def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
+        """See `roots.Equations`; ψ_i contains what row i does to the calibration."""
+        design, residual, slope = self._means(theta, share)
+        scores = residual[:, None] * design + self._added(theta, share)[0]
+        for part in blocks_of(len(scores), len(theta)):
+            jacobians = (slope[part, None] * design[part])[:, :, None] * design[part, None]
+            yield Block(scores[part], jacobians)
+
+    def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
+        """See `roots.Equations`."""
+        return self._added(theta, share)[1]
+
+    def some(self, which: np.ndarray) -> "CalibratedEquations":
+        """See `roots.Equations`; the calibration is of these rows."""
+        return CalibratedEquations(self.model, self.rows.some(which), self.estimated)
+
+    def _means(self, theta, share) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """z `[n, 1 + d]`, y − μ `[n]` and μ' `[n]`."""
+        x = self.calibrated(share).x
+        design = np.column_stack([np.ones(len(x)), x])
+        mean_of: Any = FORMS[self.model].mean
+        mean = mean_of(design @ theta)
+        return design, self.rows.y - mean, _SLOPES[self.model](mean)
+
+    def _added(self, theta, share) -> tuple[np.ndarray, np.ndarray]:
+        """See `Calibration.added`."""
+        design, residual, slope = self._means(theta, share)
+        moves = -(slope[:, None] * design)[:, :, None] * theta[1:]
+        moves[:, 1:] += residual[:, None, None] * np.eye(len(theta) - 1)
+        return self.calibrated(share).added(moves, self.rows.cov, self.estimated)
 
 
 class Calibration:
@@ -135,38 +179,40 @@ class Calibration:
 
         x̂_i = x̄ + G_i z_i,    dx̂_i = (I − G_i)(dx̄ + dΣ_x K_i⁻¹ z_i) − G_i dC_i K_i⁻¹ z_i.
 
-    If the rows are taken as they are, x̂_i = x̃_i.
+    Where a share of the noise is taken away, it is a factor of C_i: x̂_i = x̃_i if it is 0.
     """
 
-    def __init__(self, rows: Rows, as_they_are: bool = False):
+    def __init__(self, rows: Rows, share: float = 1.0):
         n, dim = rows.x.shape
-        self.cov = np.broadcast_to(rows.cov, (n, dim, dim))
-        self._apart, self._share = rows.x - rows.x.mean(axis=0), 1 - 1 / n
-        if as_they_are:
-            self.x, self._gain = rows.x, np.broadcast_to(np.eye(dim), (n, dim, dim))
-            self._inside = np.zeros((n, dim))
-            return
-        clean, _ = covariances(linear_moments(rows.x, rows.y, rows.cov))
-        inverse = np.linalg.inv(clean + self._share * self.cov)
+        cov, self._share = np.broadcast_to(rows.cov, (n, dim, dim)), share * (1 - 1 / n)
+        self._apart = rows.x - rows.x.mean(axis=0)
+        clean, _ = covariances(linear_moments(rows.x, rows.y, share * rows.cov))
+        inverse = np.linalg.inv(clean + self._share * cov)
         self._inside = np.matmul(inverse, self._apart[:, :, None])[:, :, 0]
         self._gain = clean @ inverse
         self.x = rows.x.mean(axis=0) + self._inside @ clean
 
-    def added(self, moves: np.ndarray, table: NoisyTable) -> tuple[np.ndarray, np.ndarray]:
+    def added(
+        self, moves: np.ndarray, cov: np.ndarray, estimated: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """What row i adds to Σψ by moving the calibration of all rows, `[n, p]`.
 
-        And the derivatives `[p, d, d]` of Σψ in the covariance of the noise. `moves` `[n, p, d]`
-        are the derivatives of the scores in x̂.
+        And the derivatives `[p, d, d]` of Σψ in the covariance of the noise.
+
+        Args:
+            moves: `[n, p, d]`, the derivatives of the scores in x̂.
+            cov: `[d, d]` or `[n, d, d]`, covariances of the errors in rows.
+            estimated: whether they are estimates, in whose place their mean is taken.
         """
         n, kept = len(moves), moves @ self._gain
         by_mean = (moves - kept).sum(axis=0)
         by_clean = np.einsum("npb,nc->pbc", moves - kept, self._inside)
         by_noise = -self._share * np.einsum("npb,nc->pbc", kept, self._inside)
         square = self._apart[:, :, None] * self._apart[:, None]
-        own = np.broadcast_to(table.rows.cov, square.shape)
-        own = self._share * (own - own.mean(axis=0))
-        found = self._apart @ by_mean.T
-        found += np.tensordot(square - square.mean(axis=0) - own, by_clean, ((1, 2), (1, 2)))
-        if table.estimated:
-            found += np.tensordot(own, by_noise / self._share, ((1, 2), (1, 2)))
+        own = np.broadcast_to(cov, square.shape)
+        own = own - own.mean(axis=0)
+        apart = square - square.mean(axis=0) - self._share * own
+        found = self._apart @ by_mean.T + np.tensordot(apart, by_clean, ((1, 2), (1, 2)))
+        if estimated:
+            found += np.tensordot(own, by_noise, ((1, 2), (1, 2)))
         return found / n, by_noise - self._share * by_clean

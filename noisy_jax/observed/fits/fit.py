@@ -92,9 +92,8 @@ def fit(
             methods, of which the one with the least cross-fitted clean risk is taken.
         model: "linear", "logistic" or "poisson", short for a method without options; `method` takes
             these names too.
-        weights: an option of `nj.methods.Linear`, `Logistic`, `Poisson` and `Fourier`, as
-            `clusters`; of `Linear` alone `errors`. `Fourier` owns them:
-            `nj.fourier(length_scale=…, weights=…)`.
+        weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters` and
+            `errors`. Other methods own theirs: `nj.fourier(length_scale=…, weights=…)`.
         clusters: see `weights`.
         errors: see `weights`.
 
@@ -133,10 +132,7 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
         named["model"], method = method, None
     if method is None:
         kind = _MODELS[choice("model", named.pop("model", "linear"), _MODELS)]
-        if kind is Linear:
-            return Linear(**named)
-        options = {name: named.pop(name) for name in ("weights", "clusters") if name in named}
-        method = kind(**options)
+        return kind(**named)
     elif isinstance(method, Iterable) and not isinstance(method, str):
         method = OneOf(tuple(method))
     if isinstance(method, type) and hasattr(method, "fitted"):

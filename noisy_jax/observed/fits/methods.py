@@ -24,6 +24,7 @@ from noisy_jax.observed.fits.parts import jackknife_fit, merged
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
+from noisy_jax.observed.fits.solutions import ERRORS
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice
@@ -82,7 +83,7 @@ class Linear(Method[LinearFit]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.errors is not None:
-            choice("errors", self.errors, ("sandwich", "jackknife"))
+            choice("errors", self.errors, ERRORS)
 
     def _of_chunks(self, chunks: Iterable[Any]) -> LinearFit:
         if self.weights is not None or self.clusters is not None:
@@ -124,7 +125,6 @@ class Logistic(Method[Fit]):
     fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
     share of C is taken away, with a warning and wide intervals (`Fit.share`). Replicates
     of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
-    Standard errors are from the sandwich of the scores of rows with their leverages (HC3).
 
     Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
     equations are summed over all true categories and labels, with weights that are right on
@@ -138,6 +138,8 @@ class Logistic(Method[Fit]):
             their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column, which standard errors then take as one.
+        errors: "sandwich", by the scores of rows and their leverages (HC3); or "jackknife", by fits
+            without one of up to 32 groups of rows, or of clusters, at a time, as in `Linear`.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.
@@ -146,15 +148,17 @@ class Logistic(Method[Fit]):
     flips: Any = 0.0
     weights: Any = None
     clusters: Any = None
+    errors: str = "sandwich"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        choice("errors", self.errors, ERRORS)
         object.__setattr__(self, "flips", Flip(self.flips).rate)
 
     def _solved(self, sample: Sample) -> Fit:
         ones, zeros = self.flips
         labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
-        fit = generalized_fit(sample, "logistic", labels)
+        fit = generalized_fit(sample, "logistic", self.errors, labels)
         sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
         return fit
 
@@ -178,6 +182,7 @@ class Poisson(Method[Fit]):
         exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
             E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
             Predictions are then of counts in a unit of it.
+        errors: as in `Logistic`.
 
     Source: the corrected score of Nakamura (1990).
     """
@@ -185,9 +190,14 @@ class Poisson(Method[Fit]):
     weights: Any = None
     clusters: Any = None
     exposure: Any = None
+    errors: str = "sandwich"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:
-        fit = generalized_fit(sample, "poisson")
+        fit = generalized_fit(sample, "poisson", self.errors)
         sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
         return fit
 

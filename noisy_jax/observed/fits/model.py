@@ -18,12 +18,13 @@ from noisy_jax.noise import Gaussian
 from noisy_jax.observed.fits.model_equations import Functions, check_callables
 from noisy_jax.observed.fits.model_roots import model_fit
 from noisy_jax.observed.fits.result import Fit
+from noisy_jax.observed.fits.solutions import ERRORS
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed, gaussian, replicates
 from noisy_jax.unbiased.transformed import needs_covariance
-from noisy_jax.validation import check_labels, given, instance, listed, number, whole
+from noisy_jax.validation import check_labels, choice, given, instance, listed, number, whole
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
@@ -83,6 +84,9 @@ class Model(Method[Fit]):
             their column, as in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column, which standard errors then take as one.
+        errors: "sandwich", by the slopes of rows' losses and their leverages (HC3); or "jackknife",
+            by fits without one of up to 32 groups of rows, or of clusters, at a time, as in
+            `nj.methods.Linear`.
 
     Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
     extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
@@ -125,6 +129,7 @@ class Model(Method[Fit]):
     seed: int = 0
     weights: Any = None
     clusters: Any = None
+    errors: str = "sandwich"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,17 +139,17 @@ class Model(Method[Fit]):
         if isinstance(self.loss, Loss):
             check_smooth(self.loss)
         whole("seed", self.seed, 0)
+        choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:
         start, names = _parameters(self.start)
         sample = sample.of(sample.table.evened(known=True))
         functions, least = _functions(self, sample.table)
         sample = sample.with_copies(least)
-        rows, weights, clusters = sample.table, sample.weights, sample.clusters
-        options = {"seed": self.seed, "weights": weights, "clusters": clusters}
+        table = sample.table
         with jax.enable_x64(True):
-            check_callables(self.curve, self.loss, start, rows.x[0, 0], names, rows.names)
-            return model_fit(rows, functions, start, names, **options)
+            check_callables(self.curve, self.loss, start, table.x[0, 0], names, table.names)
+            return model_fit(sample, functions, start, names, self.seed, self.errors)
 
     def restored(self, fit: Fit) -> Fit:
         """A fit of this model that was read from a file, with its curve."""
@@ -211,6 +216,8 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
         raise ValueError("leave out the noise of estimate: the table states it")
     if (reads_cov or made.noise is not None) and law:
         raise ValueError(f"this estimate is for Gaussian noise, got {law}: {_ANY_LAW}{_ALONE}")
+    if method.seed and not made.draws:
+        raise ValueError("leave out seed: this estimate draws nothing")
     if copies < made.copies:
         raise ValueError(
             f"this estimate needs {made.copies} copies of each row, but the table has {copies}"

@@ -1,4 +1,4 @@
-"""Estimating equations of any model: sums over the rows of an unbiased estimate of each loss.
+"""Equations of any model: sums over the rows of an unbiased estimate of each loss.
 
 With the loss ℓ(θ; x, y) of a model at one clean row, and a transformation of `nj.unbiased` that
 takes it to ℓ̂ of the noisy row, E ℓ̂ = ℓ, the equations are
@@ -27,12 +27,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from noisy_jax.observed.fits.roots import Patience, Sums
+from noisy_jax.observed.fits.sandwich import Block
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
 from noisy_jax.validation import given, listed, parsed_key
 
 _ROWS = 4096  # of a block
 _KEPT = 8  # programs: each fit has one without and one with the correction
+_PATIENT = Patience()
 _NOT_JAX = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
@@ -55,99 +58,127 @@ class Functions:
         return self.loss(self.curve(params, x), y)
 
 
-class Share(NamedTuple):
-    """What `roots` takes for rows: the table itself is with the equations."""
-
-    y: np.ndarray  # [n]
-    cov: np.ndarray  # [], the share of the noise that is taken away
-
-    def with_share(self, share: float) -> "Share":
-        """A share of it."""
-        return self._replace(cov=share * self.cov)
-
-
-class Sums(NamedTuple):
-    """The equations at some u."""
-
-    loss: float  # Σ ℓ̂
-    score: np.ndarray  # [p], Σ ψ
-    jacobian: np.ndarray  # [p, p], of Σ ψ
-
-
 class ByRow(NamedTuple):
-    """What a block of rows adds to them, times the weights of the rows."""
+    """The terms of the equations of a block of rows, times the weights of the rows."""
 
-    losses: np.ndarray  # [m]
-    scores: np.ndarray  # [m, p]
-    jacobians: np.ndarray  # [m, p, p]
+    losses: np.ndarray  # [m], ℓ̂
+    scores: np.ndarray  # [m, p], ψ
+    jacobians: np.ndarray  # [m, p, p], ∂ψ/∂u
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class ModelEquations:
     """The equations of one table in parameters u, with θ = center + scale u.
 
-    θ are the numbers of `start`, a pytree of arrays.
+    θ are the numbers of `start`, a pytree of arrays. `around` gives other units.
 
     Attributes:
+        functions: the model and the estimate of its loss.
+        start: parameters of the model.
+        seed: of the draws.
+        weights: `[n]`, of the rows.
+        parts: copies, y, places and covariances of blocks of rows, on the device.
+        programs: what is compiled for these blocks.
         center: `[p]`; at first `start`.
         scale: `[p]`; at first 1.
-        num_rows: n.
+        patience: see `roots.Equations`.
+        no_root: see `roots.Equations`.
     """
 
-    def __init__(
-        self,
+    functions: Functions
+    start: Any
+    seed: int
+    weights: np.ndarray
+    parts: Sequence[Any]
+    programs: tuple[Any, Any]
+    center: np.ndarray
+    scale: np.ndarray
+    patience: Patience = _PATIENT
+    no_root: str = ""
+
+    @classmethod
+    def of(
+        cls,
         functions: Functions,
         start: Any,
         table: Observations,
         seed: int,
         weights: np.ndarray | None = None,
-    ):
-        self.functions, self.start, self._seed = functions, start, seed
-        self.center = np.asarray(ravel_pytree(start)[0])
-        self.scale = np.ones(len(self.center))
-        self.num_rows = n = len(table.y)
-        known, cov = np.asarray(table.cov), None
+    ) -> "ModelEquations":
+        """The equations of a table, whose rows have the weights `[n]`, by default 1."""
+        n, known, cov = len(table.y), np.asarray(table.cov), None
         if functions.reads_cov:
             cov = _short(known)
-        self._weights = np.ones(n) if weights is None else weights
-        self._blocks = []
+        parts = []
         for first in range(0, n, size := min(n, _ROWS)):
             rows = np.minimum(np.arange(first, first + size), n - 1)  # behind the last, it again
             own = cov[rows] if known.ndim == 3 and cov is not None else cov
-            self._blocks.append(jax.device_put((table.x[rows], table.y[rows], rows, own)))
+            parts.append(jax.device_put((table.x[rows], table.y[rows], rows, own)))
         by_row = cov is not None and known.ndim == 3
         counts = tuple(np.unique(table.num_copies()).tolist())
-        self._programs = _programs(functions, counts, by_row)
+        center = np.asarray(ravel_pytree(start)[0])
+        return cls(
+            functions=functions,
+            start=start,
+            seed=seed,
+            weights=np.ones(n) if weights is None else weights,
+            parts=parts,
+            programs=_programs(functions, counts, by_row),
+            center=center,
+            scale=np.ones(len(center)),
+        )
 
-    def equations(self, u: np.ndarray, rows: Share) -> Sums:
-        """The sums at u, with a share of the noise."""
+    @property
+    def num_rows(self) -> int:
+        """The number n of rows."""
+        return len(self.weights)
+
+    def around(self, center: np.ndarray, scale: np.ndarray | float = 1.0) -> "ModelEquations":
+        """The same equations in other units."""
+        scale = np.broadcast_to(scale, center.shape)
+        return dataclasses.replace(self, center=center, scale=scale)
+
+    def at(self, theta: np.ndarray, share: float) -> Sums:
+        """See `roots.Equations`; `theta` is u."""
         parts = [
-            Sums(float(one.losses.sum()), one.scores.sum(axis=0), one.jacobians.sum(axis=0))
-            for one in self.by_row(u, rows)
+            (one.scores.sum(axis=0), one.jacobians.sum(axis=0), float(one.losses.sum()))
+            for one in self.by_row(theta, share)
         ]
         return Sums._make(map(sum, zip(*parts, strict=True)))
 
-    def by_row(self, u: np.ndarray, rows: Share) -> Iterator[ByRow]:
-        """The terms of these sums, of blocks of rows."""
-        theta, units = self.center + self.scale * u, np.outer(self.scale, self.scale)
-        args = theta, float(rows.cov), self.start, self._seed
-        for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
-            weights = self._weights[first : first + _ROWS]
-            found = [np.asarray(one)[: len(weights)] for one in self._programs[0](*args, *block)]
+    def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
+        """See `roots.Equations`."""
+        return (Block(one.scores, -one.jacobians) for one in self.by_row(theta, share))
+
+    def by_row(self, u: np.ndarray, share: float) -> Iterator[ByRow]:
+        """The terms of the sums, of blocks of rows."""
+        units = np.outer(self.scale, self.scale)
+        for weights, found in self._called(0, u, share):
+            found = [np.asarray(one)[: len(weights)] for one in found]
             losses, scores, jacobians = (np.einsum("n,n...->n...", weights, one) for one in found)
             yield ByRow(losses, scores * self.scale, jacobians * units)
 
-    def in_covariance(self, u: np.ndarray, share: float) -> np.ndarray:
-        """`[p, d, d]`, the derivative of Σψ in the covariance that a Gaussian estimate reads.
+    def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
+        """See `roots.Equations`: of the covariance that a Gaussian estimate reads.
 
-        By the heat equation that of E ℓ̂ is −½ E ∇²ℓ̂, the Hessian in x.
+        By the heat equation the derivative of E ℓ̂ is −½ E ∇²ℓ̂, with the Hessian in x.
         """
-        args = self.center + self.scale * u, share, self.start, self._seed
-        moves = 0.0
-        for first, block in zip(range(0, self.num_rows, _ROWS), self._blocks, strict=True):
-            weights = self._weights[first : first + _ROWS]
-            kept = np.pad(weights, (0, len(block[1]) - len(weights)))
-            moves = moves + np.asarray(self._programs[1](kept, *args, *block))
-        return np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
+        moves = sum(np.asarray(found) for _, found in self._called(1, theta, share))
+        return share * np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
+
+    def some(self, which: np.ndarray) -> "ModelEquations":
+        """See `roots.Equations`: rows that are left out have the weight 0."""
+        weights = np.zeros(self.num_rows)
+        weights[which] = self.weights[which]
+        return dataclasses.replace(self, weights=weights)
+
+    def _called(self, program: int, u: np.ndarray, share: float) -> Iterator[tuple[Any, Any]]:
+        """The weights of blocks of rows, and what a program gives of them."""
+        args = self.center + self.scale * u, float(share), self.start, self.seed
+        for first, part in zip(range(0, self.num_rows, _ROWS), self.parts, strict=True):
+            weights = self.weights[first : first + _ROWS]
+            kept = np.pad(weights, (0, len(part[1]) - len(weights)))
+            yield weights, self.programs[program](kept, *args, *part)
 
 
 def _short(cov: np.ndarray) -> np.ndarray:
@@ -187,7 +218,7 @@ def _programs(functions: Functions, counts: tuple[int, ...], by_row: bool) -> tu
     """
     axes = (None, 0, 0, 0, 0 if by_row else None)
 
-    def scores(theta, share, start, seed, copies, y, rows, cov):
+    def scores(_, theta, share, start, seed, copies, y, rows, cov):
         loss = _estimates(functions, counts, functions.of_row, share, start, seed)
 
         def slope(theta, *row):

@@ -1,28 +1,35 @@
-"""The root of corrected equations that continues the uncorrected fit, and how far it goes.
+"""Equations of a fit, their root that continues the uncorrected fit, and how far it goes.
 
-The equations of `scores` may have several roots under the covariance sC of the noise. The one that
-is found begins at the uncorrected fit, s = 0, and is followed while s grows to 1, by steps along
-its tangent and Newton's method. In a small table it may end before, at some s* where it meets
-another root. As in Fuller's modification of the linear estimator, the equations are then solved
-with a smaller share of the covariance,
+The equations may have several roots under the covariance sC of the noise. The one that is found
+begins at the uncorrected fit, s = 0, and is followed while s grows to 1, by steps along its tangent
+and Newton's method. In a small table it may end before, at some s* where it meets another root. As
+in Fuller's modification of the linear estimator, the equations are then solved with a smaller share
+of the covariance,
 
     s = 1 if s* ≥ 1 + α/n, otherwise s* − α/n,   α = 4.
 
 In large tables that the model describes, s = 1. The margin α/n keeps the root away from s*, where
 it has no finite variance. Fuller recommends α = 1 for a small bias and α = 4 for a small squared
-error. Roots near s* are skewed, and α = 4 has less of both here.
+error. Roots near s* are skewed, and α = 4 has less of both here. If s is below ½, there is no
+estimate.
 
 Source: Fuller, Some Properties of a Modification of the Limited Information Estimator, Econometrica
 45 (1977); Measurement Error Models (1987), Sec. 2.2.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from noisy_jax.observed.fits.result import percent
+from noisy_jax.observed.fits.sandwich import Block
+
 _MARGIN = 4.0  # α
+_LEAST_SHARE = 0.5  # of the noise, for which an estimate is given
 _FAR = 0.5  # from a guess to a root, relative to the guess: a root of another branch
 _DIFFERENCE = 1e-6
+_NO_ROOT = "the fit has no stable solution with the whole noise taken away"
 _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
 
 
@@ -31,14 +38,66 @@ class Patience(NamedTuple):
 
     steps: int = 50  # of Newton's method
     halvings: int = 30  # of one step
-    least: float = 0.1  # step of the share, in units of 1/n
+    least: float = 1e-3  # step of the share
 
 
-_PATIENT = Patience()
+class Sums(NamedTuple):
+    """What all rows together add to the equations, at one θ."""
+
+    score: np.ndarray  # [p], Σψ
+    jacobian: np.ndarray  # [p, p], ∂Σψ/∂θ
+    loss: float = np.nan  # Σℓ̂, if ψ are the negative gradients of losses ℓ̂
+
+
+class Equations(Protocol):
+    """Σψ(θ; s) = 0 of the rows of a table, with a share s of the noise taken away.
+
+    θ `[p]` is in units in which its numbers are about 1.
+    """
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        ...
+
+    @property
+    def patience(self) -> Patience:
+        """After how much work a root counts as not found."""
+        ...
+
+    @property
+    def no_root(self) -> str:
+        """Why there may be no root with the whole noise, and what to do, for messages."""
+        ...
+
+    def at(self, theta: np.ndarray, share: float) -> Sums:
+        """The sums over all rows."""
+        ...
+
+    def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
+        """What the rows add to Σψ, in their order; rows of weight 0 may be among them."""
+        ...
+
+    def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
+        """`[p, d, d]`, the derivative of Σψ in the covariance of the noise."""
+        ...
+
+    def some(self, which: np.ndarray) -> "Equations":
+        """The equations of the rows with these numbers."""
+        ...
+
+
+class Root(NamedTuple):
+    """A root of equations."""
+
+    equations: Any  # `Equations`
+    theta: np.ndarray  # [p]
+    share: float  # of the noise that is taken away
+    remark: str = ""  # why it is not the whole noise
 
 
 def root(
-    model: Any, theta: np.ndarray, rows: Any, patience: Patience = _PATIENT
+    equations: Equations, theta: np.ndarray, share: float, patience: Patience | None = None
 ) -> np.ndarray | None:
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
@@ -46,13 +105,21 @@ def root(
     uncorrected fit, and along the branch of roots that begins there; others are not accepted.
 
     Args:
-        model: a `scores.Model`, or what else has `equations(theta, rows)` with score and jacobian.
-        theta: where it begins.
-        rows: what `equations` takes, with the fields `y` and `cov`.
-        patience: how long it tries.
+        equations: which are solved.
+        theta: `[p]`, where it begins.
+        share: of the noise that is taken away.
+        patience: how long it tries, by default that of the equations.
     """
+    patience = equations.patience if patience is None else patience
+
+    def at(theta):
+        return equations.at(theta, share)
+
+    def smaller(tried, _):
+        return bool(np.linalg.norm(tried.score) < np.linalg.norm(found.score))
+
     with np.errstate(over="ignore", invalid="ignore"):
-        found = model.equations(theta, rows)
+        found = at(theta)
         for _ in range(patience.steps):
             try:
                 step = np.linalg.solve(-found.jacobian, found.score)
@@ -61,41 +128,71 @@ def root(
             if np.abs(step).max() <= _SMALL * max(1, np.abs(theta).max()):
                 stable = np.linalg.eigvals(-found.jacobian).real.min() > 0
                 return theta + step if stable else None
-            for size in 0.5 ** np.arange(patience.halvings):
-                tried = model.equations(theta + size * step, rows)
-                if np.linalg.norm(tried.score) < np.linalg.norm(found.score):
-                    theta, found = theta + size * step, tried
-                    break
-            else:
+            ahead = shortened(at, theta, step, smaller, patience.halvings)
+            if ahead is None:
                 return None
+            theta, found = ahead
     return None
 
 
-def continued(
-    model: Any, plain: np.ndarray, rows: Any, patience: Patience = _PATIENT
-) -> tuple[np.ndarray, float]:
+def shortened(
+    at: Callable[[np.ndarray], Any],
+    theta: np.ndarray,
+    step: np.ndarray,
+    better: Callable[[Any, float], bool],
+    halvings: int,
+) -> tuple[np.ndarray, Any] | None:
+    """The first of θ + step, θ + step/2, … that is better, and `at` of it; `None` if none is.
+
+    `better` is called with `at` of one of them, and with its share of the step.
+    """
+    for size in 0.5 ** np.arange(halvings):
+        ahead = theta + size * step
+        if better(tried := at(ahead), size):
+            return ahead, tried
+    return None
+
+
+def solved(equations: Equations, plain: np.ndarray) -> Root:
+    """The root that continues the uncorrected fit `plain`, and a remark if its share is below 1.
+
+    Raises ValueError if the share is below ½.
+    """
+    theta, share = continued(equations, plain)
+    if share < _LEAST_SHARE:
+        raise ValueError(f"{_NO_ROOT}, nor with half of it: {equations.no_root}")
+    remark = ""
+    if share < 1:
+        remark = (
+            f"{_NO_ROOT}, so that {percent(share)} of it is taken away (fit.share): estimates are "
+            f"still somewhat too near to the uncorrected ones, and intervals are wide; "
+            f"{equations.no_root}"
+        )
+    return Root(equations, theta, share, remark)
+
+
+def continued(equations: Equations, plain: np.ndarray) -> tuple[np.ndarray, float]:
     """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
-    margin = _MARGIN / len(rows.y)
-    theta, share = _followed(model, plain, rows, 0.0, 1.0, patience)
+    margin = _MARGIN / equations.num_rows
+    theta, share = _followed(equations, plain, 0.0, 1.0)
     if share == 1:
-        share = _followed(model, theta, rows, 1.0, 1 + margin, patience)[1]
+        share = _followed(equations, theta, 1.0, 1 + margin)[1]
         if share == 1 + margin:
             return theta, 1.0
-    return _followed(model, plain, rows, 0.0, max(share - margin, 0.0), patience)
+    return _followed(equations, plain, 0.0, max(share - margin, 0.0))
 
 
-def _followed(model, theta, rows, share, end, patience) -> tuple[np.ndarray, float]:
+def _followed(equations, theta, share, end) -> tuple[np.ndarray, float]:
     """The root at the share `end`, or at the largest one found below, and that share."""
     step, tangent = end - share, None
-    least = min(patience.least / len(rows.y), step / 2)
+    least = min(equations.patience.least, step / 2)
     while share < end and step > least:
         if tangent is None:  # dθ/ds of the root
-            shares = share, share + _DIFFERENCE
-            here, moved = (model.equations(theta, rows.with_share(s)) for s in shares)
+            here, moved = (equations.at(theta, s) for s in (share, share + _DIFFERENCE))
             tangent = np.linalg.solve(-here.jacobian, (moved.score - here.score) / _DIFFERENCE)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
-        found = root(model, guess, rows.with_share(ahead), patience)
+        found = root(equations, guess, ahead)
         if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
             step = (ahead - share) / 2
         else:

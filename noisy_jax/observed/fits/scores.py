@@ -1,4 +1,4 @@
-"""Estimating equations of logistic and Poisson regression on noisy features.
+"""Equations of logistic and Poisson regression on noisy features.
 
 With Gaussian noise of covariance C in x̃, and w, a such that P(y = 1 | x) = σ(a + ⟨w, x⟩), the
 distribution of y given the statistic c = x̃ + (y − ½)Cw, which is sufficient for x, does not depend
@@ -24,22 +24,25 @@ misclassification taken away, the weights are (1 − s) r_c + s u_c, where r_c i
 recorded.
 """
 
+import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
+from noisy_jax.observed.fits.roots import Patience, Sums
+from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import array_module
 
 _MOST = 64
 """Combinations of true categories and labels."""
+_STEP = 0.1  # of the share, in units of 1/n
 
 
-class Equations(NamedTuple):
+class Scores(NamedTuple):
     """The scores of the rows at some θ = (a, w), and the derivatives of their sum."""
 
     scores: np.ndarray  # [n, 1 + d]
@@ -59,69 +62,34 @@ class Equations(NamedTuple):
         return moves
 
 
-def conditional_score(theta: np.ndarray, rows: Rows, by_row: bool = False) -> Equations:
-    """(y − σ(a + ⟨w, c⟩)) (1, c) with c = x̃ + (y − ½)Cw, y in {0, 1}."""
-    half, noise = rows.y - 0.5, rows.cov @ theta[1:]
+def conditional_score(
+    theta: np.ndarray, rows: Rows, share: float = 1.0, by_row: bool = False
+) -> Scores:
+    """(y − σ(a + ⟨w, c⟩)) (1, c) with c = x̃ + (y − ½)Cw, y in {0, 1}, and a share of C."""
+    half, noise = rows.y - 0.5, share * (rows.cov @ theta[1:])
     c = rows.x + half[:, None] * noise
     mean = scipy.special.expit(theta[0] + c @ theta[1:])
     weights = 1.0 if rows.weights is None else rows.weights
     residual, slope = weights * (rows.y - mean), weights * mean * (1 - mean)
     design, moves = _with_one(c), _with_one(c + half[:, None] * noise)
     jacobian = -_products(design * slope[:, None], moves, by_row)
-    jacobian[..., 1:, 1:] += _weighted(rows.cov, residual * half, by_row)
+    jacobian[..., 1:, 1:] += _weighted(rows.cov, share * residual * half, by_row)
     squared = -design.T @ (slope * half)
-    return Equations(design * residual[:, None], jacobian, squared, float(residual @ half))
+    return Scores(design * residual[:, None], jacobian, squared, float(residual @ half))
 
 
-def corrected_score(theta: np.ndarray, rows: Rows, by_row: bool = False) -> Equations:
-    """y (1, x̃) − m (1, x̃ − Cw) with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw)."""
-    noise = rows.cov @ theta[1:]
+def corrected_score(
+    theta: np.ndarray, rows: Rows, share: float = 1.0, by_row: bool = False
+) -> Scores:
+    """y (1, x̃) − m (1, x̃ − Cw) with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw), and a share of C."""
+    noise = share * (rows.cov @ theta[1:])
     design = _with_one(rows.x - noise)
     weights = 1.0 if rows.weights is None else rows.weights
     mean = weights * np.exp(theta[0] + (rows.x - noise / 2) @ theta[1:])
     scores = _with_one(rows.x) * (weights * rows.y)[:, None] - design * mean[:, None]
     jacobian = -_products(design * mean[:, None], design, by_row)
-    jacobian[..., 1:, 1:] += _weighted(rows.cov, mean, by_row)
-    return Equations(scores, jacobian, design.T @ mean / 2, float(mean.sum()))
-
-
-class Model(NamedTuple):
-    """What differs between the models."""
-
-    equations: Callable[..., Equations]
-    mean: Callable[[Any], Any]  # of y, from a + ⟨w, x⟩
-    link: Callable[[Any], Any]  # its inverse
-    unit: str  # of which exp(w_j) is a ratio
-    targets: str
-    allowed: Callable[[np.ndarray], np.ndarray]
-    words: str
-    no_root: str  # what it may mean that the corrected equations have no root
-
-
-MODELS = {
-    "logistic": Model(
-        conditional_score,
-        lambda a: array_module(a).exp(-array_module(a).logaddexp(0.0, -a)),
-        lambda p: scipy.special.logit(p),
-        "odds",
-        "0 or 1",
-        lambda y: (y == 0) | (y == 1),
-        "Logistic regression by the conditional score: consistent under the logistic model",
-        "the noisy columns predict y as well as if the clean ones predicted it perfectly, when "
-        "slopes have no finite value; or the noise is smaller than given, or the rows are too few",
-    ),
-    "poisson": Model(
-        corrected_score,
-        lambda a: array_module(a).exp(a),
-        np.log,
-        "rate",
-        "counts of at least 0",
-        lambda y: y >= 0,
-        "Poisson regression by the corrected score: consistent under the log-linear model",
-        "the noise is smaller than given, or the rows are too few for so much of it",
-    ),
-}
-"""The models of `nj.fit` by name, beside "linear"."""
+    jacobian[..., 1:, 1:] += _weighted(rows.cov, share * mean, by_row)
+    return Scores(scores, jacobian, design.T @ mean / 2, float(mean.sum()))
 
 
 def _with_one(columns: np.ndarray) -> np.ndarray:
@@ -140,43 +108,147 @@ def _weighted(cov: np.ndarray, weights: np.ndarray, by_row: bool) -> np.ndarray:
     return weights.sum() * cov if cov.ndim == 2 else np.tensordot(weights, cov, 1)
 
 
-class Enumerated(NamedTuple):
-    """Rows in each of C combinations of true categories and labels."""
+class Family(NamedTuple):
+    """The differences between logistic and Poisson regression."""
 
-    rows: tuple[Rows, ...]  # C of them
-    unbiased: np.ndarray  # [C, n], the weights u_c
-    recorded: np.ndarray  # [C, n], the weights r_c
-    y: np.ndarray  # [n], as it was recorded
+    scores: Callable[..., Scores]
+    link: Callable[[Any], Any]  # of the mean of y: a + ⟨w, x⟩
+    targets: str
+    allowed: Callable[[np.ndarray], np.ndarray]
+    words: str
+    no_root: str  # why there may be no fit with the whole noise taken away
+
+
+_TOO_NOISY = (
+    "the noise is smaller than stated, or the rows are too few for so much of it: drop columns, "
+    "add rows or replicates, or take the uncorrected fit, with noise=0"
+)
+MODELS = {
+    "logistic": Family(
+        scores=conditional_score,
+        link=lambda mean: scipy.special.logit(mean),
+        targets="0 or 1",
+        allowed=lambda y: (y == 0) | (y == 1),
+        words="Logistic regression by the conditional score: consistent under the logistic model",
+        no_root="perhaps the noisy columns predict y as well as if the clean ones predicted it "
+        f"perfectly, when slopes have no finite value; or {_TOO_NOISY}",
+    ),
+    "poisson": Family(
+        scores=corrected_score,
+        link=np.log,
+        targets="counts of at least 0",
+        allowed=lambda y: y >= 0,
+        words="Poisson regression by the corrected score: consistent under the log-linear model",
+        no_root=f"perhaps {_TOO_NOISY}",
+    ),
+}
+"""The models of `nj.fit` by name, beside "linear"."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ScoreEquations:
+    """The equations of a logistic or Poisson regression on a standardized table.
+
+    The rows are in each of C combinations of their true categories and labels, of which the
+    equations are a weighted sum; C is 1 where these are known.
+
+    Attributes:
+        family: whose scores are summed.
+        rows: C times the n rows. Their `cov` is `[d, d]` or `[n, d, d]`.
+        unbiased: `[C, n]`, the weights u_c, times those of the rows.
+        recorded: `[C, n]`, the weights r_c, likewise.
+        estimates: `[n, d, d]`, where covariances of rows are estimates, of which `cov` is the mean,
+            as scores are not linear in the covariance; or `None`.
+        weights: `[n]`, by which their mean is taken.
+    """
+
+    family: Family
+    rows: tuple[Rows, ...]
+    unbiased: np.ndarray
+    recorded: np.ndarray
+    estimates: np.ndarray | None
+    weights: np.ndarray
 
     @property
-    def cov(self) -> np.ndarray:
-        """Covariance of the error in the other columns."""
-        return self.rows[0].cov
+    def num_rows(self) -> int:
+        """The number n of rows."""
+        return len(self.weights)
 
-    def some(self, which) -> "Enumerated":
-        """Some of the rows, in some order."""
-        rows = tuple(one.some(which) for one in self.rows)
-        return Enumerated(rows, self.unbiased[:, which], self.recorded[:, which], self.y[which])
+    @property
+    def patience(self) -> Patience:
+        """See `roots.Equations`."""
+        return Patience(least=_STEP / self.num_rows)
 
-    def with_cov(self, cov: np.ndarray) -> "Enumerated":
-        """The rows with another covariance of their noise."""
-        return self._replace(rows=tuple(one.with_cov(cov) for one in self.rows))
+    @property
+    def no_root(self) -> str:
+        """See `roots.Equations`."""
+        return self.family.no_root
 
-    def with_share(self, share: float) -> "Enumerated":
-        """The rows with a share of their noise, and of the misclassification."""
+    def mean_cov(self) -> np.ndarray:
+        """`[d, d]`, the mean covariance of the noise."""
+        cov = self.rows[0].cov
+        return cov if cov.ndim == 2 else cov.mean(axis=0)
+
+    def at(self, theta: np.ndarray, share: float) -> Sums:
+        """See `roots.Equations`."""
+        made = self.scores(theta, share)
+        return Sums(made.score, made.jacobian)
+
+    def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
+        """See `roots.Equations`."""
+        return share * self.scores(theta, share).in_covariance(theta[1:])
+
+    def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
+        """See `roots.Equations`; ψ_i contains what row i does to the mean of the covariances."""
+        moves = self.in_covariance(theta, share)
+        own = self.weights / self.weights.sum()
+        for part in blocks_of(self.num_rows, len(theta)):
+            made = self.scores(theta, share, part, by_row=True)
+            scores = made.scores
+            if self.estimates is not None:
+                apart = (self.estimates[part] - self.rows[0].cov) * own[part, None, None]
+                scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2)))
+            yield Block(scores, -made.jacobian)
+
+    def some(self, which: np.ndarray) -> "ScoreEquations":
+        """See `roots.Equations`; the mean of the covariances is of these rows."""
+        rows, estimates = tuple(one.some(which) for one in self.rows), self.estimates
+        weights = self.weights[which]
+        if estimates is not None:
+            estimates = estimates[which]
+            cov = np.average(estimates, axis=0, weights=weights)
+            rows = tuple(one._replace(cov=cov) for one in rows)
+        shares = self.unbiased[:, which], self.recorded[:, which]
+        return ScoreEquations(self.family, rows, *shares, estimates, weights)
+
+    def scores(self, theta, share, which=slice(None), *, by_row: bool = False) -> Scores:
+        """The scores of some rows, summed over the combinations."""
         weights = self.recorded + share * (self.unbiased - self.recorded)
-        rows = (one.with_share(share) for one in self.rows)
-        pairs = zip(rows, weights, strict=True)
-        return self._replace(rows=tuple(one._replace(weights=w) for one, w in pairs))
+        parts = [
+            self.family.scores(theta, one._replace(weights=own).some(which), share, by_row)
+            for one, own in zip(self.rows, weights, strict=True)
+        ]
+        return Scores._make(map(sum, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
 
-def enumerated(
-    rows: Rows, units: Units, observations: Observations, labels: np.ndarray | None
-) -> Enumerated:
-    """The standardized rows of a table in all combinations; ValueError if these are more than 64.
+def score_equations(
+    family: Family,
+    rows: Rows,
+    units: Units,
+    observations: Observations,
+    labels: np.ndarray | None,
+    weights: np.ndarray,
+) -> ScoreEquations:
+    """The equations of a table; ValueError if it has more than 64 combinations of categories.
 
-    In row l of `labels` `[2, 2]` are the probabilities that the label l is recorded as 0 and as 1;
-    it is `None` if labels are right.
+    Args:
+        family: one of the values of `MODELS`.
+        rows: of the table, standardized.
+        units: of the rows.
+        observations: the table.
+        labels: `[2, 2]`, whose row l has the probabilities that the label l is recorded as 0 and as
+            1; `None` if labels are right.
+        weights: `[n]`, of the rows, without their exposures.
     """
     n = len(rows.y)
     x, columns = observations.averaged()[0], observations.categories
@@ -194,10 +266,13 @@ def enumerated(
     cov = rows.cov.copy()
     cov[..., places, :] = 0.0
     cov[..., places] = 0.0
-    if places and (cov == cov[0]).all():
+    estimates = cov if observations.cov is None else None
+    if estimates is not None:
+        cov = np.average(cov, axis=0, weights=weights)
+    elif places and (cov == cov[0]).all():
         cov = cov[0]
-    made, weights = [], np.ones((2, count, n))
-    weights *= 1.0 if rows.weights is None else rows.weights
+    made, both = [], np.ones((2, count, n))
+    both *= 1.0 if rows.weights is None else rows.weights
     for c, combination in enumerate(itertools.product(*(range(own.shape[1]) for own, _ in shares))):
         values, y = rows.x.copy(), rows.y
         for one, k in zip(columns, combination, strict=False):
@@ -207,20 +282,6 @@ def enumerated(
         if labels is not None:
             y = np.full(n, float(combination[-1]))
         for (unbiased, recorded), k in zip(shares, combination, strict=True):
-            weights[:, c] *= unbiased[:, k], recorded[:, k]
-        made.append(Rows(values, y, cov, np.ones(n)))
-    return Enumerated(tuple(made), weights[0], weights[1], rows.y).with_share(1.0)
-
-
-def summed(
-    equations: Callable[..., Equations],
-) -> Callable[..., Equations]:
-    """The weighted sum of the equations over the combinations."""
-
-    def total(theta, rows, by_row=False):
-        first, *others = (equations(theta, one, by_row) for one in rows.rows)
-        for one in others:
-            first = Equations._make(a + b for a, b in zip(first, one, strict=True))
-        return first
-
-    return total
+            both[:, c] *= unbiased[:, k], recorded[:, k]
+        made.append(Rows(values, y, cov))
+    return ScoreEquations(family, tuple(made), both[0], both[1], estimates, weights)

@@ -46,7 +46,7 @@ class Sample:
         return dataclasses.replace(self, table=table)
 
     def tell(self, found: Sequence[Doubt]) -> None:
-        """Warns of more doubts. Called by `Method._solved`, so that the warning is at its user."""
+        """Warns of more doubts, and adds them to the remarks of the fit."""
         self.doubts.extend(told(found))
 
     def with_copies(self, least: int) -> "Sample":

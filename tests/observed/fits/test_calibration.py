@@ -5,7 +5,6 @@ import pytest
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.approximate import plain_fit
 from noisy_jax.observed.fits.calibration import Calibration
 from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
@@ -112,8 +111,6 @@ def test_what_cannot_be_fitted_raises(rng):
     raises("RegressionCalibration takes one table", nj.fit, [table], CALIBRATION())
     separated = from_arrays(x, (x[:, 0] > 0) * 1.0, noise=VARIANCES)
     raises("column 'x1' predicts", nj.fit, separated, CALIBRATION("logistic"))
-    some = Rows.of(separated).some(slice(None, None, 2))
-    raises("column 'x1' predicts", plain_fit, "logistic", some, None, separated)
 
 
 @pytest.mark.long

@@ -72,8 +72,7 @@ def test_options_beside_a_method_say_where_they_belong(rng, options, message):
         (METHODS.SIMEX, {}, r"write nj.methods.SIMEX\(estimator=…\)$"),
         ("probit", {}, "or 'linear', 'logistic' or 'poisson', got 'probit'"),
         ("logistic", {"model": "poisson"}, "the method 'logistic' or model='poisson', not both"),
-        ("poisson", {"errors": "jackknife"}, "leave out errors with Poisson"),
-        (None, {"model": "logistic", "errors": "jackknife"}, "leave out errors with Logistic"),
+        (METHODS.Poisson(), {"errors": "jackknife"}, "leave out errors with Poisson"),
     ],
 )
 def test_a_method_that_is_none_says_what_to_write(rng, method, options, message):

@@ -10,8 +10,13 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.roots import root as root_near
-from noisy_jax.observed.fits.scores import MODELS, conditional_score, corrected_score
-from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.fits.scores import (
+    MODELS,
+    conditional_score,
+    corrected_score,
+    score_equations,
+)
+from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
 from tests.keys import key
@@ -43,7 +48,7 @@ def test_conditional_score_has_mean_zero_at_every_clean_x():
         for y, chance in ((0.0, 1 - p), (1.0, p)):
             rows = Rows(x + nodes, np.full(len(nodes), y), COV)
             found += chance * weights @ conditional_score(THETA, rows).scores
-            plain += chance * weights @ conditional_score(THETA, rows.with_share(0)).scores
+            plain += chance * weights @ conditional_score(THETA, rows, 0.0).scores
         np.testing.assert_allclose(found, 0, atol=1e-10)
         assert np.abs(plain).max() > 0.01
 
@@ -55,7 +60,7 @@ def test_corrected_score_has_the_mean_of_the_clean_score():
         for y in (0.0, 3.0):
             rows = Rows(x + nodes, np.full(len(nodes), y), COV)
             found = weights @ corrected_score(THETA, rows).scores
-            plain = weights @ corrected_score(THETA, rows.with_share(0)).scores
+            plain = weights @ corrected_score(THETA, rows, 0.0).scores
             clean = (y - np.exp(THETA[0] + x @ THETA[1:])) * np.append(1, x)
             np.testing.assert_allclose(found, clean, atol=1e-10)
             assert np.abs(plain - clean).max() > 0.01
@@ -66,7 +71,7 @@ def test_corrected_score_has_the_mean_of_the_clean_score():
 def test_derivatives(rng, model, by_row):
     x, y = drawn(rng, model, 20)
     cov = rng.uniform(0.5, 1, (20, 1, 1)) * COV if by_row else COV
-    rows, equations, step = Rows(x, y, cov), MODELS[model].equations, 1e-5
+    rows, equations, step = Rows(x, y, cov), MODELS[model].scores, 1e-5
     found = equations(THETA, rows)
     for k, e in enumerate(step * np.eye(3)):
         change = equations(THETA + e, rows).score - equations(THETA - e, rows).score
@@ -169,34 +174,37 @@ def test_what_cannot_be_fitted_raises(rng):
     def wrong(match, y=y, noise=COV, x=x, model="logistic", **others):
         raises(match, lambda: nj.fit(from_arrays(x, y, noise=noise), model=model, **others))
 
-    wrong("0 or 1 for model='logistic', but is -1 in row", 2 * y - 1)
+    turned = r"\(y \+ 1\) / 2 turns labels −1 and 1 into these"
+    wrong(f"0 or 1 for model='logistic', but is -1 in row .* {turned}", 2 * y - 1)
     wrong("one value only", 0 * y)
     wrong("counts of at least 0 for model='poisson', but is -1 in row", y - 1, model="poisson")
     wrong("column 'x1' predicts which rows have y = 0 perfectly", (x[:, 0] > 0.3) * 1.0)
     wrong("a combination of the columns predicts", (x.sum(axis=1) > 0.3) * 1.0)
     labels, clear = (x[:, 0] > 0) * 1.0, x + rng.normal(size=x.shape) / 10
-    wrong("nor with half of it: the noisy columns predict y as well as if", labels, x=clear)
+    wrong("nor with half of it: perhaps the noisy columns predict y as well as if", labels, x=clear)
     wrong("column 'x1' varies no more than its error", noise=5 * COV)
     wrong("at least 8 rows", y[:7], x=x[:7])
     wrong("Gaussian noise, got Laplace", noise=nj.noise.Laplace(0.1))
     each = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.full(400, 0.1, np.float32)))
     wrong("Gaussian noise, got Laplace", noise=each)
     wrong("model must be 'linear', 'logistic' or 'poisson'", model="probit")
-    wrong("with Logistic: a method owns its options", errors="sandwich")
+    wrong("errors must be 'sandwich' or 'jackknife', got 'HC3'", errors="HC3")
     raises("takes one table", nj.fit, [from_arrays(x, y, noise=COV)], model="logistic")
 
 
 def test_a_root_of_another_branch_is_not_taken(rng):
     """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
     x, y = drawn(rng, "poisson")
-    rows, model = Rows(noisy(rng, x), y, COV), MODELS["poisson"]
-    right = nj.fit(from_arrays(rows.x, y, noise=COV), model="poisson").values
-    np.testing.assert_allclose(root_near(model, 0.9 * right, rows), right, rtol=1e-6)
+    table = from_arrays(noisy(rng, x), y, noise=COV)
+    rows, units = Rows.of(table), Units(np.zeros(2), np.ones(2), 0.0, 1.0)
+    equations = score_equations(MODELS["poisson"], rows, units, table, None, np.ones(1500))
+    right = nj.fit(table, model="poisson").values
+    np.testing.assert_allclose(root_near(equations, 0.9 * right, 1.0), right, rtol=1e-6)
     starts = rng.normal(size=(30, 3)) * [1, 4, 4]
-    found = [root(lambda t: model.equations(t, rows).score / 1500, s, tol=1e-12) for s in starts]
+    found = [root(lambda t: equations.at(t, 1.0).score / 1500, s, tol=1e-12) for s in starts]
     ends = [one.x for one in found if one.success and np.linalg.norm(one.x - right) > 0.1]
     assert ends
-    assert all(root_near(model, end, rows) is None for end in ends)
+    assert all(root_near(equations, end, 1.0) is None for end in ends)
 
 
 @pytest.mark.long

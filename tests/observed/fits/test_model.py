@@ -212,6 +212,18 @@ def test_noise_that_is_too_large_is_told(rng):
         nj.fit(from_arrays(x[:, 0], y, noise=2 * COV), nj.methods.Model(line, LINE))
 
 
+@pytest.mark.parametrize("start", [START, {"level": 0.5, "rate": 0.6, "size": 1.0}])
+@pytest.mark.parametrize("level", [0.5, 0.0])
+def test_exact_data_have_a_fit(rng, start, level):
+    """The loss is 0 at the curve, so that a step must be compared with the parameters."""
+    x = rng.normal(size=(200, 1))
+    y = level + np.exp(0.6 * x[:, 0])
+    fit = nj.fit(from_arrays(x, y, noise=0.0), nj.methods.Model(growth, start))
+    np.testing.assert_allclose(fit.values, [level, 0.6, 1.0], atol=1e-12)
+    assert np.all(fit.std_error < 1e-12)
+    assert not fit.remarks
+
+
 def test_names_of_parameters(rng):
     x, y = drawn(rng, 200)
     nested = {"outer": {"a": 0.0}, "w": np.zeros((1, 1))}
@@ -265,6 +277,8 @@ def test_what_cannot_be_fitted_raises(rng):
     wrong("smooth derivative", loss=nj.losses.huber())
     wrong("labels −1 and", loss=nj.losses.exponential())
     wrong("seed must be a whole number", seed=-1)
+    wrong("leave out seed: this estimate draws nothing", x=x, noise=None, seed=1)
+    wrong("errors must be 'sandwich' or 'jackknife'", errors="none")
     wrong("at least one number", lambda p, x: x[0], {})
     wrong(r"start \(rate\) must be finite", start={**START, "rate": np.nan})
     wrong("not finite at start", start={**START, "rate": 1e3})

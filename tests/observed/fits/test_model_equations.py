@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits import model_equations
-from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, Share
+from noisy_jax.observed.fits.model_equations import Functions, ModelEquations
 from noisy_jax.observed.observations import from_arrays
 from tests.observed.rows import gaussians
 
@@ -30,11 +30,7 @@ PAIR, ORDER_1 = nj.unbiased.pair, functools.partial(nj.unbiased.replicates, orde
 
 
 def equations(table, estimate, reads_cov=False, seed=0):
-    return ModelEquations(Functions(curve, squared, estimate, reads_cov), START, table, seed)
-
-
-def share_of(table, share):
-    return Share(table.y, np.asarray(share))
+    return ModelEquations.of(Functions(curve, squared, estimate, reads_cov), START, table, seed)
 
 
 def rows(rng, n=100, copies=1):
@@ -52,9 +48,9 @@ def scores(points, y):
 def test_a_share_of_the_noise_of_copies(rng, x64, share):
     x, y = rows(rng, copies=2)
     table, mean, half = from_arrays(x, y), x.mean(axis=1), share**0.5 * (x[:, 0] - x[:, 1]) / 2
-    found = equations(table, PAIR).equations(np.zeros(3), share_of(table, share))
+    found = equations(table, PAIR).at(np.zeros(3), share)
     np.testing.assert_allclose(found.score, scores(mean + 1j * half, y).sum(axis=0), atol=1e-11)
-    found = equations(table, ORDER_1).equations(np.zeros(3), share_of(table, share))
+    found = equations(table, ORDER_1).at(np.zeros(3), share)
     expected = 2 * scores(mean, y) - (scores(mean + half, y) + scores(mean - half, y)) / 2
     np.testing.assert_allclose(found.score, expected.sum(axis=0), atol=1e-11)
 
@@ -66,7 +62,7 @@ def test_a_share_of_known_noise_has_the_mean_of_that_noise_less(rng, x64, share)
     x, y = rows(rng)
     table = from_arrays(x[:, 0], y, noise=COV)
     one = equations(table, KNOWN, True)
-    found = one.by_row(np.zeros(3), share_of(table, share))
+    found = one.by_row(np.zeros(3), share)
     cov = share * COV
     w, x = THETA[1:], x[:, 0]
     angle, v, cw = x @ w, w @ cov @ w, cov @ w
@@ -90,17 +86,16 @@ def test_derivatives(rng, x64, by_row, monkeypatch):
     x, y = rows(rng)
     cov = np.broadcast_to(COV, (100, 2, 2)) if by_row else COV
     table = from_arrays(x[:, 0], y, noise=gaussians(cov) if by_row else cov)
-    one = equations(table, KNOWN, True)
-    one.center, one.scale = THETA - 0.1, np.array([1.0, 2.0, 0.5])
-    u, share = 0.1 / one.scale, share_of(table, 0.5)
-    found, blocks = one.equations(u, share), list(one.by_row(u, share))
+    one = equations(table, KNOWN, True).around(THETA - 0.1, np.array([1.0, 2.0, 0.5]))
+    u, share = 0.1 / one.scale, 0.5
+    found, blocks = one.at(u, share), list(one.by_row(u, share))
     assert len(blocks) == 3
-    for name, total in zip(("losses", "scores", "jacobians"), found, strict=True):
+    for name, total in zip(("scores", "jacobians", "losses"), found, strict=True):
         terms = np.concatenate([getattr(block, name) for block in blocks])
         assert len(terms) == 100
         np.testing.assert_allclose(terms.sum(axis=0), total)
     for k, e in enumerate(1e-5 * np.eye(3)):
-        change = one.equations(u + e, share).score - one.equations(u - e, share).score
+        change = one.at(u + e, share).score - one.at(u - e, share).score
         np.testing.assert_allclose(found.jacobian[:, k], change / 2e-5, rtol=1e-5, atol=1e-5)
 
 
@@ -110,7 +105,7 @@ def test_the_derivative_in_the_covariance(rng, x64):
     x, y = rows(rng)
     table = from_arrays(x[:, 0], y, noise=COV)
     one = equations(table, KNOWN, True)
-    ends = [one.equations(np.zeros(3), share_of(table, s)).score for s in (0.99, 1.01)]
+    ends = [one.at(np.zeros(3), s).score for s in (0.99, 1.01)]
     expected = (ends[1] - ends[0]) / 0.02
     moves = np.tensordot(one.in_covariance(np.zeros(3), 1.0), COV, 2)
     np.testing.assert_allclose(moves, expected, atol=0.1 * np.abs(expected).max())

@@ -9,7 +9,7 @@ import pytest
 from odrpack import odr_fit
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.estimates import percent
+from noisy_jax.observed.fits.result import percent
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.fits.curves import START, drawn, growth, wave
@@ -34,7 +34,11 @@ def test_too_few_rows_are_told(rng):
         assert fit.remarks == tuple(messages)
         if fit.share < 1:
             assert f"{percent(fit.share)} of it is taken away" in str(fit).replace("\n", " ")
-    words = ("no stable root with the whole noise", "nor with half of it", "too few rows to trust")
+    words = (
+        "no stable solution with the whole noise",
+        "nor with half of it",
+        "too few rows to trust",
+    )
     assert all(word in told for word in words)
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, root
 from scipy.special import expit
 
 import noisy_jax as nj
-from noisy_jax.observed.fits import generalized
+from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import key
 from tests.observed.fits.test_generalized import scores
@@ -54,8 +54,9 @@ def test_a_table_without_a_root_is_answered_with_a_smaller_noise(rng, model):
             assert "error is taken away" not in str(fit)
             continue
         seen += 1
-        (told,) = [text for text in messages if "no stable root with the whole" in text]
-        assert generalized.MODELS[model].no_root in told
+        (told,) = [text for text in messages if "no stable solution with the whole" in text]
+        assert MODELS[model].no_root in told
+        assert fit.remarks == (told,)
         assert "of the stated error is taken away" in str(fit)
         for beyond, exists in ((3.5, True), (4.5, False)):
             assert (slope_scores(model, x, y, fit.share + beyond / n, slopes).min() < 0) == exists

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
-from noisy_jax.observed.fits.scores import MODELS, enumerated, summed
+from noisy_jax.observed.fits.scores import MODELS, score_equations
 from noisy_jax.observed.fits.units import Rows, Units
 from tests.errors import raises
 from tests.keys import SHIFT
@@ -31,21 +31,22 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     number = np.repeat(np.arange(n), len(chances) // n)
     original = Rows.of(table)
     units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)
-    made = enumerated(units.standardized(original), units, table, flips)
-    found = summed(MODELS[model].equations)(theta, made)
+    rest = units, table, flips, np.ones(len(table.y))
+    made = score_equations(MODELS[model], units.standardized(original), *rest)
+    found = made.scores(theta, 1.0)
     scores = np.zeros((n, 5))
     np.add.at(scores, number, chances[:, None] * found.scores)
 
     clean = np.column_stack([a == 1, b == 1, b == 2, z])
     true = Rows((clean - units.center) / units.scale, y, np.diag([0, 0, 0, 0.3]) / units.products)
-    wanted = MODELS[model].equations(theta, true)
+    wanted = MODELS[model].scores(theta, true)
     np.testing.assert_allclose(scores, wanted.scores, atol=1e-12)
-    weighted = tuple(one._replace(weights=one.weights * chances) for one in made.rows)
-    moved = summed(MODELS[model].equations)(theta, made._replace(rows=weighted))
+    weighted = units.standardized(original)._replace(weights=chances)
+    moved = score_equations(MODELS[model], weighted, *rest).scores(theta, 1.0)
     np.testing.assert_allclose(moved.jacobian, wanted.jacobian, atol=1e-12)
     found, expected = (one.in_covariance(theta[1:]) for one in (moved, wanted))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    blind = summed(MODELS[model].equations)(theta, made.with_share(0.0))
+    blind = made.scores(theta, 0.0)
     np.add.at(scores, number, -chances[:, None] * blind.scores)
     assert np.abs(scores).max() > 0.1
 

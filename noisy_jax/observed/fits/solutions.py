@@ -1,0 +1,105 @@
+"""Fits from roots of equations: variances, what an uncertain noise adds, original units."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.groups import jackknifed, labels_of
+from noisy_jax.observed.fits.result import Fit
+from noisy_jax.observed.fits.roots import Root, root
+from noisy_jax.observed.fits.sandwich import Variance, variance
+from noisy_jax.observed.fits.template import Sample
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import Units
+from noisy_jax.observed.observations import Observations
+
+ERRORS = ("sandwich", "jackknife")
+"""Ways to standard errors of one table."""
+
+
+class Restored(NamedTuple):
+    """The way from θ `[p]` of equations to estimates in original units."""
+
+    noise: UncertainNoise  # in the units of the equations
+    combined: np.ndarray  # [p, p], the estimates in terms of θ, but for what is added to them
+    cov: np.ndarray | None  # [d, d], mean covariance of the noise, if θ[1:] are slopes
+    estimates: Callable[[np.ndarray, np.ndarray, Any], Estimates]
+    """From θ, its covariance `[p, p]` and the estimates' degrees of freedom."""
+
+    @classmethod
+    def line(cls, table: Observations, units: Units, form: str, cov: np.ndarray) -> "Restored":
+        """For θ = (a, w), intercept and slopes of columns in `units`; `form` as of `Estimates`."""
+
+        def estimates(theta, covariance, freedom):
+            at = np.zeros(len(theta) - 1)
+            return units.restored(theta[0], theta[1:], covariance, at, freedom, table, form)
+
+        return cls(UncertainNoise(table, units.products), units.jacobian(0), cov, estimates)
+
+
+def fit_of(
+    sample: Sample,
+    plain: Root,
+    corrected: Root,
+    restored: Restored,
+    errors: str = "sandwich",
+    doubts: Callable[[Root, Variance], Sequence[Doubt]] | None = None,
+    **known: Any,
+) -> Fit:
+    """The fit of equations that are solved.
+
+    Args:
+        sample: the rows.
+        plain: the root without the correction.
+        corrected: the root with it.
+        restored: the way to original units.
+        errors: one of `ERRORS`.
+        doubts: tells more of the corrected root and its variance.
+        **known: further attributes of the fit.
+    """
+    uncorrected, _ = _estimated(sample, plain, restored, errors)
+    if corrected.remark:
+        sample.tell([Doubt(corrected.remark, spoils=False)])
+    found, spread = _estimated(sample, corrected, restored, errors)
+    if doubts is not None:
+        sample.tell(doubts(corrected, spread))
+    return Fit.of(found, uncorrected, sample.table, share=corrected.share, **known)
+
+
+def _estimated(
+    sample: Sample, found: Root, restored: Restored, errors: str
+) -> tuple[Estimates, Variance]:
+    """The estimates, and the variance of θ under a noise of known covariance."""
+    equations, theta, share = found.equations, found.theta, found.share
+    jacobian = -equations.at(theta, share).jacobian
+    if errors == "jackknife":
+        spread, degrees = jackknifed(_left_out(sample, found))
+        own = Variance(spread, np.full(len(theta), degrees), 1.0)
+    else:
+        blocks = equations.blocks(theta, share)
+        own = variance(blocks, jacobian, sample.clusters, restored.combined)
+    covariance, freedom, noise = own.covariance, own.freedom, restored.noise
+    if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
+        moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), axes=1)
+        slopes, cov = np.outer(theta[1:], theta[1:]), restored.cov
+        added = np.inf if cov is None else noise.freedom(cov, slopes)
+        covariance, freedom = noise.widened(moves, added, covariance, freedom, restored.combined)
+    return restored.estimates(theta, covariance, freedom), own
+
+
+def _left_out(sample: Sample, found: Root) -> np.ndarray:
+    """`[G, p]`, the roots without each of up to 32 groups of rows, near the root of all rows."""
+    labels = labels_of(sample.table.x, sample.table.y, sample.clusters)
+    left = []
+    for group in np.unique(labels):
+        some = found.equations.some(np.flatnonzero(labels != group))
+        left.append(root(some, found.theta, found.share))
+    if any(theta is None for theta in left):
+        raise ValueError(
+            "errors='jackknife' leaves out one of 32 groups of rows at a time, and without one of "
+            "them the fit has no stable solution: use errors='sandwich', or add rows"
+        )
+    return np.array(left)
