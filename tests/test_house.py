@@ -38,6 +38,8 @@ TESTED_IN = {
     "noise/hidden": "noise/test_dependent",
     "observed/fits/approximate": "observed/fits/test_calibration",
     "observed/fits/black_boxes": "observed/fits/test_simex",
+    "observed/fits/characteristics": "observed/fits/test_fourier",
+    "observed/fits/choices": "observed/fits/test_hidden",
     "observed/fits/checked": "observed/fits/test_fit",
     "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/computed": "observed/fits/test_assumptions",

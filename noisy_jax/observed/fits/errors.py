@@ -14,8 +14,8 @@ import numpy as np
 from noisy_jax.base import estimated_errors
 from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
+from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
 from noisy_jax.observed.fits.estimates import Estimates
-from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
 from noisy_jax.observed.fits.judged import Judged, of_rows

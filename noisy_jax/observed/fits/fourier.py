@@ -1,43 +1,28 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.moments.fourier import (
-    Frequencies,
-    characteristics,
-    estimated_characteristic,
-    gaussian_frequencies,
-)
-from noisy_jax.noise import Gaussian, Noise
-from noisy_jax.noise.base import check_characteristic
-from noisy_jax.observed.fits.comparison import Comparison
+from noisy_jax.moments.fourier import gaussian_frequencies
+from noisy_jax.observed.fits.characteristics import EXACT, by_each_row, frequencies_of
+from noisy_jax.observed.fits.choices import Choice, Option
 from noisy_jax.observed.fits.functions import Candidate, FourierFit, FourierPredictor
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
-from noisy_jax.observed.fits.hidden import CAUTION, hidden_share, places
+from noisy_jax.observed.fits.hidden import hidden_share, places
 from noisy_jax.observed.fits.identification import check_identified
-from noisy_jax.observed.fits.replicates import noise_follows_values
-from noisy_jax.observed.fits.trials import (
-    FACTORS,
-    GROUPS,
-    Trial,
-    WeightedRows,
-    choices,
-    judged,
-    less,
-    sums_of,
-    undersmoothed,
-)
+from noisy_jax.observed.fits.judged import compared
+from noisy_jax.observed.fits.template import Sample
+from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, WeightedRows, tried
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
-_EXACT = Gaussian(0.0)
+if TYPE_CHECKING:
+    from noisy_jax.observed.fits.kernel_methods import Fourier
+
 _OF_BAND = (
     "fit.band takes the curve to be no rougher than the length scale that was given; "
     "length_scale='auto' tries shorter ones as well."
@@ -46,115 +31,142 @@ _MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LEAST_SHARE = 0.1  # of the variance of noisy rows that is not noise
 
 
-def fourier_fit(
-    observations: Observations,
-    candidates: Sequence[Any],
-    weights: np.ndarray | None = None,
-    clusters: np.ndarray | None = None,
-) -> FourierFit:
-    """See `nj.methods.Fourier`: the best of the candidates."""
-    if observations.cross_cov is not None:
+def fourier_fit(sample: Sample, methods: Sequence["Fourier"]) -> FourierFit:
+    """The best of several methods; see `nj.methods.Fourier`."""
+    table = _Standardized.of(sample)
+    candidates = [one for method in methods for one in table.candidates(method)]
+    trials = [(one, table.tried(one)) for one in candidates]
+    options = [Option(one, trial, k) for one, trial in trials if trial for k in range(len(FACTORS))]
+    if not options:
+        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
+        raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
+    return table.fit(Choice.among(options))
+
+
+class _Standardized(NamedTuple):
+    """A table in units in which its columns and y have mean 0 and standard deviation 1.
+
+    Attributes:
+        table: in original units.
+        units: of the rows.
+        rows: in these units.
+        cov: `[d, d]`, of the noise in the means of copies, in these units; 0 where it is unknown.
+    """
+
+    table: Observations
+    units: Units
+    rows: WeightedRows
+    cov: np.ndarray
+
+    @classmethod
+    def of(cls, sample: Sample) -> "_Standardized":
+        """The rows of a sample; ValueError if no kernel fit can take them."""
+        table = sample.table
+        each = _check(table)
+        x, y = np.nanmean(table.x, axis=1), table.y
+        if len(y) < LEAST_GROUPS:
+            raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
+        check_clusters(sample.clusters)
+        weights = sample.weights
+        weights = np.ones(len(y)) if weights is None else weights / weights.mean()
+        units = Units.of(x, y, table, weights)
+        cov = np.zeros(2 * x.shape[1:]) if table.cov is None else table.cov
+        cov = np.average(cov, axis=0, weights=weights) if cov.ndim == 3 else cov
+        rows = units.standardized(Rows(x, y, cov / table.x.shape[1]))
+        if rows.cov.any():
+            plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=weights))
+            check_identified(plain - rows.cov, plain, table.names, units.scale)
+        copies = ((table.x - units.center) / units.scale).astype(np.float32) if each else None
+        groups = labels_of(table.x, y, sample.clusters, GROUPS)
+        arrays = rows.x.astype(np.float32), rows.y.astype(np.float32)
+        return cls(table, units, WeightedRows(*arrays, weights, groups, copies), rows.cov)
+
+    def candidates(self, method: "Fourier") -> list["Fourier"]:
+        """The method with each length scale that it tries."""
+        if method.length_scale != "auto":
+            return [method]
+        scales = length_scales(self.rows.x, self.cov)
+        return [dataclasses.replace(method, length_scale=scale) for scale in scales]
+
+    def tried(self, method: "Fourier") -> Trial | None:
+        """The fits with the features of a candidate, if they are finite."""
+        drawn = gaussian_frequencies(
+            jax.random.key(method.seed),
+            method.num_features,
+            dim=len(self.table.names),
+            length_scale=np.float64(method.length_scale),
+            characteristic=EXACT,
+        )._replace(noise=None)
+        if self.rows.copies is not None:
+            return tried(drawn, self.rows)
+        made, without = frequencies_of(
+            drawn.omega,
+            drawn.amplitude,
+            self.table,
+            self.units.scale,
+            weights=self.rows.weights,
+            groups=self.rows.groups,
+        )
+        return tried(made, self.rows, without)
+
+    def fit(self, choice: Choice) -> FourierFit:
+        """The first of the options, in original units."""
+        best, band, square = choice.ranked[0], choice.of_band, self.units.y_scale**2
+        corrected, uncorrected = (one.scaled(square) for one in choice.judged)
+        share = hidden_share(best.trial.frequencies, best.weights, self.rows.effective)
+        scales = {one.method.length_scale for one in choice.ranked}
+        return FourierFit(
+            **vars(self._predictor(best.trial, best.weights)),
+            uncorrected=self._predictor(best.trial, best.trial.plain_weights),
+            undersmoothed=self._predictor(band.trial, band.weights),
+            left_out=self._scaled(band.trial, band.trial.left_out(band.factor)),
+            risk=compared(corrected, uncorrected, square, share),
+            candidates=tuple(self._candidate(one) for one in choice.by_candidate),
+            about=_OF_BAND if len(scales) == 1 else "",
+            target=self.table.target,
+            num_rows=len(self.table.y),
+            num_copies=self.table.x.shape[1],
+        )
+
+    def _candidate(self, option: Option) -> Candidate:
+        judged = option.judged.scaled(self.units.y_scale**2)
+        return Candidate(
+            length_scale=option.method.length_scale,
+            num_features=option.method.num_features,
+            seed=option.method.seed,
+            factor=float(FACTORS[option.factor]),
+            risk=float(judged.risk),
+            std_error=float(judged.std_error()),
+            bias=float(judged.bias),
+        )
+
+    def _scaled(self, trial: Trial, weights: np.ndarray) -> np.ndarray:
+        return weights * (self.units.y_scale * float(trial.frequencies.amplitude))
+
+    def _predictor(self, trial: Trial, weights: np.ndarray) -> FourierPredictor:
+        return FourierPredictor(
+            omega=np.asarray(trial.frequencies.omega, np.float64) / self.units.scale,
+            center=self.units.center,
+            weights=self._scaled(trial, weights),
+            constant=self.units.y_center,
+            names=self.table.names,
+            references=self.table.references,
+        )
+
+
+def _check(table: Observations) -> bool:
+    """Whether moments come from each row's copies; ValueError if no kernel fit takes the noise."""
+    if table.cross_cov is not None:
         raise ValueError("a kernel fit needs errors in y that are independent of those in x")
-    observations.check_each_row("a kernel fit")
-    each = by_each_row(observations)
-    if observations.cov is not None and observations.cov.ndim == 3 and not each:
+    table.check_each_row("a kernel fit")
+    each = by_each_row(table)
+    if table.cov is not None and table.cov.ndim == 3 and not each:
         raise ValueError(
             "a kernel fit needs one distribution of the noise for all rows, but in this table it "
             "differs from row to row: fit rows of similar errors alone, give replicates of each "
             "row, or take a curve of your own, nj.methods.Model(curve, start)"
         )
-    x, y = np.nanmean(observations.x, axis=1), observations.y
-    if len(y) < LEAST_GROUPS:
-        raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
-    own = np.ones(len(y)) if weights is None else weights / weights.mean()
-    check_clusters(clusters)
-    units = Units.of(x, y, observations, own)
-    cov = np.zeros(2 * x.shape[1:]) if observations.cov is None else observations.cov
-    cov = np.average(cov, axis=0, weights=own) if cov.ndim == 3 else cov
-    rows = units.standardized(Rows(x, y, cov / observations.x.shape[1]))
-    standard, target = rows.x.astype(np.float32), rows.y.astype(np.float32)
-    groups = labels_of(observations.x, y, clusters, GROUPS)
-    weighted = WeightedRows(standard, target, own, groups)
-    if rows.cov.any():
-        plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=own))
-        check_identified(plain - rows.cov, plain, observations.names, units.scale)
-    copies = ((observations.x - units.center) / units.scale).astype(np.float32) if each else None
-    tried, trials = [], []
-    for one in candidates:
-        auto = one.length_scale == "auto"
-        scales = length_scales(standard, rows.cov) if auto else [one.length_scale]
-        tried += [dataclasses.replace(one, length_scale=scale) for scale in scales]
-    for one in tried:
-        key, options = jax.random.key(one.seed), {"dim": x.shape[1], "characteristic": _EXACT}
-        drawn = gaussian_frequencies(
-            key, one.num_features, length_scale=one.length_scale, **options
-        )._replace(noise=None)
-        if each:
-            trial = Trial(drawn, weighted, copies)
-        else:
-            options = {"weights": own, "groups": weighted.groups}
-            drawn = drawn.omega, drawn.amplitude
-            made, without = frequencies_of(*drawn, observations, units.scale, **options)
-            trial = Trial(made, weighted, without=without)
-        if np.isfinite(trial.risks).all():
-            trials.append((one, trial))
-    if not trials:
-        scales = ", ".join(f"{one.length_scale:g}" for one in tried)
-        raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
-    risks = np.concatenate([trial.risks for _, trial in trials])
-    bias = np.concatenate([trial.bias for _, trial in trials])
-    pairs = [(trial, factor) for _, trial in trials for factor in range(len(FACTORS))]
-    order, chosen = choices(risks, CAUTION * len(y) * bias)
-    trial, factor = pairs[order[0]]
-    variance = units.y_scale**2
-    numbers = [v * variance for v in judged([pairs[k] for k in chosen])]
-    shown: dict[int, Candidate] = {}
-    for k in order:
-        number, place = divmod(int(k), len(FACTORS))
-        mean, error = (v * variance for v in trial.mean(risks[k]))
-        one = trials[number][0]
-        options = {"factor": float(FACTORS[place]), "bias": float(bias[k]) * variance}
-        made = Candidate(
-            one.length_scale, one.num_features, one.seed, **options, risk=mean, std_error=error
-        )
-        shown.setdefault(number, made)
-    rough, least = pairs[_rougher(order, [one.length_scale for one, _ in trials])]
-    least = undersmoothed(least)
-
-    def scaled(trial, weights):
-        return weights * (units.y_scale * float(trial.frequencies.amplitude))
-
-    def predictor(trial, weights):
-        omega = np.asarray(trial.frequencies.omega, np.float64) / units.scale
-        return FourierPredictor(
-            omega=omega,
-            center=units.center,
-            weights=scaled(trial, weights),
-            constant=units.y_center,
-            names=observations.names,
-            references=observations.references,
-        )
-
-    return FourierFit(
-        **vars(predictor(trial, trial.weights[factor])),
-        uncorrected=predictor(trial, trial.plain_weights),
-        undersmoothed=predictor(rough, rough.weights[least]),
-        left_out=scaled(rough, rough.left_out(least)),
-        risk=Comparison(
-            *numbers[:6],
-            variance=variance,
-            degrees_of_freedom=len(trial.count) - 1,
-            corrected_bias=numbers[6],
-            uncorrected_bias=numbers[7],
-            difference_bias=numbers[8],
-            hidden_share=hidden_share(trial.frequencies, trial.weights[factor], weighted.effective),
-        ),
-        candidates=tuple(shown.values()),
-        about=_OF_BAND if len({one.length_scale for one, _ in trials}) == 1 else "",
-        target=observations.target,
-        num_rows=len(y),
-        num_copies=observations.x.shape[1],
-    )
+    return each
 
 
 def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
@@ -172,88 +184,3 @@ def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
     typical = np.sqrt(np.median(square[square > 1e-9 * square.max()]) * share)
     least = np.sqrt(np.trace(cov) / len(cov))
     return np.unique(np.maximum(typical * np.array(_MULTIPLES), least)).tolist()
-
-
-def _rougher(order: np.ndarray, length_scales: list[float]) -> int:
-    """The candidate of a band: the best one of the next length scale of at most half the first's.
-
-    The choice takes a long length scale where the rows do not contradict it; its bias may still
-    be as large as its random error. Where none is so short it is the first candidate.
-    """
-    scales = np.repeat(length_scales, len(FACTORS))[order]
-    shorter = scales[scales <= scales[0] / 2]
-    return order[np.argmax(scales == (shorter.max() if len(shorter) else scales[0]))]
-
-
-def by_each_row(observations: Observations) -> bool:
-    """Whether moments must come from the replicates of each row, as the noise has no common law.
-
-    The covariance of the noise is then either given row by row, or replicates show that the noise
-    depends on the clean row; or the replicates of some rows are incomplete. `moments.replicates`
-    needs no law, but leaves a bias. Where the noise is independent of the clean rows, φ from
-    complete replicates of all rows is more precise, also if rows have noise of different variances.
-    """
-    if observations.x.shape[1] == 1:
-        return False
-    by_row = observations.cov is not None and observations.cov.ndim == 3
-    if by_row or np.isnan(observations.x).any():
-        return True
-    return observations.noise is None and noise_follows_values(observations)
-
-
-def frequencies_of(
-    omega: Any,
-    amplitude: Any,
-    observations: Observations,
-    scale: Any,
-    weights: Any = None,
-    groups: Any = None,
-) -> tuple[Frequencies, Callable[..., Frequencies] | None]:
-    """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`.
-
-    And what gives them with φ from the rows without some of `groups` `[n]`, by their numbers;
-    `None` if φ is not estimated.
-    """
-    omega, rows = jnp.asarray(omega, float), observations.y
-    known, copies = _known(observations), observations.x.shape[1]
-    weights = np.ones(len(rows)) if weights is None else weights
-    phi = characteristics(_EXACT if known is None else known, omega, scale, copies)
-    made = Frequencies(omega, jnp.asarray(amplitude), *phi)
-    if known is not None:
-        return made, None
-    groups = np.zeros(len(rows), int) if groups is None else groups
-    each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
-    sums = [_differences(made, observations.x[own] / scale, weights[own]) for own in each]
-    total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    lost = (0.1 / len(rows)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
-    options = {"copies": copies, "floor": min(0.05, lost)}
-
-    def without(*left_out):
-        rest = less(total, [sums[g] for g in left_out])
-        return estimated_characteristic(made, rest, **options)
-
-    return without(), without
-
-
-def _known(observations: Observations) -> Noise | None:
-    """The distribution of the noise of each copy; `None` if φ must be estimated."""
-    noise: Any = observations.noise
-    if noise is None and observations.cov is not None and not observations.cov.any():
-        noise = _EXACT
-    if noise is None and observations.x.shape[1] == 1:
-        raise ValueError(
-            "a kernel fit needs the distribution of the noise, not its covariance alone: "
-            "if it is Gaussian, nj.sd(0.4, gaussian=True) or nj.noise.Gaussian(cov); or replicates"
-        )
-    if noise is not None:
-        check_characteristic(noise, observations.x.shape[2])
-    return noise
-
-
-def _differences(frequencies: Frequencies, x: np.ndarray, weights: np.ndarray) -> Any:
-    """Sums of waves at the differences of all pairs of copies, over V."""
-    copies, ones = x.shape[1], np.ones(len(x), np.float32)
-    pairs = itertools.combinations(range(copies), 2)
-    apart = [((x[:, v] - x[:, u]) / copies).astype(np.float32) for v, u in pairs]
-    sums = [sums_of(frequencies, one, ones, weights) for one in apart]
-    return jax.tree.map(lambda *leaves: sum(leaves), *sums)

@@ -74,7 +74,7 @@ def with_weight(
 ) -> tuple[Observations, np.ndarray | None, np.ndarray | None]:
     """The rows of positive weight, their weights and their clusters, if there are any.
 
-    These are in `observations.beside`, where `one_table` put them.
+    These are in `observations.beside`, where `template` put them.
     """
     own = {role: one.values for role, one in observations.beside.items()}
     weights, clusters = own.get("weights"), own.get("clusters")

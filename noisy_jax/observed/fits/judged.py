@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.hidden import largest_bias
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 
@@ -41,6 +42,10 @@ class Judged(NamedTuple):
     def degrees_of_freedom(self) -> int:
         """Of Student's t in intervals, U − 1."""
         return len(self.count) - 1
+
+    def scaled(self, square: float) -> "Judged":
+        """The same errors in other units, in which each is `square` times as large."""
+        return Judged(square * self.sums, self.count, square * self.slope, square * self.hidden)
 
     def minus(self, other: "Judged") -> "Judged":
         """Differences of errors, paired by unit."""
@@ -102,3 +107,24 @@ def stacked(judged: Sequence[Judged]) -> Judged:
     sums, counts, slopes, hidden = zip(*judged, strict=True)
     slopes, hidden = (np.stack(np.broadcast_arrays(*one)) for one in (slopes, hidden))
     return Judged(np.stack(sums), counts[0], slopes, hidden)
+
+
+def compared(
+    corrected: Judged, uncorrected: Judged, variance: float, hidden_share: float | None = None
+) -> Comparison:
+    """The errors of both fits and of their difference; see `Comparison` for the other arguments."""
+    apart = corrected.minus(uncorrected)
+    return Comparison(
+        corrected=float(corrected.risk),
+        corrected_std_error=float(corrected.std_error()),
+        uncorrected=float(uncorrected.risk),
+        uncorrected_std_error=float(uncorrected.std_error()),
+        difference=float(apart.risk),
+        difference_std_error=float(apart.std_error()),
+        variance=variance,
+        degrees_of_freedom=corrected.degrees_of_freedom,
+        corrected_bias=float(corrected.bias),
+        uncorrected_bias=float(uncorrected.bias),
+        difference_bias=float(apart.bias),
+        hidden_share=hidden_share,
+    )

@@ -7,17 +7,14 @@ from typing import Any
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
-from noisy_jax.observed.fits.checked import one_table, read_once
 from noisy_jax.observed.fits.fourier import fourier_fit
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.groups import some_rows, with_weight
-from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.validation import given, positive, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Fourier:
+class Fourier(Method[FourierFit]):
     """Kernel regression: random Fourier features of the Gaussian kernel exp(−r²/2ℓ²).
 
     The fit divides by the characteristic function φ of the noise. So it needs the distribution of
@@ -70,7 +67,7 @@ class Fourier:
     clusters: Any = None
 
     def __post_init__(self) -> None:
-        read_once(self)
+        super().__post_init__()
         if isinstance(self.length_scale, str) and self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
@@ -79,13 +76,12 @@ class Fourier:
         if whole("num_features", self.num_features, 2) % 2:
             raise ValueError(f"num_features must be even, got {self.num_features}")
 
-    def fitted(self, observations: Observations) -> FourierFit:
-        """The fit to one table."""
-        return _kernel_fit(self, observations, [self])
+    def _solved(self, sample: Sample) -> FourierFit:
+        return _kernel_fit(sample, [self])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OneOf:
+class OneOf(Method[FourierFit]):
     """The one of several `Fourier` methods with the least cross-fitted error on clean data.
 
     Args:
@@ -99,7 +95,7 @@ class OneOf:
     clusters: Any = None
 
     def __post_init__(self) -> None:
-        read_once(self)
+        super().__post_init__()
         several = isinstance(self.candidates, Iterable)
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
@@ -110,19 +106,12 @@ class OneOf:
                 "nj.methods.OneOf(candidates, weights=…, clusters=…)"
             )
 
-    def fitted(self, observations: Observations) -> FourierFit:
-        """The fit to one table."""
-        return _kernel_fit(self, observations, self.candidates)
+    def _solved(self, sample: Sample) -> FourierFit:
+        return _kernel_fit(sample, self.candidates)
 
 
-def _kernel_fit(method, observations: Observations, candidates: Sequence[Fourier]) -> FourierFit:
-    table = one_table(method, observations)
+def _kernel_fit(sample: Sample, candidates: Sequence[Fourier]) -> FourierFit:
     if isinstance(jnp.zeros(()), Tracer):
         raise ValueError("a kernel fit runs on the host: call nj.fit outside jit and scan")
-    rows, weights, clusters = with_weight(table)
-    found, rows = warned(rows, clusters), rows.evened()
-    kept, few = enough_copies(rows, min(2, rows.x.shape[1]))
-    if few:
-        rows, weights, clusters = some_rows(kept, rows, weights, clusters)
-    fit = fourier_fit(rows, candidates, weights, clusters)
-    return remarked(fit, [*found, *few])
+    rows = sample.of(sample.table.evened())
+    return fourier_fit(rows.with_copies(min(2, rows.table.x.shape[1])), candidates)

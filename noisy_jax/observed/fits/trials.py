@@ -1,5 +1,8 @@
-"""Candidates of a kernel fit: cross-fitted weights and risks, and the choice among them."""
+"""Candidates of a kernel fit: cross-fitted weights and risks."""
 
+import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,49 +21,9 @@ GROUPS = 16
 _BLOCK = 4096
 FACTORS = np.array([3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0])
 """Regularizations that are tried, in units of the moments' standard deviation over groups."""
+_PHI = "single", "difference", "total"
 _WIENER = 4.0
 """ε of a fit's divisor φ + ε/(nφ̄), which keeps moments finite where φ is lost in the noise."""
-
-
-def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of K candidates, best first, and `[G]`, what each group judges.
-
-    `risks` `[K, G]` are summed over the rows of each group. The least risk alone would favour
-    features whose risk is uncertain: one standard error and `added` `[K]` are added to each, and an
-    estimate below 0 counts as 0. A group judges what the other groups would choose, since the least
-    of many risks is optimistic.
-    """
-    total, square, groups = risks.sum(axis=1), (risks**2).sum(axis=1), risks.shape[1]
-
-    def pessimistic(total, square, groups):
-        return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
-
-    order = np.argsort(pessimistic(total, square, groups) + added)
-    others = pessimistic(total[:, None] - risks, square[:, None] - risks**2, groups - 1)
-    return order, np.argmin(others + added[:, None] * (groups - 1) / groups, axis=0)
-
-
-def judged(chosen: list[Any]) -> list[float]:
-    """Errors of corrected and uncorrected fits and their difference, and the bounds on the bias.
-
-    `chosen` holds the trial and the regularization that each group judges.
-    """
-    trial = chosen[0][0]
-    corrected = np.array([one.risks[j, g] for g, (one, j) in enumerate(chosen)])
-    plain = np.array([one.plain_risks[g] for g, (one, _) in enumerate(chosen)])
-    folds = [np.stack([one.folds[g, j], one.plain_folds[g]]) for g, (one, j) in enumerate(chosen)]
-    left = [one.hidden(weights) for (one, _), weights in zip(chosen, folds, strict=True)]
-    left = np.average(left, axis=0, weights=trial.count)
-    errors = [v for sums in (corrected, plain, corrected - plain) for v in trial.mean(sums)]
-    return [*errors, *largest_bias(np.stack([*left, left[0] - left[1]]))]
-
-
-def undersmoothed(factor: int) -> int:
-    """Index in `FACTORS` of about a tenth of the regularization at index `factor`, or 0.
-
-    The bias of such a fit is small against its random error.
-    """
-    return max(factor - 2, 0)
 
 
 class WeightedRows(NamedTuple):
@@ -70,6 +33,7 @@ class WeightedRows(NamedTuple):
     y: np.ndarray  # [n]
     weights: np.ndarray  # [n], of mean 1
     groups: np.ndarray  # [n], numbers from 0 to G − 1, by which risks are cross-fitted
+    copies: np.ndarray | None = None  # [n, V, d], if moments are to come from them, not from φ
 
     @property
     def effective(self) -> float:
@@ -77,75 +41,48 @@ class WeightedRows(NamedTuple):
         return float(self.weights.sum() ** 2 / (self.weights @ self.weights))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Trial:
-    """Cross-fitted risks and weights of one choice of features.
-
-    Args:
-        frequencies: of the features, with φ of the noise in x, unless `copies` are given.
-        rows: the table.
-        copies: `[n, V, d]`, if moments are to come from the copies of each row, not from φ; NaN
-            behind the last one of a row.
-        without: gives the frequencies with φ from the rows without some groups, if φ is estimated.
-            The fits without a group then contain the uncertainty of φ.
+    """Cross-fitted risks and weights of one choice of features, at F regularizations.
 
     Attributes:
-        risks: `[F, G]`, estimated squared errors on clean data, summed over each group, for each
-            regularization; NaN if the moments are not finite. Directions in which the estimated
-            square of a function is negative count as zero.
-        bias: `[F]`, bounds on the bias of the risks, per row.
+        frequencies: of the features, with φ of the noise in x.
+        rows: the table.
+        count: `[G]`, sums of the weights of the rows of each group.
+        solver: of the corrected moments.
+        risks: `[F, G]`, estimated squared errors on clean data, summed over each group, of the fits
+            to the other groups. Directions in which the estimated square of a function is negative
+            count as zero.
         weights: `[F, D]`, of the fits to all groups.
         plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
         plain_weights: `[D]`.
-        folds: `[G, F, D]`, weights of the fits to all groups but one.
-        plain_folds: `[G, D]`.
+        plain_folds: `[G, D]`, weights of the uncorrected fits to all groups but one.
     """
 
-    def __init__(
-        self,
-        frequencies: Frequencies,
-        rows: WeightedRows,
-        copies: np.ndarray | None = None,
-        without: Any = None,
-    ):
-        single, difference, total = map(jnp.ones_like, frequencies[2:5])
-        none = Frequencies(*frequencies[:2], single, difference, total)
-        groups = [np.flatnonzero(rows.groups == g) for g in range(rows.groups.max() + 1)]
-        parts = [(rows.x[own], rows.y[own], rows.weights[own]) for own in groups]
-        sums = [sums_of(frequencies, *part) for part in parts]
-        self.count = np.array([weights.sum() for *_, weights in parts])
-        yy = np.array([float(weights @ (y.astype(float) ** 2)) for _, y, weights in parts])
-        if copies is not None:
-            pairs = zip(groups, parts, strict=True)
-            judge = corrected = [_sums_of_copies(none, copies[own], *p[1:]) for own, p in pairs]
-        else:
-            share = self.count / rows.effective
-            corrected, judge = (
-                [_corrected(frequencies, one, size * s) for one, s in zip(sums, share, strict=True)]
-                for size in (_WIENER, JUDGE)
-            )
-        self.frequencies, self.rows = frequencies, rows
-        self.risks = np.full((len(FACTORS), len(groups)), np.nan)
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
-            return
-        judge = without_negative(judge, self.count)
-        whole: Any = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+    frequencies: Frequencies
+    rows: WeightedRows
+    count: np.ndarray
+    solver: "_Solver"
+    risks: np.ndarray
+    weights: np.ndarray
+    plain_risks: np.ndarray
+    plain_weights: np.ndarray
+    plain_folds: np.ndarray
 
-        def rest(*left_out):
-            own = less(whole, [sums[g] for g in left_out])
-            return _corrected(without(*left_out), own, _WIENER * float(own.count) / rows.effective)
+    @property
+    def folds(self) -> np.ndarray:
+        """`[G, F, D]`, weights of the fits to all groups but one."""
+        return self.solver.folds
 
-        clean = self._clean = _Solver(corrected, self.count, rest if without else None)
-        noisy = _Solver([_corrected(none, s, 0.0) for s in sums], self.count)
-        self.risks, self.weights, self.folds = clean.risks(judge, yy), clean.weights(), clean.folds
-        factor = noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
-        self.plain_risks = noisy.risks(judge, yy)[factor]
-        self.plain_weights, self.plain_folds = noisy.weights()[factor], noisy.folds[:, factor]
-        self.bias = largest_bias(self.hidden(self.weights))
+    @functools.cached_property
+    def bias(self) -> np.ndarray:
+        """`[F]`, bounds on the bias of the risks, per row."""
+        return largest_bias(self.hidden(self.weights))
 
     def left_out(self, factor: int) -> np.ndarray:
         """`[G, D]`, weights without each group, for the calibrated jackknife of a band."""
         pairs = pairs_of_groups(len(self.folds))
-        both = np.stack([self._clean.weights(*pair)[factor] for pair in pairs])
+        both = np.stack([self.solver.weights(*pair)[factor] for pair in pairs])
         omega = np.asarray(self.frequencies.omega, float)
         waves = cosines_and_sines(places(self.rows.x), omega / (2 * np.pi))
         folds = self.folds[:, factor]
@@ -157,11 +94,64 @@ class Trial:
         square = rows.weights @ rows.y.astype(float) ** 2 / rows.weights.sum()
         return hidden(self.frequencies, weights, places(rows.x), square, rows.effective)
 
-    def mean(self, sums) -> tuple[float, float]:
-        """Mean over rows of sums over groups, and its standard error."""
-        n, mean = self.count.sum(), sums.sum() / self.count.sum()
-        square, groups = np.sum((sums - self.count * mean) ** 2), len(sums)
-        return float(mean), float(np.sqrt(square * groups / (groups - 1)) / n)
+
+def tried(
+    frequencies: Frequencies,
+    rows: WeightedRows,
+    without: Callable[..., Frequencies] | None = None,
+) -> Trial | None:
+    """The fits with some features; `None` if their moments are not finite.
+
+    Args:
+        frequencies: of the features, with φ of the noise in x, unless `rows` have copies.
+        rows: the table.
+        without: gives the frequencies with φ from the rows without some groups, if φ is estimated.
+            The fits without a group then contain the uncertainty of φ.
+    """
+    none = frequencies._replace(
+        **{name: jnp.ones_like(getattr(frequencies, name)) for name in _PHI}
+    )
+    groups = [np.flatnonzero(rows.groups == g) for g in range(rows.groups.max() + 1)]
+    parts = [(rows.x[own], rows.y[own], rows.weights[own]) for own in groups]
+    sums = [sums_of(frequencies, *part) for part in parts]
+    count = np.array([weights.sum() for *_, weights in parts])
+    yy = np.array([float(weights @ (y.astype(float) ** 2)) for _, y, weights in parts])
+    if rows.copies is not None:
+        pairs = zip(groups, parts, strict=True)
+        judge = corrected = [_sums_of_copies(none, rows.copies[own], *p[1:]) for own, p in pairs]
+    else:
+        share = count / rows.effective
+        corrected, judge = (
+            [_corrected(frequencies, one, size * s) for one, s in zip(sums, share, strict=True)]
+            for size in (_WIENER, JUDGE)
+        )
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
+        return None
+    judge = without_negative(judge, count)
+    rest = None if without is None else functools.partial(_without, without, sums, rows.effective)
+    clean = _Solver(corrected, count, rest)
+    noisy = _Solver([_corrected(none, one, 0.0) for one in sums], count)
+    risks, factor = clean.risks(judge, yy), noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
+    if not np.isfinite(risks).all():
+        return None
+    return Trial(
+        frequencies=frequencies,
+        rows=rows,
+        count=count,
+        solver=clean,
+        risks=risks,
+        weights=clean.weights(),
+        plain_risks=noisy.risks(judge, yy)[factor],
+        plain_weights=noisy.weights()[factor],
+        plain_folds=noisy.folds[:, factor],
+    )
+
+
+def _without(without: Callable[..., Frequencies], sums, rows: float, *groups: int) -> Any:
+    """The corrected moments without some groups, and with φ from the rows of the other groups."""
+    whole: Any = jax.tree.map(lambda *leaves: sum(leaves), *sums)
+    own = less(whole, [sums[g] for g in groups])
+    return _corrected(without(*groups), own, _WIENER * float(own.count) / rows)
 
 
 def without_negative(parts, count) -> list[Any]:

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 import noisy_jax as nj
-from noisy_jax.observed.fits import trials
+from noisy_jax.observed.fits import choices, trials
 from noisy_jax.observed.fits.bands import calibrated, half_widths
-from noisy_jax.observed.fits.fourier import fourier_fit
+from noisy_jax.observed.fits.choices import undersmoothed
 from noisy_jax.observed.fits.groups import labels_of
-from noisy_jax.observed.fits.trials import FACTORS, undersmoothed
+from noisy_jax.observed.fits.trials import FACTORS
 from tests.errors import raises
 from tests.keys import SHIFT
 
@@ -54,7 +54,7 @@ def test_a_band_is_the_jackknife_in_plain_numpy(rng, known, monkeypatch):
     half = NOISE**0.5 * rng.normal(size=(n, 1))
     copies = np.stack([noisy - half, noisy + half], axis=1)
     fit = fitted(noisy if known else copies, y, 8, NOISE if known else None)
-    assert "Note: fit.band takes the curve to be no rougher" in " ".join(str(fit).split())
+    assert "fit.band takes the curve to be no rougher" in " ".join(str(fit).split())
     omega = fit.omega[:, 0]
 
     def characteristic(frequencies, seen):
@@ -215,7 +215,7 @@ def near(covered):
     return abs(np.mean(covered) - 0.95) < 0.02 + 5 * np.std(covered) / len(covered) ** 0.5
 
 
-BIASED = (fourier_fit.__globals__, "undersmoothed", lambda factor: factor), 0.0, 0.9
+BIASED = (vars(choices), "undersmoothed", lambda factor: factor), 0.0, 0.9
 WIDE = (vars(trials), "calibrated", not_calibrated), 0.97, 1.0
 SIN = {"variance": NOISE, "length_scale": 1.5}
 NORMAL = np.random.Generator.standard_normal

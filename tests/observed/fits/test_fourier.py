@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
 from noisy_jax.observed.fits.errors import fourier_errors
-from noisy_jax.observed.fits.fourier import by_each_row, frequencies_of
 from noisy_jax.observed.fits.trials import _sums_of_copies, without_negative
 from tests.errors import raises
 from tests.keys import SHIFT

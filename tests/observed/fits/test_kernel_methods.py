@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.moments.fourier import gaussian_frequencies
-from noisy_jax.observed.fits.trials import Trial, WeightedRows
+from noisy_jax.observed.fits.trials import WeightedRows, tried
 from tests.errors import raises
 from tests.observed.fits.test_fourier import fitted, generator, sine, table
 
@@ -29,9 +29,9 @@ def test_whole_weights_are_repeated_rows(monkeypatch):
     with jax.enable_x64(True):
         law = {"length_scale": 1.0, "characteristic": noise}
         drawn = gaussian_frequencies(jax.random.key(0), 8, dim=1, **law)
-        once = Trial(drawn, WeightedRows(noisy[:, 0], y, weights, groups))
+        once = tried(drawn, WeightedRows(noisy[:, 0], y, weights, groups))
         every = [np.repeat(one, weights.astype(int), 0) for one in (noisy[:, 0], y, groups)]
-        many = Trial(drawn, WeightedRows(*every[:2], np.ones(len(every[1])), every[2]))
+        many = tried(drawn, WeightedRows(*every[:2], np.ones(len(every[1])), every[2]))
     for name in ("weights", "folds", "risks", "plain_weights", "plain_risks", "count"):
         np.testing.assert_allclose(getattr(once, name), getattr(many, name), rtol=1e-8, atol=1e-8)
 

@@ -1,0 +1,124 @@
+"""The choice among candidates of a kernel fit, and what it is judged by."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noisy_jax.observed.fits.hidden import CAUTION
+from noisy_jax.observed.fits.judged import Judged
+from noisy_jax.observed.fits.trials import Trial
+
+
+class Option(NamedTuple):
+    """A candidate at one regularization.
+
+    Attributes:
+        method: `nj.methods.Fourier` with a number as its length scale.
+        trial: its features, tried at all regularizations.
+        factor: the place of one of them in `FACTORS`.
+    """
+
+    method: Any
+    trial: Trial
+    factor: int
+
+    @property
+    def weights(self) -> np.ndarray:
+        """`[D]`, of the fit to all rows."""
+        return self.trial.weights[self.factor]
+
+    @property
+    def judged(self) -> Judged:
+        """Errors by group of rows, of the fits to the other groups."""
+        trial, k = self.trial, self.factor
+        return Judged(trial.risks[k], trial.count, hidden=trial.hidden(trial.weights[k][None])[0])
+
+
+class Choice(NamedTuple):
+    """Options in their order, and the options that the groups of rows judge.
+
+    Attributes:
+        ranked: all options, the best one first.
+        others: of each group, the best option by the risks of the other groups.
+    """
+
+    ranked: list[Option]
+    others: list[Option]
+
+    @classmethod
+    def among(cls, options: Sequence[Option]) -> "Choice":
+        """The choice of the lowest risk, with a tenth of the largest bias added."""
+        count = options[0].trial.count
+        risks = np.array([one.trial.risks[one.factor] for one in options])
+        bias = np.array([one.trial.bias[one.factor] for one in options])
+        order, best = choices(risks, CAUTION * count.sum() * bias)
+        return cls([options[k] for k in order], [options[k] for k in best])
+
+    @property
+    def by_candidate(self) -> list[Option]:
+        """Of each candidate its best option, the best candidate first."""
+        best: dict[int, Option] = {}
+        for one in self.ranked:
+            best.setdefault(id(one.trial), one)
+        return list(best.values())
+
+    @property
+    def judged(self) -> tuple[Judged, Judged]:
+        """Errors of the corrected and the uncorrected fit, with the choice among options.
+
+        Each group judges the option that the other groups choose.
+        """
+        trials, count = [one.trial for one in self.others], self.others[0].trial.count
+        corrected, plain = [], []
+        hidden = []
+        for group, (option, trial) in enumerate(zip(self.others, trials, strict=True)):
+            corrected.append(trial.risks[option.factor, group])
+            plain.append(trial.plain_risks[group])
+            folds = [trial.folds[group, option.factor], trial.plain_folds[group]]
+            hidden.append(trial.hidden(np.stack(folds)))
+        left_out = np.average(hidden, axis=0, weights=count)
+        return (
+            Judged(np.array(corrected), count, hidden=left_out[0]),
+            Judged(np.array(plain), count, hidden=left_out[1]),
+        )
+
+    @property
+    def of_band(self) -> Option:
+        """The option in the middle of a band, which has a smaller bias than the best one.
+
+        It is the best option of the next length scale of at most half the first's. The choice
+        takes a long length scale where the rows do not contradict it; its bias may still be as
+        large as its random error. Where no length scale is so short it is the first option. The
+        regularization is about a tenth.
+        """
+        scales = [one.method.length_scale for one in self.ranked]
+        wanted = max((scale for scale in scales if scale <= scales[0] / 2), default=scales[0])
+        middle = self.ranked[scales.index(wanted)]
+        return middle._replace(factor=undersmoothed(middle.factor))
+
+
+def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order of K candidates, best first, and `[G]`, what each group judges.
+
+    `risks` `[K, G]` are summed over the rows of each group. The least risk alone would favour
+    features whose risk is uncertain: one standard error and `added` `[K]` are added to each, and an
+    estimate below 0 counts as 0. A group judges what the other groups would choose, since the least
+    of many risks is optimistic.
+    """
+    total, square, groups = risks.sum(axis=1), (risks**2).sum(axis=1), risks.shape[1]
+
+    def pessimistic(total, square, groups):
+        return np.maximum(total, 0) + np.sqrt(np.maximum(square - total**2 / groups, 0))
+
+    order = np.argsort(pessimistic(total, square, groups) + added)
+    others = pessimistic(total[:, None] - risks, square[:, None] - risks**2, groups - 1)
+    return order, np.argmin(others + added[:, None] * (groups - 1) / groups, axis=0)
+
+
+def undersmoothed(factor: int) -> int:
+    """Index in `FACTORS` of about a tenth of the regularization at index `factor`, or 0.
+
+    The bias of such a fit is small against its random error.
+    """
+    return max(factor - 2, 0)
