@@ -1,4 +1,4 @@
-"""The normal equations of a linear fit, and what each row adds to them.
+"""The normal equations of a linear fit, from moments of groups of rows, and what each row adds.
 
 With the means x̄ of the columns, θ are the prediction at x̄ and the slopes β. A row of weight w, with
 z = (1, x̃ − x̄), residual r and noise of covariance Σ, and of covariance c with y, adds the score
@@ -6,23 +6,57 @@ z = (1, x̃ − x̄), residual r and noise of covariance Σ, and of covariance c
     ψ = w (r, (x̃ − x̄) r + κ(1 − w/W)(Σβ − c)),   W = Σ w,
 
 where κ is the share of the noise that is taken away. −∂Σψ/∂θ is the block diagonal matrix of W and
-of the corrected Gram matrix, and −∂ψ/∂θ = w zzᵀ − κw(1 − w/W)(0, Σ).
+of the corrected Gram matrix, and −∂ψ/∂θ = w zzᵀ − κw(1 − w/W)(0, Σ). Σψ is linear in θ, and follows
+from moments without the rows.
 """
 
-from collections.abc import Iterator
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments
 from noisy_jax.observed.fits.sandwich import Block, Outer
-from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.fits.units import moments_of
+from noisy_jax.observed.observations.rows import Rows
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class LinearEquations:
-    """The equations of rows with the moments `whole`, both standardized."""
+    """The equations of groups of standardized rows.
 
-    def __init__(self, whole: LinearMoments, rows: Rows):
-        self.whole, self.rows = whole, rows
+    Attributes:
+        parts: the moments of each group.
+        rows: all rows, or `None` where only their moments are kept, as of chunks.
+    """
+
+    parts: Sequence[LinearMoments]
+    rows: Rows | None = None
+
+    @classmethod
+    def of_groups(cls, rows: Rows, groups: Sequence[slice]) -> "LinearEquations":
+        """From standardized rows in the order of their groups."""
+        return cls([moments_of(rows.some(group)) for group in groups], rows)
+
+    @functools.cached_property
+    def whole(self) -> LinearMoments:
+        """The moments of all groups."""
+        return functools.reduce(LinearMoments.plus, self.parts)
+
+    @property
+    def center(self) -> np.ndarray:
+        """`[d]`, x̄."""
+        return self.whole.x / self.whole.weight
+
+    def root(self, moments: LinearMoments, share: float) -> np.ndarray:
+        """θ `[1 + d]` that solves the equations with these moments, of all groups or some."""
+        intercept, beta = moments.solution(share=share)
+        return np.append(intercept + beta @ self.center, beta)
+
+    def without_each(self) -> list[LinearMoments]:
+        """The moments of all groups but one."""
+        return [self.whole.plus(part, -1.0) for part in self.parts]
 
     def jacobian(self, share: float) -> np.ndarray:
         """`[1 + d, 1 + d]`, −∂Σψ/∂θ."""
@@ -31,14 +65,24 @@ class LinearEquations:
         found[0, 0], found[1:, 1:] = self.whole.weight, gram
         return found
 
-    def blocks(self, beta: np.ndarray, share: float) -> Iterator[Block]:
-        """ψ and −∂ψ/∂θ of blocks of rows, at the slopes β that solve the equations."""
+    def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
+        """`[1 + d, d, d]`, ∂Σψ/∂Σ: the Gram matrix is κWΣ smaller than with the noise."""
+        dim = len(theta) - 1
+        found = np.zeros((1 + dim, dim, dim))
+        found[1:] = share * self.whole.weight * np.eye(dim)[:, :, None] * theta[1:]
+        return found
+
+    def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
+        """ψ and −∂ψ/∂θ of blocks of rows, at the root θ."""
+        if self.rows is None:
+            raise ValueError("the rows are gone, of which only moments are kept")
+        beta, total, center = theta[1:], self.whole.weight, self.center[:, None]
         for start in range(0, len(self.rows.y), ROWS):
-            rows, total = self.rows.some(slice(start, start + ROWS)), self.whole.weight
+            rows = self.rows.some(slice(start, start + ROWS))
             weight = 1.0 if rows.weights is None else rows.weights
             z = np.ones((1 + rows.x.shape[1], len(rows.y)))  # long rows are fast
-            np.subtract(rows.x.T, (self.whole.x / total)[:, None], out=z[1:])
-            scores = z * (weight * (rows.y - self.whole.y / total - beta @ z[1:]))
+            np.subtract(rows.x.T, center, out=z[1:])
+            scores = z * (weight * (rows.y - theta @ z))
             taken = share * (weight - weight**2 / total)
             noise = rows.cov @ beta - (0.0 if rows.cross is None else rows.cross)
             scores[1:] += noise.reshape(-1, len(beta)).T * taken

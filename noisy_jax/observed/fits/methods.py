@@ -10,23 +10,16 @@ from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.clustered import of_one_cluster
-from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.generalized import generalized_fit
-from noisy_jax.observed.fits.groups import check_clusters, labels_of
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.linear_fits import fit_of_moments, linear_fit
 from noisy_jax.observed.fits.model import Model
-from noisy_jax.observed.fits.normal_equations import (
-    fit_by_errors,
-    linear_fit,
-)
-from noisy_jax.observed.fits.parts import jackknife_fit, merged
+from noisy_jax.observed.fits.parts import moments_of_parts
 from noisy_jax.observed.fits.result import Fit
-from noisy_jax.observed.fits.row_weights import differ_by_row
 from noisy_jax.observed.fits.simex import SIMEX
 from noisy_jax.observed.fits.solutions import ERRORS
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.validation import choice
 
 __all__ = [
@@ -90,25 +83,13 @@ class Linear(Method[LinearFit]):
             raise ValueError("chunks are for fits without weights and clusters; pass one table")
         if self.errors == "sandwich":
             raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
-        if (total := merged(chunks)) is not None:
-            found = warned(total.table, found=total.doubts)
-            return remarked(total.fit(), found)
-        table = Pass(chunks)
-        found = warned(table.first)
-        return remarked(jackknife_fit(table), found)
+        total = moments_of_parts(chunks)
+        found = warned(total.table, found=total.doubts)
+        return remarked(fit_of_moments(total), found)
 
     def _solved(self, sample: Sample) -> LinearFit:
-        rows, weights, clusters = sample.table, sample.weights, sample.clusters
-        more: list[Doubt] = []
-        if self.errors == "jackknife":
-            check_clusters(clusters)
-            groups = labels_of(rows.x, rows.y, clusters)
-            made = jackknife_fit(Pass([rows]), weights, groups)
-        elif weights is None and differ_by_row(rows):
-            made, more = fit_by_errors(rows, clusters)
-        else:
-            made = linear_fit(rows, weights, clusters)
-        sample.tell([*more, *of_one_cluster(rows, weights, clusters)])
+        made = linear_fit(sample, self.errors or "sandwich")
+        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
         return made
 
 

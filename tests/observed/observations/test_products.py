@@ -274,4 +274,5 @@ def test_what_is_wrong_raises(rng):
     for method in (nj.fourier(length_scale=1.0), calibration, nj.methods.Poisson()):
         raises("takes no products", nj.fit, rows, method)
     raises("takes no products", nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
-    raises("or errors='jackknife'", nj.fit, rows, errors="jackknife")
+    for parts in ([rows], [rows, rows]):
+        raises("products are for one whole table", nj.fit, parts)

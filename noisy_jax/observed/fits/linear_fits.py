@@ -1,0 +1,295 @@
+"""Linear fits: from a table, or from moments of its parts, to coefficients with intervals.
+
+A fit of one table, whose rows are there, has intervals by the sandwich or the jackknife; a fit of
+moments alone has the jackknife. Everything else is the same.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from noisy_jax.intervals import p_value
+from noisy_jax.observed.fits.comparison import Comparison
+from noisy_jax.observed.fits.doubts import LEVEL, Doubt
+from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.groups import (
+    LEAST_GROUPS,
+    check_clusters,
+    grouped,
+    if_counts,
+    jackknifed,
+    labels_of,
+)
+from noisy_jax.observed.fits.identification import (
+    WEAK,
+    Identification,
+    check_cross,
+    covariances,
+    identification,
+)
+from noisy_jax.observed.fits.judged import Judged
+from noisy_jax.observed.fits.linear import LinearFit
+from noisy_jax.observed.fits.linear_equations import LinearEquations
+from noisy_jax.observed.fits.linear_moments import LinearMoments
+from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.fits.row_weights import (
+    BY_VALUES,
+    differ_by_row,
+    intrinsic_scatter,
+    row_weights,
+)
+from noisy_jax.observed.fits.sandwich import variance
+from noisy_jax.observed.fits.template import Sample
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
+from noisy_jax.observed.fits.units import UndeterminedError, Units, check_varies
+from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.products import expanded, measured
+from noisy_jax.observed.observations.rows import Rows
+
+
+def linear_fit(sample: Sample, errors: str) -> LinearFit:
+    """See `nj.methods.Linear`: intervals by the "sandwich", or the "jackknife"."""
+    table, weights = sample.table, sample.weights
+    if errors == "jackknife":
+        check_clusters(sample.clusters)
+        _check_rows(len(table.y), table.x.shape[2], LEAST_GROUPS)
+    elif weights is None and differ_by_row(table):
+        return _fit_by_errors(sample)
+    if table.products is None:
+        return _with_scatter(fit_of(_problem(sample, weights), errors=errors), table, weights)
+    count = len(table.products.factors)
+    plain = _problem(sample.of(measured(table)), weights)
+    products = _problem(sample.of(expanded(table, weights)), weights, plain.units)
+    made = fit_of(products, plain, errors)
+    known = {"names": made.names[:-count], "products": table.products.factors}
+    uncorrected = dataclasses.replace(made.uncorrected, **known)
+    return dataclasses.replace(made, uncorrected=uncorrected, **known)
+
+
+def _fit_by_errors(sample: Sample) -> LinearFit:
+    """The fit with rows weighted by their errors, and with equal weights in the uncorrected one.
+
+    If the corrected coefficients with equal weights differ from these by more than chance, by the
+    jackknife over the same groups of rows, all weights are equal, and a doubt says so.
+    """
+    table, weights = sample.table, row_weights(sample.table)
+    try:
+        equal = _problem(sample, None)
+    except ValueError:  # with equal weights the noise is too large
+        equal = None
+    made = _problem(sample, weights, None if equal is None else equal.units)
+    if equal is not None and equal.known.strength >= WEAK and _differ(made, equal):
+        sample.tell([Doubt(BY_VALUES, spoils=False)])
+        return _with_scatter(fit_of(equal), table, None)
+    effective = float(weights.sum() ** 2 / (weights @ weights))
+    fit = dataclasses.replace(fit_of(made, equal), effective_rows=effective)
+    return _with_scatter(fit, table, weights)
+
+
+def _with_scatter(fit: LinearFit, table: Observations, weights: np.ndarray | None) -> LinearFit:
+    """The fit with the scatter of y, if errors in y or by row are known."""
+    if table.target_cov is None and not differ_by_row(table):
+        return fit
+    return dataclasses.replace(fit, scatter=intrinsic_scatter(table, weights, fit, fit.gram))
+
+
+def fit_of_moments(found: TableMoments) -> LinearFit:
+    """The fit to moments, by the jackknife."""
+    parts, ends = found.sums.parts(), found.sums.ends * [[-1], [1]]
+    _check_rows(found.rows, len(found.table.names), len(parts))
+    check_varies(ends[:, :-1], ends[:, -1], found.table)
+    problem = Problem.of(LinearEquations(parts), found.units, found.table, found.rows)
+    return fit_of(problem, errors="jackknife")
+
+
+def _check_rows(rows: int, dim: int, groups: int) -> None:
+    """Raises ValueError if the rows are too few to leave out groups of them."""
+    if groups < LEAST_GROUPS or rows - rows // LEAST_GROUPS < dim + 2:
+        raise ValueError(f"{rows} rows are too few for the jackknife; use errors='sandwich'")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """The equations of a table in its units, and what is known of them.
+
+    Attributes:
+        equations: of groups of rows.
+        units: of the equations.
+        table: names, and the uncertainty of the noise.
+        num_rows: n.
+        clusters: `[n]`, in the order of the rows of the equations; or `None`.
+        noise: the uncertainty of the noise's covariance, in these units.
+        known: how well the columns identify the fit.
+    """
+
+    equations: LinearEquations
+    units: Units
+    table: Observations
+    num_rows: int
+    clusters: np.ndarray | None
+    noise: UncertainNoise
+    known: Identification
+
+    @classmethod
+    def of(
+        cls,
+        equations: LinearEquations,
+        units: Units,
+        table: Observations,
+        num_rows: int,
+        clusters: np.ndarray | None = None,
+    ) -> "Problem":
+        """Raises ValueError if the noise is larger than the moments allow."""
+        noise, whole = UncertainNoise(table, units.products), equations.whole
+        known = identification(equations.parts, whole, noise, table.names, units.scale)
+        made = cls(equations, units, table, num_rows, clusters, noise, known)
+        cross, cov = whole.cross / whole.weight, whole.cov / whole.weight
+        check_cross(cross, cov, made.variance, num_rows, table.names)
+        return made
+
+    @property
+    def variance(self) -> float:
+        """Of y, in the units of the equations."""
+        whole = self.equations.whole
+        return whole.yy / whole.weight - (whole.y / whole.weight) ** 2
+
+    def share(self, moments: LinearMoments, corrected: bool) -> float:
+        """The share of the noise that a fit to these moments takes away."""
+        return self.known.share(moments) if corrected else 0.0
+
+    def recorded(self, corrected: bool) -> np.ndarray:
+        """`[1 + d, 1 + d]`, from θ to θ of recorded categories, as uncorrected fits take them."""
+        center = self.equations.center
+        moved = np.eye(1 + len(center))
+        if not corrected and self.table.categories:
+            matrix, offset = self.units.recorded(self.table)
+            moved[0, 1:] = offset + matrix @ center - center
+            moved[1:, 1:] = matrix.T
+        return moved
+
+    def theta(self, moments: LinearMoments, corrected: bool) -> np.ndarray:
+        """`[1 + d]`, the prediction at the means of all rows and the slopes, from some moments."""
+        root = self.equations.root(moments, self.share(moments, corrected))
+        return self.recorded(corrected) @ root
+
+    def without_each(self, corrected: bool) -> np.ndarray:
+        """`[G, 1 + d]`, θ without each group of rows."""
+        left = self.equations.without_each()
+        return np.array([self.theta(moments, corrected) for moments in left])
+
+    def freedom(self, beta: np.ndarray) -> float:
+        """Degrees of freedom of what the errors of the noise's covariance add."""
+        whole = self.equations.whole
+        return self.noise.freedom(whole.cov / whole.weight, np.outer(beta, beta))
+
+
+def _problem(sample: Sample, weights: np.ndarray | None, units: Units | None = None) -> Problem:
+    """The equations of one table; ValueError if its noise is larger than the moments allow."""
+    table, clusters = sample.table, sample.clusters
+    n, dim = len(table.y), table.x.shape[2]
+    count = n if clusters is None else int(clusters.max()) + 1
+    if count <= dim + 1:
+        kind = "rows" if clusters is None else "clusters"
+        few = f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}"
+        raise UndeterminedError(f"{few}{if_counts(weights)}")
+    if n < LEAST_GROUPS and (hint := if_counts(weights)):
+        raise UndeterminedError(f"{n} rows with weights are too few{hint}")
+    rows = Rows.of(table, weights)
+    units = Units.of(rows.x, rows.y, table) if units is None else units
+    order, groups = grouped(labels_of(table.x, table.y, clusters))
+    equations = LinearEquations.of_groups(units.in_order(rows, order), groups)
+    clusters = None if clusters is None else clusters[order]
+    return Problem.of(equations, units, table, n, clusters)
+
+
+def _differ(one: Problem, other: Problem) -> bool:
+    """Whether corrected fits with other weights differ by more than chance."""
+
+    def lines(problem, thetas):
+        found = thetas.copy()  # with the intercept, as the means of the columns differ
+        found[..., 0] -= thetas[..., 1:] @ problem.equations.center
+        return found
+
+    def apart(thetas):
+        return lines(one, thetas(one)) - lines(other, thetas(other))
+
+    cov, freedom = jackknifed(apart(lambda problem: problem.without_each(True)))
+    whole = apart(lambda problem: problem.theta(problem.equations.whole, True))
+    error = np.sqrt(np.diag(cov))
+    t = np.divide(whole, error, out=np.zeros_like(whole), where=error > 0)
+    return bool((p_value(t, freedom) * len(t) < LEVEL).any())
+
+
+def fit_of(made: Problem, plain: Problem | None = None, errors: str = "sandwich") -> LinearFit:
+    """The fit in original units.
+
+    The uncorrected fit is of `plain`: the same rows with equal weights, or with products as they
+    were measured; by default it is of the same equations.
+    """
+    problems = {True: made, False: made if plain is None else plain}
+    left = [one.without_each(corrected) for corrected, one in problems.items()]
+    found = [
+        _estimates(one, corrected, own if errors == "jackknife" else None)
+        for (corrected, one), own in zip(problems.items(), left, strict=True)
+    ]
+    equations, units = made.equations, made.units
+    whole, (clean, noisy) = equations.whole, covariances(equations.whole)
+    return LinearFit.of(
+        found[0],
+        found[1],
+        made.table,
+        reliability=np.diag(clean) / np.diag(noisy),
+        risk=_risk(problems, left),
+        num_rows=made.num_rows,
+        scale=units.scale * np.sqrt(np.diag(noisy)),
+        gram=clean * units.products,
+        cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
+        noise=(noisy - clean) * units.products,
+        strength=made.known.strength,
+        share=made.share(whole, True),
+    )
+
+
+def _estimates(problem: Problem, corrected: bool, left: np.ndarray | None) -> Estimates:
+    """Estimates, by the jackknife from θ `[G, 1 + d]` without each group, or by the sandwich."""
+    equations, units = problem.equations, problem.units
+    share = problem.share(equations.whole, corrected)
+    theta, jacobian = equations.root(equations.whole, share), equations.jacobian(share)
+    moved, combined = problem.recorded(corrected), units.jacobian(equations.center)
+    if left is not None:
+        spread, freedom = jackknifed(left)
+    else:
+        blocks = equations.blocks(theta, share)
+        spread, freedom, _ = variance(blocks, jacobian, problem.clusters, combined @ moved)
+        spread = moved @ spread @ moved.T
+    if share and not problem.noise.exact:  # delta method: dθ = A⁻¹ (∂Σψ/∂Σ) dΣ
+        moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), 1)
+        own = problem.freedom(theta[1:])
+        spread, freedom = problem.noise.widened(moves, own, spread, freedom, combined)
+    theta = moved @ theta
+    center = equations.center
+    return units.restored(theta[0], theta[1:], spread, center, freedom, problem.table)
+
+
+def _risk(problems: dict[bool, Problem], left: list[np.ndarray]) -> Comparison:
+    """Estimated clean risks of both predictors, each group judged by the fit to the others."""
+    made, lines = problems[True], []
+    for problem, thetas in zip(problems.values(), left, strict=True):
+        intercepts = thetas[:, 0] - thetas[:, 1:] @ problem.equations.center
+        lines.append(zip(intercepts, thetas[:, 1:], strict=True))
+    parts, square = made.equations.parts, made.units.y_scale**2
+    sums = [[part.clean_error(*one) for part, one in zip(parts, own, strict=True)] for own in lines]
+    slopes = [one.theta(one.equations.whole, k)[1:] for k, one in problems.items()]
+    sums, moves = np.array(sums), np.array([-np.outer(beta, beta) for beta in slopes])
+    judged = Judged(
+        square * np.append(sums, sums[:1] - sums[1:], axis=0),
+        np.array([part.weight for part in parts]),
+        square * np.append(moves, moves[:1] - moves[1:], axis=0),
+    )
+    errors, freedom = judged.std_error(made.noise), float(judged.degrees_of_freedom)
+    if not made.noise.exact:
+        own = judged.std_error()[2] ** 2
+        variances = own, errors[2] ** 2 - own
+        freedom = float(combined_freedom(variances, (freedom, made.freedom(slopes[0]))))
+    pairs = np.stack([judged.risk, errors], axis=1).ravel().tolist()
+    return Comparison(*pairs, variance=made.variance * square, degrees_of_freedom=freedom)
