@@ -40,7 +40,6 @@ TESTED_IN = {
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/characteristics": "observed/fits/test_fourier",
     "observed/fits/choices": "observed/fits/test_hidden",
-    "observed/fits/checked": "observed/fits/test_fit",
     "observed/fits/comparison": "observed/fits/test_linear",
     "observed/fits/computed": "observed/fits/test_assumptions",
     "observed/fits/doubts": "observed/fits/test_assumptions",
