@@ -7,6 +7,7 @@ import dataclasses
 
 import numpy as np
 
+from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.result import Fit
@@ -41,7 +42,7 @@ def generalized_fit(
     plain = root(equations, np.append(family.link(mean), np.zeros(dim)), 0.0)
     if plain is None:
         raise UndeterminedError(separated(rows, table, name))
-    return fit_of(
+    fit = fit_of(
         sample,
         Root(equations, plain, 0.0),
         solved(equations, plain),
@@ -51,6 +52,8 @@ def generalized_fit(
         scale=units.scale,
         about=f"{family.words} and Gaussian noise, or misclassification as stated.",
     )
+    sample.tell(of_one_cluster(table, sample.weights, sample.clusters))
+    return fit
 
 
 def separated(rows: Rows, observations: Observations, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Weights, clusters and groups of rows, and the jackknife that leaves out one group at a time.
+"""Groups of rows, and the jackknife that leaves out one group at a time.
 
 With the fit β_(g) without group g of G groups,
 
@@ -10,8 +10,6 @@ Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 import itertools
 
 import numpy as np
-
-from noisy_jax.observed.observations import Observations
 
 GROUPS = 32
 """Groups of rows by which risks are cross-fitted, and which the jackknife leaves out."""
@@ -69,22 +67,6 @@ def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
     return apart.T @ apart * freedom / len(found), freedom
 
 
-def with_weight(
-    observations: Observations,
-) -> tuple[Observations, np.ndarray | None, np.ndarray | None]:
-    """The rows of positive weight, their weights and their clusters, if there are any.
-
-    These are in `observations.beside`, where `template` put them.
-    """
-    own = {role: one.values for role, one in observations.beside.items()}
-    weights, clusters = own.get("weights"), own.get("clusters")
-    if clusters is not None:  # some may have no rows in a part of a table
-        clusters = np.unique(clusters, return_inverse=True)[1]
-    if weights is None or weights.all():
-        return observations, weights, clusters
-    return some_rows(weights > 0, observations, weights, clusters)
-
-
 def if_counts(weights: np.ndarray | None) -> str:
     """What to do if there are few rows, and weights seem to be numbers of equal rows."""
     if weights is None or weights.max() <= 1 or not np.array_equal(weights, np.round(weights)):
@@ -99,9 +81,3 @@ def check_clusters(clusters: np.ndarray | None, least: int = LEAST_GROUPS) -> No
     """Raises ValueError if there are clusters, but fewer than `least`."""
     if clusters is not None and (count := int(clusters.max()) + 1) < least:
         raise ValueError(f"fit needs at least {least} clusters, got {count}")
-
-
-def some_rows(kept: np.ndarray, observations: Observations, weights, clusters):
-    """Some rows, their weights and their clusters, numbered anew."""
-    clusters = None if clusters is None else np.unique(clusters[kept], return_inverse=True)[1]
-    return observations.rows(kept), None if weights is None else weights[kept], clusters

@@ -139,9 +139,7 @@ class Logistic(Method[Fit]):
     def _solved(self, sample: Sample) -> Fit:
         ones, zeros = self.flips
         labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
-        fit = generalized_fit(sample, "logistic", self.errors, labels)
-        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
-        return fit
+        return generalized_fit(sample, "logistic", self.errors, labels)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,9 +176,7 @@ class Poisson(Method[Fit]):
         choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:
-        fit = generalized_fit(sample, "poisson", self.errors)
-        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
-        return fit
+        return generalized_fit(sample, "poisson", self.errors)
 
 
 def __dir__() -> list[str]:

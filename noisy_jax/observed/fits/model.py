@@ -15,7 +15,8 @@ import numpy as np
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
 from noisy_jax.noise import Gaussian
-from noisy_jax.observed.fits.model_equations import Functions, check_callables
+from noisy_jax.observed.fits.callables import check_callables
+from noisy_jax.observed.fits.model_equations import Functions
 from noisy_jax.observed.fits.model_roots import model_fit
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.solutions import ERRORS

@@ -11,14 +11,11 @@ row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean 
 different numbers of copies, with NaN behind the last: then ℓ̂ is taken from the copies of each row.
 
 Everything is in float64, for blocks of rows of one size, so that one program serves a table. The
-programs of the last few models are kept. The curve and the loss that users write are checked before
-anything is compiled.
+programs of the last few models are kept.
 """
 
 import dataclasses
 import functools
-import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -31,17 +28,11 @@ from noisy_jax.observed.fits.roots import Patience, Sums
 from noisy_jax.observed.fits.sandwich import Block
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
-from noisy_jax.validation import given, listed, parsed_key
+from noisy_jax.validation import parsed_key
 
 _ROWS = 4096  # of a block
 _KEPT = 8  # programs: each fit has one without and one with the correction
 _PATIENT = Patience()
-_NOT_JAX = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,84 +232,3 @@ def _programs(functions: Functions, counts: tuple[int, ...], by_row: bool) -> tu
         return jax.jacfwd(total)(theta)
 
     return jax.jit(scores), jax.jit(in_covariance)
-
-
-def check_callables(
-    curve: Callable[..., Any],
-    loss: Callable[..., Any],
-    start: Any,
-    x: np.ndarray,
-    names: Sequence[str],
-    features: Sequence[str],
-) -> None:
-    """Raises ValueError if JAX cannot trace the curve or the loss, or they read what is not there.
-
-    In place of an entry out of range JAX takes the nearest one. NumPy raises IndexError, so that
-    the curve is also called with NumPy arrays.
-
-    Args:
-        curve: `(params, x[d]) -> []`.
-        loss: `(prediction, y) -> []`.
-        start: the parameters, a pytree of NumPy arrays.
-        x: `[d]`, the features of a row.
-        names: of the numbers in `start`.
-        features: d names.
-    """
-    called = (
-        f"it is called as curve(params, x), with params as in start ({len(names)}: {listed(names)})"
-        f" and x the vector of features ({len(features)}: {listed(features)}), counted from 0"
-    )
-    _check_signature("curve", curve, "params, x")
-    _check_signature("loss", loss, "prediction, y")
-    value = _traced("curve", curve, called, start, x)
-    if getattr(value, "shape", None) != ():
-        got = list(value.shape) if hasattr(value, "shape") else given(value)
-        raise ValueError(f"curve's result must be one number for one row x[d], got {got}")
-    _traced("loss", loss, "it is called as loss(prediction, y), with two numbers", value, 0.0)
-    jitted = isinstance(curve, jax.stages.Wrapped)
-    plain = getattr(curve, "__wrapped__", curve) if jitted else curve
-    _check_range("x", lambda params: plain(params, x), start, called)
-    _check_range("params", lambda x: plain(start, x), x, called)
-
-
-def _check_signature(name: str, f: Callable[..., Any], wanted: str) -> None:
-    """Raises ValueError if f cannot be called with two arguments."""
-    try:
-        signature = inspect.signature(f)
-    except (TypeError, ValueError):  # of a function that is not in Python
-        return
-    try:
-        signature.bind(None, None)
-    except TypeError:
-        example = ", such as def curve(params, x): return params['a'] * x[0] + params['b']"
-        raise ValueError(
-            f"{name} must take two arguments, {name}({wanted}), but is {name}{signature}"
-            + (f": params are all parameters together, as in start{example}" * (name == "curve"))
-        ) from None
-
-
-def _traced(name: str, f: Callable[..., Any], called: str, *args: Any) -> Any:
-    """The shape of the result."""
-    try:
-        return jax.eval_shape(lambda args: f(*args), args)  # f need not be weakly referable
-    except Exception as error:
-        if isinstance(error, _NOT_JAX):
-            raise ValueError(
-                f"{name} must be written with jax.numpy, such as jnp.sin in place of np.sin and "
-                "math.sin, and jnp.where in place of if"
-            ) from error
-        if isinstance(error, LookupError) or "string index" in str(error):
-            raise ValueError(f"{name} reads what is not there ({error}); {called}") from error
-        error.add_note(f"{name} raised this; {called}")
-        raise
-
-
-def _check_range(which: str, f: Callable[..., Any], traced: Any, called: str) -> None:
-    """Raises ValueError if f reads a NumPy array out of range."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"), jax.disable_jit():
-            warnings.simplefilter("ignore")
-            jax.eval_shape(f, traced)
-    except Exception as error:  # others are of what NumPy arrays lack, such as `.at`
-        if isinstance(error, IndexError) and "out of bounds" in str(error):
-            raise ValueError(f"curve reads {which} out of range ({error}); {called}") from error

@@ -10,7 +10,6 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, told, warned
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.groups import some_rows, with_weight
 from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
@@ -41,21 +40,36 @@ class Sample:
         beside = self.table.beside
         return beside["exposure"].values if "exposure" in beside else None
 
+    @classmethod
+    def of_table(cls, table: Observations) -> "Sample":
+        """The rows of positive weight of a table, which has weights and clusters beside it."""
+        own = {role: one.values for role, one in table.beside.items()}
+        sample = cls(table, own.get("weights"), own.get("clusters"), [])
+        every = np.ones(len(table.y), bool)
+        return sample.some(every if sample.weights is None else sample.weights > 0)
+
     def of(self, table: Observations) -> "Sample":
         """The same rows, in another table."""
         return dataclasses.replace(self, table=table)
 
-    def tell(self, found: Sequence[Doubt]) -> None:
-        """Warns of more doubts, and adds them to the remarks of the fit."""
-        self.doubts.extend(told(found))
+    def some(self, kept: np.ndarray) -> "Sample":
+        """Some of the rows, `kept` `[n]`, with their clusters numbered anew."""
+        table, weights, clusters = self.table, self.weights, self.clusters
+        if not kept.all():
+            table, weights = table.rows(kept), None if weights is None else weights[kept]
+        if clusters is not None:
+            clusters = np.unique(clusters[kept], return_inverse=True)[1]
+        return Sample(table, weights, clusters, self.doubts)
 
     def with_copies(self, least: int) -> "Sample":
         """The rows that have at least `least` copies; a warning tells if there are others."""
         kept, few = enough_copies(self.table, least)
         self.doubts.extend(few)
-        if not few:
-            return self
-        return Sample(*some_rows(kept, self.table, self.weights, self.clusters), self.doubts)
+        return self.some(kept)
+
+    def tell(self, found: Sequence[Doubt]) -> None:
+        """Warns of more doubts, and adds them to the remarks of the fit."""
+        self.doubts.extend(told(found))
 
 
 class Method(Generic[_Fit]):
@@ -78,9 +92,8 @@ class Method(Generic[_Fit]):
         if isinstance(observations, Iterable):
             return self._of_chunks(observations)
         roles = {role: getattr(self, role) for role in ROLES if hasattr(self, role)}
-        table, weights, clusters = with_weight(with_roles(observations, roles, self._name))
-        sample = Sample(table, weights, clusters, [])
-        sample.doubts.extend(warned(table, clusters))
+        sample = Sample.of_table(with_roles(observations, roles, self._name))
+        sample.doubts.extend(warned(sample.table, sample.clusters))
         fit = self._solved(sample)
         return remarked(fit, sample.doubts)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.model_equations import check_callables
+from noisy_jax.observed.fits.callables import check_callables
 from tests.errors import raises
 
 LIST = [np.zeros(()), np.ones(())]
