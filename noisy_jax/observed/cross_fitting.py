@@ -118,7 +118,7 @@ def learner_judge(
     if learner.read is None:
         raise ValueError(f"of this learner {missing}")
     check_one_prediction(learner, dim, "the learner")
-    if observations.cov_std_error.any() and learner.needs.noise is not None:
+    if observations.uncertainty()[0].any() and learner.needs.noise is not None:
         raise ValueError(
             "the learner is built for an estimated covariance and hides how uncertain it is: use "
             "one that reads it from the rows, or give the rows noise.Gaussian(estimate.cov)"
@@ -133,7 +133,7 @@ def learner_judge(
         errors, slope, square = made.errors(state, rows, read_key), 0.0, units.y_scale**2
         if np.isnan(errors).any() and np.isnan(made.errors(learner.init(dim), rows, key)).any():
             raise ValueError(f"of this learner one copy of unknown noise is too few: {missing}")
-        if observations.cov_std_error.any():
+        if observations.uncertainty()[0].any():
             slope = made.slope(state, rows, read_key) * copies / units.products / len(held_out)
         return of_rows(errors * square, slope=slope * square)
 

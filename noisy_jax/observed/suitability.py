@@ -63,7 +63,7 @@ def check_suits(learner: Learner, rows: Observations, units: Units) -> None:
             )
         copies, dim = rows.x.shape[1:]
         cross = rows.cross_cov.reshape(-1, dim).mean(axis=0)
-        cov = copies * rows.averaged()[1].reshape(-1, dim, dim).mean(axis=0)
+        cov = copies * rows.means().cov.reshape(-1, dim, dim).mean(axis=0)
         check_cross(cross, cov, rows.y.var(), len(rows.y), rows.names)
     if rows.cov is not None:
         cov = rows.cov / units.products
@@ -86,7 +86,7 @@ def _check_noise(learner: Learner, observations: Observations, cov, scale) -> No
     kind = type(built.distribution) if isinstance(built, PerRound) else built
     if isinstance(kind, type):
         alike = isinstance(seen, kind | None)
-        found = observations.law if alike else type(seen).__name__
+        found = (None if seen else observations.not_gaussian()) if alike else type(seen).__name__
         if found not in (None, kind.__name__):
             raise ValueError(
                 f"the learner is built for {kind.__name__} noise, but the rows have {found} noise"

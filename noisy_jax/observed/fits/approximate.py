@@ -49,7 +49,7 @@ class NoisyTable(NamedTuple):
             raise UndeterminedError(f"{few}{if_counts(weights)}")
         units, dim = Units.of(rows.x, rows.y, observations), len(observations.names)
         noise = by_round(observations.noise)[0]
-        estimated = observations.cov is None or observations.only_sums
+        estimated = not observations.each_row
         estimated = estimated or (noise is not None and noise.depends_on_x)
         clean, noisy = covariances(units.moments(rows))
         check_identified(clean, noisy, observations.names, units.scale)

@@ -49,7 +49,7 @@ def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
         if fit.products:  # whose covariance is known exactly
             return of_rows(linear_errors(line, expanded(rows)))
     else:
-        line = affine_of(predict, rows.averaged()[0])
+        line = affine_of(predict, rows.means().x)
     if line is None:
         raise ValueError(
             "its predictions are not linear in x, so that noisy rows alone do not show their "
@@ -64,8 +64,8 @@ def linear_errors(line: np.ndarray, rows: Observations) -> np.ndarray:
 
     Σ_i is the covariance of the error of x̃, and c_i its covariance with the error in y.
     """
-    x, cov = rows.averaged()
-    return clean_errors(x, rows.y, cov, rows.averaged_cross(), line[0], line[1:])
+    x, y, cov, _, cross = rows.means()
+    return clean_errors(x, y, cov, cross, line[0], line[1:])
 
 
 def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None:

@@ -198,7 +198,7 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
         )
     if isinstance(loss, Loss) and loss.kind == "margin":
         check_labels(table.target, table.y)
-    if table.pooled is not None and method.estimate:
+    if table.copied and table.cov is not None and method.estimate:
         raise ValueError(
             "leave out estimate: with replicates of unknown noise in some columns and known noise "
             "in others, nj.methods.Model corrects each in its own way"
@@ -240,7 +240,7 @@ def _hashable(curve: Callable[..., Any]) -> Callable[..., Any]:
 def _estimate(table: Observations) -> Callable[..., Any]:
     """The transformation that the table allows."""
     law, copies = table.not_gaussian(), table.x.shape[1]
-    if table.pooled is not None:
+    if table.copied and table.cov is not None:
         return _both
     if table.cov is not None:
         if not table.cov.any():

@@ -27,7 +27,7 @@ def different_means(seen: Seen) -> list[Finding]:
     """
     if not seen.estimated or not seen.noisy.size:
         return []
-    copies, noisy = _copies(seen), seen.noisy
+    copies, noisy = seen.rows.copies, seen.noisy
     several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
     apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
     total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
@@ -45,7 +45,7 @@ def copied(seen: Seen) -> list[Finding]:
     side, and differences of others hardly ever. The most frequent value (a limit of detection) does
     not count.
     """
-    copies, found = _copies(seen), []
+    copies, found = seen.rows.copies, []
     for j in seen.noisy.tolist() if seen.estimated else ():
         for first, second in itertools.combinations(range(copies.shape[1]), 2):
             one, other = copies[:, first, j], copies[:, second, j]
@@ -59,11 +59,6 @@ def copied(seen: Seen) -> list[Finding]:
                 found.append(Finding(seen.rows.names[j], f"{first + 1} and {second + 1}"))
                 break
     return found
-
-
-def _copies(seen: Seen) -> np.ndarray:
-    """`[n, V, d]`, NaN where there is none."""
-    return seen.rows.x if seen.rows.copies is None else seen.rows.copies
 
 
 def uneven(seen: Seen) -> list[Finding]:

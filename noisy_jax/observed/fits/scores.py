@@ -251,7 +251,7 @@ def score_equations(
         weights: `[n]`, of the rows, without their exposures.
     """
     n = len(rows.y)
-    x, columns = observations.averaged()[0], observations.categories
+    x, columns = observations.means().x, observations.categories
     shares = [(one.recodings(x), one.recorded(x)) for one in columns]
     if labels is not None:
         recorded = np.eye(2)[rows.y.astype(int)]

@@ -74,7 +74,7 @@ class Seen:
     def pairs(self) -> "Seen | None":
         """Two copies of each row that has them, where the rows are means of copies."""
         copies = self.rows.copies
-        if copies is None or copies.shape[1] == 1 or not self.noisy.size:
+        if self.rows.even or copies.shape[1] == 1 or not self.noisy.size:
             return None
         first = np.argsort(np.isnan(copies), axis=1, kind="stable")[:, :2]
         pairs = np.take_along_axis(copies, first, axis=1)

@@ -101,7 +101,7 @@ def _check_no_feature(table: Any, role: str, value: Any) -> None:
     values = np.asarray(unmasked(value))
     if values.dtype.kind not in "biuf":
         return
-    features = table.values[:, 0]
+    features = table.copies[:, 0]
     if values.dtype.kind == "f":
         features = np.asarray(features).astype(values.dtype)
     for j, name in enumerate(table.names):
@@ -130,9 +130,9 @@ def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
         raise ValueError(
             f"{name!r} is a feature of this table: name it where the table is made, as {call}"
         )
-    found = table.values[:, 0, own[0]]
+    found = table.copies[:, 0, own[0]]
     if levels:
-        found = table.values[:, 0, own] @ (1.0 + np.arange(len(own)))
+        found = table.copies[:, 0, own] @ (1.0 + np.arange(len(own)))
     kept = np.delete(np.arange(len(table.names)), own)
     if not len(kept):
         raise ValueError(f"{name!r} is the only feature of the table")

@@ -41,19 +41,16 @@ class Errors:
         """Returns the places of columns whose errors are not all zero."""
         return self.places
 
-    def of_means(
-        self, copies: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
-    ) -> np.ndarray:
+    def of_means(self, table: Any, weights: np.ndarray | None = None) -> np.ndarray:
         """Returns the covariance `[k, k]` or `[n, k, k]` of the error of the means of copies.
 
         Args:
-            copies: `[n, V, k]`, of these columns, NaN where there is none.
-            names: of these columns, for messages.
+            table: the `Observations`, whose `copies_of` gives the copies of these columns.
             weights: `[n]` of the rows, in whose weighted sums the covariances are right.
         """
         raise NotImplementedError
 
-    def settled(self, copies: np.ndarray, names: Sequence[str]) -> "Errors":
+    def settled(self, table: Any) -> "Errors":
         """Returns the errors as known ones, the same in all rows, where rows estimate them."""
         return self
 
@@ -61,14 +58,14 @@ class Errors:
         """Returns the errors of some rows, by their numbers or a mask `[n]`."""
         return self
 
-    def columns(self, own: np.ndarray, places: Sequence[int]) -> Self:
+    def columns(self, own: np.ndarray, places: tuple[int, ...]) -> Self:
         """Returns the errors of some of these columns, which get new places in the table.
 
         Args:
             own: numbers of the columns, from 0 to k − 1.
             places: their new places.
         """
-        return dataclasses.replace(self, places=tuple(int(one) for one in places))
+        return dataclasses.replace(self, places=places)
 
     def scaled(self, scale: np.ndarray) -> Self:
         """Returns the errors of columns that are divided by `scale` `[k]`."""
@@ -113,11 +110,13 @@ class Known(Errors):
         variances = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places))
         return tuple(np.array(self.places)[variances.any(axis=0)].tolist())
 
-    def of_means(self, copies, names, weights=None) -> np.ndarray:
+    def of_means(self, table, weights=None) -> np.ndarray:
         """Returns C_jk m_jk/(n_j n_k), for n_j copies of column j, m_jk of them in places of k."""
-        if copies.shape[1] == 1:
+        if table.copies.shape[1] == 1:
             return self.cov
-        return self.cov * share_of_means(~np.isnan(copies))
+        if table.even:
+            return self.cov * table.even_share(self.places)
+        return self.cov * share_of_means(~np.isnan(table.copies_of(self.places)))
 
     def not_gaussian(self) -> str | None:
         """Returns the name of a stated distribution that is not Gaussian, if there is one."""
@@ -126,15 +125,14 @@ class Known(Errors):
         named = [type(one).__name__ for one in parts if not isinstance(one, Gaussian | None)]
         return named[0] if named else self.stated
 
-    def averaged(self, copies: np.ndarray) -> "Known":
+    def averaged(self, table: Any) -> "Known":
         """Returns the errors of the means of copies; the law of several is known if Gaussian."""
-        cov, law, own = self.of_means(copies, ()), by_round(self.law)[0], len(self.places)
-        parts = law.columns if isinstance(law, Product) else own * (law,)
-        single = np.isnan(copies[:, 1:]).all(axis=(0, 1))
-        pairs = zip(parts, single, strict=True)
-        kept = [one if isinstance(one, Gaussian) or alone else None for one, alone in pairs]
+        cov, law, count = self.of_means(table), by_round(self.law)[0], len(self.places)
+        parts = law.columns if isinstance(law, Product) else count * (law,)
+        pairs = zip(parts, table.replicated[list(self.places)], strict=True)
+        kept = [one if isinstance(one, Gaussian) or not own else None for one, own in pairs]
         return dataclasses.replace(
-            self, cov=cov, law=joint_law(kept, cov, np.zeros(own)), stated=self.not_gaussian()
+            self, cov=cov, law=joint_law(kept, cov, np.zeros(count)), stated=self.not_gaussian()
         )
 
     def rows(self, which) -> "Known":
@@ -150,7 +148,7 @@ class Known(Errors):
         pairs = own[:, None], own
         return dataclasses.replace(
             self,
-            places=tuple(int(one) for one in places),
+            places=places,
             cov=self.cov[..., *pairs],
             law=_law_of_some(self.law, own),
             std_error=None if error is None else error[pairs],
@@ -185,14 +183,15 @@ class Replicates(Errors):
         """Whether the covariance is right in each row."""
         return False
 
-    def of_means(self, copies, names, weights=None) -> np.ndarray:
+    def of_means(self, table, weights=None) -> np.ndarray:
         """Returns Ĉ of `means_of_copies`."""
-        return means_of_copies(copies, names, weights)[2]
+        names = [table.names[j] for j in self.places]
+        return means_of_copies(table.copies_of(self.places), names, weights)[2]
 
-    def settled(self, copies, names) -> Known:
+    def settled(self, table) -> Known:
         """Returns the pooled covariance of the error in one copy."""
-        cov = self.of_means(copies, names).mean(axis=0)
-        share = share_of_means(~np.isnan(copies))
+        cov = self.of_means(table).mean(axis=0)
+        share = share_of_means(~np.isnan(table.copies_of(self.places)))
         share = share.mean(axis=0) if share.ndim == 3 else share
         return Known(self.places, np.divide(cov, share, out=np.zeros_like(cov), where=share > 0))
 
@@ -221,20 +220,21 @@ class Unreliable(Errors):
         """Whether parts of a table show the errors."""
         return False
 
-    def of_means(self, copies, names, weights=None) -> np.ndarray:
+    def of_means(self, table, weights=None) -> np.ndarray:
         """Returns the variances, in diagonal matrices."""
-        x = copies[:, 0]
+        x = table.copies_of(self.places)[:, 0]
         own = np.full(len(x), 1 / len(x)) if weights is None else weights / weights.sum()
         square = self.share * (x - own @ x) ** 2 / np.maximum(1 - own, ROUNDING)[:, None]
         return square[:, :, None] * np.eye(len(self.share))
 
-    def settled(self, copies, names) -> Known:
+    def settled(self, table) -> Known:
         """Returns the shares of the variances of the columns."""
-        return Known(self.places, np.diag(self.share * copies[:, 0].var(axis=0)))
+        variances = table.copies_of(self.places)[:, 0].var(axis=0)
+        return Known(self.places, np.diag(self.share * variances))
 
     def columns(self, own, places) -> "Unreliable":
         """Returns the errors of some of these columns."""
-        return Unreliable(tuple(int(one) for one in places), self.share[own])
+        return Unreliable(places, self.share[own])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -250,14 +250,13 @@ class Recoded(Errors):
 
     categories: Categories
 
-    def of_means(self, copies, names, weights=None) -> np.ndarray:
+    def of_means(self, table, weights=None) -> np.ndarray:
         """Returns u uᵀ − diag(u)."""
-        u = copies[:, 0]
+        u = table.copies_of(self.places)[:, 0]
         return u[:, :, None] * (u[:, None] - np.eye(u.shape[1]))
 
     def columns(self, own, places) -> "Recoded":
         """Returns the errors with new places; all of the indicators stay together."""
-        places = tuple(int(one) for one in places)
         return Recoded(places, self.categories._replace(places=places))
 
 

@@ -94,7 +94,7 @@ def table(
         `Observations`. Where all features with noise have V replicates in every row, and the
         noise is unknown or known of all of them, x is `[n, V, d]`. Otherwise it holds the means of
         a row's replicates; then, and with a reliability, estimated covariances are right in sums
-        over rows only (`Observations.only_sums`): linear fits take them. `nj.methods.Model` takes
+        over rows only (`Observations.each_row`): linear fits take them. `nj.methods.Model` takes
         the replicates themselves, and kernel fits if no other feature has noise. Other fits raise
         ValueError.
 

@@ -41,7 +41,7 @@ from noisy_jax.noise import (
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.observed.observations.errors import Errors, Known, Replicates, Unreliable
+from noisy_jax.observed.observations.errors import Errors, Known, Replicates
 from noisy_jax.validation import given, listed
 
 _Table = TypeVar("_Table")
@@ -95,8 +95,9 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
             "products need known variances of errors: give the variance, not a "
             "noise.CovarianceEstimate"
         )
+    shares = {place for one in old.errors if not one.of_parts for place in one.places}
     for a, b in made.factors:
-        for place in {a, b}.intersection(p for one in old.of_kind(Unreliable) for p in one.places):
+        for place in shares & {a, b}:
             raise ValueError(
                 f"{old.names[place]!r} has a reliability, which is right on average over rows "
                 "only: products need the variance of its error, or replicates"
@@ -111,7 +112,7 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
                 "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
             )
     for place in {place for pair in made.factors for place in pair}:
-        values = old.values[:, :, place]
+        values = old.copies[:, :, place]
         if np.nanmax(values) > np.nanmin(values) and abs(
             np.nanmean(values)
         ) > _FARTHEST * np.nanstd(values):
@@ -184,7 +185,7 @@ def _replaced(old: Any, x: np.ndarray, errors: tuple[Errors, ...]) -> Any:
     names = (*old.names, *old.products.names(old.names))
     single = np.zeros(len(names), bool)
     changes = {"names": names, "replicated": single, "even": True, "cross_cov": None}
-    return dataclasses.replace(old, values=x[:, None], errors=errors, **changes)
+    return dataclasses.replace(old, copies=x[:, None], errors=errors, **changes)
 
 
 def monomials(
@@ -200,7 +201,7 @@ def monomials(
     seen = ~np.isnan(copies)
     copies = np.where(seen, copies, 0.0)
     unknown = np.zeros(len(table.names), bool)
-    for one in table.of_kind(Replicates):
+    for one in [one for one in table.errors if isinstance(one, Replicates)]:
         unknown[list(one.places)] = several[list(one.places)]
     kurtosis = table.products.excess_kurtosis / seen.sum(axis=1)
     noisy = np.any(cov != 0, axis=tuple(range(cov.ndim - 2)))

@@ -10,13 +10,7 @@ import numpy as np
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories
-from noisy_jax.observed.observations.errors import (
-    Errors,
-    Known,
-    Recoded,
-    Replicates,
-    Unreliable,
-)
+from noisy_jax.observed.observations.errors import Errors, Known, Recoded, Replicates
 from noisy_jax.observed.observations.products import Products
 from noisy_jax.observed.observations.rows import Rows
 
@@ -27,8 +21,12 @@ _Kind = TypeVar("_Kind", bound=Errors)
 class Observations:
     """n rows of noisy features with their targets, in float64 and original units.
 
+    Fits by moments and scores take `means`. What reads the noise row by row takes `x`, `cov` and
+    `noise`, which belong together: the copies, or where a row has more of one column than of
+    another their means.
+
     Attributes:
-        values: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates),
+        copies: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates),
             less the known mean of the noise; NaN where a row has fewer. A column without replicates
             has the same value in all places, and a misclassified one its mean recoding.
         y: `[n]` targets, which may contain noise of mean zero.
@@ -49,7 +47,7 @@ class Observations:
             the names of their columns.
     """
 
-    values: np.ndarray
+    copies: np.ndarray
     y: np.ndarray
     errors: tuple[Errors, ...]
     names: tuple[str, ...]
@@ -66,72 +64,70 @@ class Observations:
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
         rows, copies, dim = self.x.shape
-        known = "estimated from replicates" if self.cov is None else "known covariance"
-        known = "estimated covariance" if self.only_sums else known
+        known = "known covariance" if self.each_row else "estimated covariance"
+        known = "estimated from replicates" if self.cov is None else known
         known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
 
-    def of_kind(self, kind: type[_Kind]) -> list[_Kind]:
-        """Returns the errors of one kind."""
-        return [one for one in self.errors if isinstance(one, kind)]
-
-    @property
-    def copied(self) -> bool:
-        """Whether errors of some columns are estimated from their copies."""
-        return bool(self.of_kind(Replicates))
-
-    def exact(self, places: Sequence[int]) -> bool:
-        """Whether some columns have no errors, and no copies that differ."""
-        known = {j for one in self.errors if not isinstance(one, Replicates) for j in one.noisy()}
-        apart = np.ptp(self.values[:, :, list(places)], axis=1)
-        return known.isdisjoint(places) and not np.any(apart)
-
-    def copies_of(self, places: Any) -> np.ndarray:
-        """`[n, V, k]`, copies of some columns; NaN behind the first of one without replicates."""
-        every = np.array_equal(places, np.arange(len(self.names)))
-        found = self.values if every else self.values[:, :, list(places)]
-        single = ~self.replicated[list(places)]
-        if single.any() and found.shape[1] > 1:
-            found = found.copy()
-            found[:, 1:, single] = np.nan
-        return found
-
-    def counts(self) -> np.ndarray:
-        """`[n, d]`, how many copies each row has of each column."""
-        return np.sum(~np.isnan(self.copies_of(range(len(self.names)))), axis=1)
-
     def means(self, weights: np.ndarray | None = None) -> Rows:
         """Returns the means of the copies of all rows, with the covariances of their errors.
 
-        Where covariances are right in sums over rows only, these are sums with the weights `[n]`.
-        With replicates alone row i uses its own estimate from its V copies,
+        Where covariances are right in sums over rows only (`each_row`), these are sums with the
+        weights `[n]`. With replicates alone row i uses its own estimate from its V copies,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
         """
         if weights is None and not self.even:
-            return self._means
-        return self._averaged(weights)
+            return self._unweighted
+        return self._means(weights)
 
     @functools.cached_property
-    def _means(self) -> Rows:
-        return self._averaged(None)
+    def _unweighted(self) -> Rows:
+        return self._means(None)
 
-    def _averaged(self, weights: np.ndarray | None) -> Rows:
-        rows, copies, dim = self.values.shape
-        x, cross = self.values[:, 0], self.cross_cov
-        if copies > 1:
-            x = self.values.mean(axis=1) if self.even else np.nanmean(self.values, axis=1)
-            x[:, ~self.replicated] = self.values[:, 0, ~self.replicated]
+    def _means(self, weights: np.ndarray | None) -> Rows:
+        places, dim = self.copies.shape[1:]
+        x, cross = self.copies[:, 0], self.cross_cov
+        if places > 1:
+            x = self.copies.mean(axis=1) if self.even else np.nanmean(self.copies, axis=1)
+            x[:, ~self.replicated] = self.copies[:, 0, ~self.replicated]
         if cross is not None and self.even:
-            cross = cross / copies
+            cross = cross / places
         elif cross is not None:
             every = self.copies_of(range(dim))
             cross = cross * ~np.isnan(every[:, 0]) / np.sum(~np.isnan(every), axis=1)
-        found = []
-        for one in self.errors:
-            names = [self.names[j] for j in one.places]
-            found.append((one.places, one.of_means(self.copies_of(one.places), names, weights)))
-        return Rows(x, self.y, in_places(found, rows, dim), weights, cross)
+        found = [one.of_means(self, weights) for one in self.errors]
+        return Rows(x, self.y, self._placed(self.errors, found), weights, cross)
+
+    @functools.cached_property
+    def x(self) -> np.ndarray:
+        """`copies`, or their means `[n, 1, d]` where columns have unequal numbers of them."""
+        return self.copies if self.even else self.means().x[:, None]
+
+    @functools.cached_property
+    def cov(self) -> np.ndarray | None:
+        """Covariance of the error in one copy of `x`, `[d, d]` or `[n, d, d]`.
+
+        `None` if it is unknown, and must come from the copies.
+        """
+        known = self._of_kind(Known)
+        if not self.even or not all(isinstance(one, Known | Replicates) for one in self.errors):
+            return self.means().cov
+        if self.copied and not known:
+            return None
+        return self._placed(known, [one.cov for one in known])
+
+    @property
+    def noise(self) -> Any:
+        """Distribution of the error in one copy of `x`, of all columns, or `None` if unknown."""
+        table = self.evened()
+        known = table.errors[0] if len(table.errors) == 1 else None
+        return known.law if isinstance(known, Known) else None
+
+    def not_gaussian(self) -> str | None:
+        """The name of a stated distribution that is not Gaussian, if there is one."""
+        found = [name for one in self._of_kind(Known) if (name := one.not_gaussian())]
+        return found[0] if found else None
 
     def uncertainty(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns the standard errors `[d, d]` of a known covariance of the error of means.
@@ -139,35 +135,75 @@ class Observations:
         And `[m, d, d]`, how the errors of its entries depend on each other, as in
         `noise.CovarianceEstimate`; `None` takes them as independent.
         """
-        dim = len(self.names)
-        copies = np.where(self.replicated, self.values.shape[1], 1)
-        share = 1 / np.maximum(copies[:, None], copies)
-        error, deviations = np.zeros((dim, dim)), None
-        for one in self.of_kind(Known):
-            own = np.array(one.places)[:, None], np.array(one.places)
+        dim, deviations = len(self.names), None
+        error = np.zeros((dim, dim))
+        for one in self._of_kind(Known):
+            own, share = np.ix_(one.places, one.places), self.even_share(one.places)
             if one.std_error is not None:
-                error[own] = one.std_error * share[own]
+                error[own] = one.std_error * share
             if one.deviations is not None:
                 deviations = np.zeros((len(one.deviations), dim, dim))
-                deviations[:, *own] = one.deviations * share[own]
+                deviations[:, *own] = one.deviations * share
         return error, deviations
+
+    def even_share(self, places: Sequence[int]) -> np.ndarray:
+        """`[k, k]`, by which errors of means of V copies have a smaller covariance than of one."""
+        counts = np.where(self.replicated[list(places)], self.copies.shape[1], 1)
+        return 1 / np.maximum(counts[:, None], counts)
+
+    @property
+    def each_row(self) -> bool:
+        """Whether the covariances of `means` are right in each row, and not in sums only."""
+        return all(one.each_row for one in self.errors)
+
+    @property
+    def copied(self) -> bool:
+        """Whether errors of some columns are estimated from their copies."""
+        return bool(self._of_kind(Replicates))
+
+    @property
+    def categories(self) -> tuple[Categories, ...]:
+        """Categories of misclassified columns, in whose place are recoded indicators."""
+        return tuple(one.categories for one in self._of_kind(Recoded))
+
+    def exact(self, places: Sequence[int]) -> bool:
+        """Whether some columns have no errors, and no copies that differ."""
+        known = {j for one in self.errors if not isinstance(one, Replicates) for j in one.noisy()}
+        apart = np.ptp(self.copies[:, :, list(places)], axis=1)
+        return known.isdisjoint(places) and not np.any(apart)
+
+    def copies_of(self, places: Sequence[int]) -> np.ndarray:
+        """`[n, V, k]`, copies of some columns; NaN behind the first of one without replicates."""
+        own = list(places)
+        found = self.copies if own == [*range(len(self.names))] else self.copies[:, :, own]
+        single = ~self.replicated[own]
+        if single.any() and found.shape[1] > 1:
+            found = found.copy()
+            found[:, 1:, single] = np.nan
+        return found
+
+    def num_copies(self) -> np.ndarray:
+        """`[n]`, how many copies each row of `x` has; only `evened` leaves incomplete ones."""
+        return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
 
     def rows(self, which: np.ndarray) -> "Observations":
         """Some of the rows: `which` holds their numbers, or is a mask `[n]`.
 
-        What errors take from the rows is then of these.
+        What is estimated from the rows is then from these.
         """
-        beside = {role: one._replace(values=one.values[which]) for role, one in self.beside.items()}
-        cross, index, target_cov = self.cross_cov, self.index, self.target_cov
+
+        def some(values, rank):
+            return values if values is None or values.ndim == rank else values[which]
+
         return dataclasses.replace(
             self,
-            values=self.values[which],
+            copies=self.copies[which],
             y=self.y[which],
             errors=tuple(one.rows(which) for one in self.errors),
-            cross_cov=cross if cross is None or cross.ndim == 1 else cross[which],
-            index=index if index is None else index[which],
-            target_cov=target_cov if target_cov is None else target_cov[which],
-            beside=beside,
+            cross_cov=some(self.cross_cov, 1),
+            index=some(self.index, 0),
+            target_cov=some(self.target_cov, 0),
+            beside={k: one._replace(values=one.values[which]) for k, one in self.beside.items()},
         )
 
     def columns(self, kept: np.ndarray) -> "Observations":
@@ -176,10 +212,11 @@ class Observations:
         for one in self.errors:
             own = np.flatnonzero(np.isin(one.places, kept))
             if own.size:
-                errors.append(one.columns(own, np.searchsorted(kept, np.array(one.places)[own])))
+                places = np.searchsorted(kept, np.array(one.places)[own])
+                errors.append(one.columns(own, tuple(places.tolist())))
         return dataclasses.replace(
             self,
-            values=self.values[:, :, kept],
+            copies=self.copies[:, :, kept],
             errors=tuple(errors),
             names=tuple(self.names[k] for k in kept),
             replicated=self.replicated[kept],
@@ -193,7 +230,7 @@ class Observations:
         scale, cross, target_cov = units.scale, self.cross_cov, self.target_cov
         return dataclasses.replace(
             self,
-            values=(self.values - units.center) / scale if x is None else x,
+            copies=(self.copies - units.center) / scale if x is None else x,
             y=(self.y - units.y_center) / units.y_scale if y is None else y,
             errors=tuple(one.scaled(scale[list(one.places)]) for one in self.errors),
             cross_cov=None if cross is None else cross / (scale * units.y_scale),
@@ -207,16 +244,16 @@ class Observations:
             cross = factors[:, None] * (cross if cross.ndim == 2 else cross[None])
         return dataclasses.replace(
             self,
-            values=(root[:, None, None] * self.values).astype(self.values.dtype),
+            copies=(root[:, None, None] * self.copies).astype(self.copies.dtype),
             y=(root * self.y).astype(self.y.dtype),
             errors=tuple(one.times(factors) for one in self.errors),
             cross_cov=cross,
         )
 
     def with_law(self, law: Any) -> "Observations":
-        """The table of known errors with their joint distribution."""
-        cov, dim = np.asarray(self.cov), len(self.names)
-        return dataclasses.replace(self, errors=(Known(tuple(range(dim)), cov, law),))
+        """The table with the joint distribution of errors whose covariance is known."""
+        places = tuple(range(len(self.names)))
+        return dataclasses.replace(self, errors=(Known(places, np.asarray(self.cov), law),))
 
     def evened(self, *, known: bool = False) -> "Observations":
         """The table in which all columns with errors have equally many copies in a row.
@@ -226,46 +263,43 @@ class Observations:
         replicates were measured, with NaN behind the last one of a row; with `known`, further
         columns may have errors of known covariance. Other tables are left as they are.
         """
-        copied, others = self.of_kind(Replicates), self.of_kind(Known)
+        copied, others = self._of_kind(Replicates), self._of_kind(Known)
         kinds = len(copied) + len(others) == len(self.errors)
         if self.even or self.products is not None or not kinds or (copied and others and not known):
             return self
         if not copied:
             rows = self.means()
-            errors = tuple(one.averaged(self.copies_of(one.places)) for one in others)
+            errors = tuple(one.averaged(self) for one in others)
             single = np.zeros(len(self.names), bool)
             changes = {"errors": errors, "replicated": single, "cross_cov": rows.cross}
-            return dataclasses.replace(self, values=rows.x[:, None], even=True, **changes)
+            return dataclasses.replace(self, copies=rows.x[:, None], even=True, **changes)
         places = list(copied[0].places)
-        whole = ~np.isnan(self.values[:, :, places]).any(axis=2)
+        whole = ~np.isnan(self.copies[:, :, places]).any(axis=2)
         if (most := whole.sum(axis=1).max(initial=0)) < 2:
             raise ValueError(
                 "no row has two copies in which all columns with replicates were measured: give "
                 f"the variance of one copy of each, as noise={{{self.names[places[0]]!r}: 0.25}}"
             )
         order = np.argsort(~whole, axis=1, kind="stable")[:, :most]
-        x = np.take_along_axis(self.values, order[:, :, None], axis=1)
+        x = np.take_along_axis(self.copies, order[:, :, None], axis=1)
         x[~np.take_along_axis(whole, order, axis=1)] = np.nan
-        return dataclasses.replace(self, values=x, even=True)
+        return dataclasses.replace(self, copies=x, even=True)
 
     def settled(self) -> "Observations":
         """The table whose errors count as known, where all rows together estimate them.
 
         Equal numbers of replicates of unknown errors stay as they are.
         """
-        if self.even and self.of_kind(Replicates):
+        if self.even and self.copied:
             return self
-        errors = []
-        for one in self.errors:
-            names = [self.names[j] for j in one.places]
-            errors.append(one.settled(self.copies_of(one.places), names))
-        return dataclasses.replace(self, errors=tuple(errors))
+        errors = tuple(one.settled(self) for one in self.errors)
+        return dataclasses.replace(self, errors=errors)
 
     def of_unknown_errors(self, x: np.ndarray) -> "Observations":
         """The table of these copies `[n, V, d]`, with errors that only they show."""
-        every = np.arange(len(self.names))
-        changes = {"errors": (Replicates(tuple(every.tolist())),), "replicated": every >= 0}
-        return dataclasses.replace(self, values=x, even=True, **changes)
+        dim = len(self.names)
+        changes = {"errors": (Replicates(tuple(range(dim))),), "replicated": np.ones(dim, bool)}
+        return dataclasses.replace(self, copies=x, even=True, **changes)
 
     def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
         """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
@@ -287,125 +321,41 @@ class Observations:
                 f"{user} takes no misclassified column, such as {self.categories[0].name!r}: "
                 "linear, logistic and Poisson fits do; or take the recorded category as exact"
             )
-        if not self.only_sums:
+        if self.each_row or (self.even and self.copied):
             return
-        copied = self.of_kind(Replicates)
         inexact = [one for one in self.errors if not isinstance(one, Recoded)]
-        first = self.names[min((copied or inexact)[0].places)]
+        first = self.names[min((self._of_kind(Replicates) or inexact)[0].places)]
         if self.categories:
             raise ValueError(
-                f"{user} needs the covariance of the error in each row: beside a misclassified "
-                f"column give the variance of one replicate, as noise={{{first!r}: 0.25}}"
+                f"{user} needs each row's error variance: beside a misclassified column state the "
+                f"variance of one measurement, noise={{{first!r}: 0.25}}"
             )
-        by_copies = "as many replicates in each row (drop incomplete ones), or " if copied else ""
+        if self.copied:
+            uneven = np.isnan(self.copies).any()
+            why = "rows have different numbers of replicates. Keep complete rows, or"
+            why = why if uneven else "its columns with replicates stand beside other noisy columns:"
+            raise ValueError(
+                f"{user} needs each row's error variance, but in this table {why} state the "
+                f"variance of one measurement: noise={{{first!r}: 0.25}}{instead}"
+            )
         raise ValueError(
-            f"{user} needs the covariance of the error in each row, but in this table it is an "
-            "estimate that is right only in sums over rows, which linear fits take: give "
-            f"{by_copies}a known variance, as noise={{{first!r}: 0.25}}{instead}"
+            f"{user} needs each row's error variance, which is known on average over the table, "
+            "not for single rows. Only methods that use averages, such as nj.methods.Linear(), can "
+            f"work with it; or state the variance of one measurement: noise={{{first!r}: 0.25}}"
+            f"{instead}"
         )
 
-    def not_gaussian(self) -> str | None:
-        """The name of a stated distribution that is not Gaussian, if there is one."""
-        found = [name for one in self.of_kind(Known) if (name := one.not_gaussian())]
-        return found[0] if found else None
+    def _of_kind(self, kind: type[_Kind]) -> list[_Kind]:
+        return [one for one in self.errors if isinstance(one, kind)]
 
-    def num_copies(self) -> np.ndarray:
-        """`[n]`, how many copies each row has; only `evened` leaves incomplete ones."""
-        return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
-
-    @property
-    def categories(self) -> tuple[Categories, ...]:
-        """Categories of misclassified columns, in whose place are recoded indicators."""
-        return tuple(one.categories for one in self.of_kind(Recoded))
-
-    @property
-    def noise(self) -> Any:
-        """Distribution of the errors in one copy of all columns, if that is known, or `None`."""
-        table = self.evened()
-        known = table.errors[0] if len(table.errors) == 1 else None
-        return known.law if isinstance(known, Known) else None
-
-    @functools.cached_property
-    def cov(self) -> np.ndarray | None:
-        """Covariance of the error in one copy, `[d, d]` or `[n, d, d]`; `None` if it is unknown.
-
-        Where columns have unequal numbers of copies, it is of the error in their means.
-        """
-        copied, known = self.of_kind(Replicates), self.of_kind(Known)
-        if not self.even or len(copied) + len(known) < len(self.errors):
-            return self.means().cov
-        if copied and not known:
-            return None
-        rows, _, dim = self.values.shape
-        return in_places([(one.places, one.cov) for one in known], rows, dim)
-
-    # Names of before, until all fits ask the table.
-
-    @functools.cached_property
-    def x(self) -> np.ndarray:
-        """The copies, or their means `[n, 1, d]` where columns have unequal numbers of them."""
-        return self.values if self.even else self.means().x[:, None]
-
-    @property
-    def only_sums(self) -> bool:
-        """Whether covariances are right in sums over rows only."""
-        own = [one for one in self.errors if not (self.even and isinstance(one, Replicates))]
-        return not all(one.each_row for one in own)
-
-    @property
-    def copies(self) -> np.ndarray | None:
-        """`values`, where `x` has their means."""
-        return None if self.even else self.values
-
-    @property
-    def pooled(self) -> np.ndarray | None:
-        """`[d]`, whether the error of a column is estimated from copies beside other errors."""
-        copied = self.of_kind(Replicates)
-        if not copied or (self.even and len(self.errors) == 1):
-            return None
-        return np.isin(np.arange(len(self.names)), copied[0].places)
-
-    @property
-    def unreliability(self) -> np.ndarray | None:
-        """`[d]`, the share of a column's variance that is error."""
-        found = np.zeros(len(self.names))
-        for one in self.of_kind(Unreliable):
-            found[list(one.places)] = one.share
-        return found if found.any() else None
-
-    @property
-    def law(self) -> str | None:
-        """`not_gaussian`, where `noise` is unknown."""
-        return self.not_gaussian() if self.noise is None else None
-
-    @property
-    def cov_std_error(self) -> np.ndarray:
-        """Standard errors of `cov`."""
-        return self.uncertainty()[0] * self.x.shape[1]
-
-    @property
-    def cov_deviations(self) -> np.ndarray | None:
-        """How they depend on each other."""
-        deviations = self.uncertainty()[1]
-        return None if deviations is None else deviations * self.x.shape[1]
-
-    def averaged(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """`x` and `cov` of `means`."""
-        rows = self.means(weights)
-        return rows.x, rows.cov
-
-    def averaged_cross(self) -> np.ndarray | None:
-        """`cross` of `means`."""
-        return self.means().cross
-
-
-def in_places(found: list[tuple[tuple[int, ...], np.ndarray]], rows: int, dim: int) -> np.ndarray:
-    """Covariances of some columns, in their places of `[d, d]`, or `[n, d, d]` if one is by row."""
-    if len(found) == 1 and found[0][0] == tuple(range(dim)):
-        return found[0][1]
-    by_row = any(cov.ndim == 3 for _, cov in found)
-    whole = np.zeros((rows, dim, dim) if by_row else (dim, dim))
-    for places, cov in found:
-        own = np.array(places)
-        whole[..., own[:, None], own] = cov
-    return whole
+    def _placed(self, errors: Sequence[Errors], found: Sequence[np.ndarray]) -> np.ndarray:
+        """Their covariances as one, `[d, d]`, or `[n, d, d]` if one of them is by row."""
+        rows, _, dim = self.copies.shape
+        if len(errors) == 1 and errors[0].places == tuple(range(dim)):
+            return found[0]
+        by_row = any(cov.ndim == 3 for cov in found)
+        whole = np.zeros((rows, dim, dim) if by_row else (dim, dim))
+        for one, cov in zip(errors, found, strict=True):
+            own = np.array(one.places)
+            whole[..., own[:, None], own] = cov
+        return whole

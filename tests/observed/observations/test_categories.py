@@ -242,13 +242,13 @@ def test_beside_replicates_of_another_column(rng):
     del frame["z"]
     options = {"target": "y", "replicates": {"z": ["z1", "z2", "z3"]}}
     table = nj.table(frame, noise={"exposed": Misclassified(TWO)}, **options)
-    assert table.only_sums
+    assert not table.each_row
     assert table.names == ("exposed", "z")
     fit = nj.fit(table)
     assert not fit.remarks
     assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error[1:])
     known = nj.table(frame, noise={"exposed": Misclassified(TWO), "z": 0.25}, **options)
-    assert not known.only_sums
+    assert known.each_row
     np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
 
 
@@ -326,12 +326,12 @@ def test_complete_replicates_beside_them():
     rows = nj.table(frame, **options)
     others = {name: values for name, values in frame.items() if name != "smoker"}
     alone = nj.table(others, target="y", replicates={"x": ["x1", "x2"]})
-    np.testing.assert_allclose(rows.cov[:, 1, 1], alone.averaged()[1][:, 0, 0], rtol=1e-9)
+    np.testing.assert_allclose(rows.cov[:, 1, 1], alone.means().cov[:, 0, 0], rtol=1e-9)
     frame["x2"] = frame["x2"] + 1.5
     with pytest.warns(UserWarning, match="different means in 'x'"):
         nj.fit(nj.table(frame, **options))
     frame |= {"x2": frame["x2"] - 1.5, "y": 1.0 * (frame["y"] > 0)}
-    message = "beside a misclassified column give the variance of one"
+    message = "beside a misclassified column state the variance of one"
     raises(message, nj.fit, nj.table(frame, **options), model="logistic")
 
 

@@ -153,9 +153,9 @@ def test_a_csv_file_with_replicates(path):
     table = csv(path, target="y", replicates={"x1": "x1b"})
     assert table.names == ("x1", "x2")
     np.testing.assert_array_equal(table.x[0], [[1, 2], [1.5, 2]])
-    assert table.averaged()[1][0].tolist() == [[0.0625, 0], [0, 0]]
+    assert table.means().cov[0].tolist() == [[0.0625, 0], [0, 0]]
     known = csv(path, target="y", replicates={"x1": "x1b"}, noise={"x1": 0.2})
-    np.testing.assert_allclose(known.averaged()[1], [[0.1, 0], [0, 0]])
+    np.testing.assert_allclose(known.means().cov, [[0.1, 0], [0, 0]])
 
 
 def test_a_csv_file_of_incomplete_replicates(path):

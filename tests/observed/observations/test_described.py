@@ -46,7 +46,7 @@ def test_covariances(known, variance):
     np.testing.assert_allclose(np.broadcast_to(table.cov, (30, 3, 3)), wanted, rtol=1e-12)
     estimated = isinstance(known, nj.noise.Noise) and known.depends_on_x
     reliable = type(known).__name__ == "Reliability" and known.ratio < 1
-    assert table.only_sums == (estimated or reliable)
+    assert table.each_row != (estimated or reliable)
     assert table.noise is None  # of c only the variance is known
     np.testing.assert_array_equal(table.x[:, 0], X)
 

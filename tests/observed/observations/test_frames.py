@@ -33,7 +33,7 @@ COUNTS = [np.sum([~np.isnan(GAPS[c]) for c in COPIES[name]], axis=0) for name in
 
 def assert_same(table, other, **tolerance):
     assert (table.names, table.target) == (other.names, other.target)
-    assert table.only_sums == other.only_sums
+    assert table.each_row == other.each_row
     for name in ("x", "y", "cov", "cross_cov", "target_cov"):
         one, two = getattr(table, name), getattr(other, name)
         assert (one is None) == (two is None)
@@ -68,8 +68,8 @@ def test_replicates_of_some_columns_beside_known_errors_of_others():
     frame = {name: WIDE[name] for name in (*COPIES["a"], "age", "y")} | {"b": B[:, 0], "e": ERRORS}
     table = nj.table(frame, target="y", replicates={"a": COPIES["a"]}, noise=known)
     assert table.names == ("a", "age", "b")
-    assert table.only_sums
-    mean, cov = from_arrays(A[:, :, None], Y).averaged()
+    assert not table.each_row
+    mean, cov = from_arrays(A[:, :, None], Y).means()[:3:2]
     np.testing.assert_allclose(table.x[:, 0], np.column_stack([mean, AGE, B[:, 0]]))
     wanted = np.zeros((N, 3, 3))
     wanted[:, 0, 0], wanted[:, 1, 1], wanted[:, 2, 2] = cov[:, 0, 0], 4.0, ERRORS**2
@@ -83,7 +83,7 @@ def test_known_errors_of_incomplete_replicates():
     np.testing.assert_allclose(table.cov[:, 0, 0], 0.18 / COUNTS[0])
     np.testing.assert_allclose(table.cov[:, 1, 1], 0.16 / COUNTS[1])
     assert not np.any(table.cov[:, 2])
-    assert not table.only_sums
+    assert table.each_row
     means = [np.nanmean([GAPS[c] for c in COPIES[name]], axis=0) for name in "ab"]
     np.testing.assert_allclose(table.x[:, 0], np.column_stack([means[0] - 1, means[1], AGE]))
     assert np.isfinite(nj.fit(table).std_error).all()
@@ -156,7 +156,7 @@ def test_incomplete_replicates_in_chunks():
         fit, whole = nj.fit(chunks), nj.fit(nj.table(some, **options))
         np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.02)
         learner = nj.learners.two_copies(radius=1.0)
-        with pytest.raises(ValueError, match="a learner needs the covariance of the error in each"):
+        with pytest.raises(ValueError, match="a learner needs each row's error variance"):
             nj.learn(learner, chunks, jax.random.key(0))
 
 
@@ -286,8 +286,8 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
     share = nj.table(frame, target="y", noise={"a": nj.reliability(0.8)})
     for estimated in (nj.table(labels, target="y", replicates=COPIES), share):
         assert "estimated covariance" in repr(estimated)
-        give = "" if estimated is share else "as many replicates in each row .*, or "
-        need = f"needs the covariance of the error in each row, .*: give {give}a known variance"
+        give = "is known on average over" if estimated is share else "rows have different numbers"
+        need = f"needs each row's error variance, .*{give}.* state the variance of one measurement"
         for model in ("logistic", "poisson"):
             instead = f"RegressionCalibration.'{model}'., approximate"
             raises(f"model='{model}' {need}.*{instead}", nj.fit, estimated, model=model)
@@ -298,7 +298,7 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
     beside = nj.table(labels, target="y", replicates=COPIES, noise={"b": nj.noise.Gaussian(0.1)})
     for table in (beside, estimated):
         raises(
-            "a kernel fit needs .* or a known variance|give a known",
+            "a kernel fit needs each row's error variance",
             nj.fit,
             table,
             nj.fourier(length_scale=1.0),

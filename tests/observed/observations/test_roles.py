@@ -175,5 +175,5 @@ def test_warnings_and_errors_name_columns_of_the_table():
     copies = {"dose": ROWS.normal(size=400), "dose2": ROWS.normal(size=400), "y": x}
     copies["dose2"][:9] = np.nan
     incomplete = nj.table(copies, target="y", replicates={"dose": ["dose", "dose2"]})
-    with told("a known variance, as noise={'dose': 0.25}"):
+    with told("the variance of one measurement: noise={'dose': 0.25}"):
         nj.fit(incomplete, nj.methods.Logistic())

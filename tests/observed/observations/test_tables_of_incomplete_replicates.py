@@ -52,7 +52,7 @@ def test_complete_replicates_have_their_own_covariances():
     """As `Observations.averaged` takes them from x `[n, V, d]`."""
     copies = np.random.default_rng(2).normal(size=(9, 3, 2))
     table = nj.observations.from_arrays(copies, np.arange(9.0))
-    for found, wanted in zip(means_of_copies(copies, "ab")[::2], table.averaged(), strict=True):
+    for found, wanted in zip(means_of_copies(copies, "ab")[::2], table.means()[:3:2], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
