@@ -217,7 +217,7 @@ def test_predictions_at_categories(method, tmp_path):
         np.testing.assert_allclose(one.predict(men.drop(columns="sex")), wanted)
         np.testing.assert_allclose(one.predict(frame.iloc[5]), wanted[5], rtol=1e-6)
         other = frame.assign(sex=["m", "x"] * (N // 2))
-        raises("'sex' of x has the category 'x' in row 1, .* are 'f', 'm'", one.predict, other)
+        raises("'sex' of x has the category 'x' in row 1, .* 'f', 'm'", one.predict, other)
         gap = frame.assign(sex=["m", "f", None] * (N // 3))
         raises("column 'sex' of x has no category in row 2", one.predict, gap)
         bare = dataclasses.replace(one, references=())  # as in a file of before
