@@ -173,8 +173,6 @@ def test_what_is_wrong_is_told():
     with told("the table has weights already, the column 'own'"):
         nj.fit(rows, weights=FRAME["own"])
     same(nj.fit(rows, weights="own"), nj.fit(rows))
-    with told("nj.methods.SIMEX takes no weights: make the table without weights='own'"):
-        nj.fit(rows, nj.methods.SIMEX(lambda x, y: x.mean(axis=0)))
     with told("nj.learn takes no weights"):
         nj.learn(nj.learners.known_covariance(radius=1.0), rows, jax.random.key(0))
     with told("take no 'weights': these are for one table"):

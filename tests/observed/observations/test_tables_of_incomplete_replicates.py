@@ -49,7 +49,7 @@ def test_means_and_sums_against_loops():
 
 
 def test_complete_replicates_have_their_own_covariances():
-    """As `Observations.averaged` takes them from x `[n, V, d]`."""
+    """As `Observations.means` takes them from x `[n, V, d]`."""
     copies = np.random.default_rng(2).normal(size=(9, 3, 2))
     table = nj.observations.from_arrays(copies, np.arange(9.0))
     for found, wanted in zip(means_of_copies(copies, "ab")[::2], table.means()[:3:2], strict=True):
