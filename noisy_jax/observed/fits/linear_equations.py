@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments
+from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block, Outer
 from noisy_jax.observed.fits.units import moments_of
 from noisy_jax.observed.observations.rows import Rows
@@ -54,16 +55,12 @@ class LinearEquations:
         intercept, beta = moments.solution(share=share)
         return np.append(intercept + beta @ self.center, beta)
 
-    def without_each(self) -> list[LinearMoments]:
-        """The moments of all groups but one."""
-        return [self.whole.plus(part, -1.0) for part in self.parts]
-
-    def jacobian(self, share: float) -> np.ndarray:
-        """`[1 + d, 1 + d]`, −∂Σψ/∂θ."""
-        gram = self.whole.centred(share=share)[0]
-        found = np.zeros(np.add(gram.shape, 1))
-        found[0, 0], found[1:, 1:] = self.whole.weight, gram
-        return found
+    def at(self, theta: np.ndarray, share: float) -> Sums:
+        """Σψ and ∂Σψ/∂θ, from the moments."""
+        (gram, cross), whole = self.whole.centred(share=share), self.whole
+        jacobian = np.zeros(np.add(gram.shape, 1))
+        jacobian[0, 0], jacobian[1:, 1:] = -whole.weight, -gram
+        return Sums(np.append(whole.y, cross) + jacobian @ theta, jacobian)
 
     def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
         """`[1 + d, d, d]`, ∂Σψ/∂Σ: the Gram matrix is κWΣ smaller than with the noise."""

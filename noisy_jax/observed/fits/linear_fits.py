@@ -5,6 +5,7 @@ moments alone has the jackknife. Everything else is the same.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,13 +33,14 @@ from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments
 from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.fits.roots import Root
 from noisy_jax.observed.fits.row_weights import (
     BY_VALUES,
     differ_by_row,
     intrinsic_scatter,
     row_weights,
 )
-from noisy_jax.observed.fits.sandwich import variance
+from noisy_jax.observed.fits.solutions import Restored, estimated
 from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import UndeterminedError, Units, check_varies
@@ -56,11 +58,13 @@ def linear_fit(sample: Sample, errors: str) -> LinearFit:
     elif weights is None and differ_by_row(table):
         return _fit_by_errors(sample)
     if table.products is None:
-        return _with_scatter(fit_of(_problem(sample, weights), errors=errors), table, weights)
+        return _with_scatter(
+            linear_result(_problem(sample, weights), errors=errors), table, weights
+        )
     count = len(table.products.factors)
     plain = _problem(sample.of(measured(table)), weights)
     products = _problem(sample.of(expanded(table, weights)), weights, plain.units)
-    made = fit_of(products, plain, errors)
+    made = linear_result(products, plain, errors)
     known = {"names": made.names[:-count], "products": table.products.factors}
     uncorrected = dataclasses.replace(made.uncorrected, **known)
     return dataclasses.replace(made, uncorrected=uncorrected, **known)
@@ -80,9 +84,9 @@ def _fit_by_errors(sample: Sample) -> LinearFit:
     made = _problem(sample, weights, None if equal is None else equal.units)
     if equal is not None and equal.known.strength >= WEAK and _differ(made, equal):
         sample.tell([Doubt(BY_VALUES, spoils=False)])
-        return _with_scatter(fit_of(equal), table, None)
+        return _with_scatter(linear_result(equal), table, None)
     effective = float(weights.sum() ** 2 / (weights @ weights))
-    fit = dataclasses.replace(fit_of(made, equal), effective_rows=effective)
+    fit = dataclasses.replace(linear_result(made, equal), effective_rows=effective)
     return _with_scatter(fit, table, weights)
 
 
@@ -99,7 +103,7 @@ def fit_of_moments(found: TableMoments) -> LinearFit:
     _check_rows(found.rows, len(found.table.names), len(parts))
     check_varies(ends[:, :-1], ends[:, -1], found.table)
     problem = Problem.of(LinearEquations(parts), found.units, found.table, found.rows)
-    return fit_of(problem, errors="jackknife")
+    return linear_result(problem, errors="jackknife")
 
 
 def _check_rows(rows: int, dim: int, groups: int) -> None:
@@ -153,9 +157,16 @@ class Problem:
         whole = self.equations.whole
         return whole.yy / whole.weight - (whole.y / whole.weight) ** 2
 
-    def share(self, moments: LinearMoments, corrected: bool) -> float:
-        """The share of the noise that a fit to these moments takes away."""
-        return self.known.share(moments) if corrected else 0.0
+    def root(self, corrected: bool, left_out: LinearMoments | None = None) -> Root:
+        """θ and the share of the noise that is taken away, of all groups or without one."""
+        whole = self.equations.whole
+        moments = whole if left_out is None else whole.plus(left_out, -1.0)
+        share = self.known.share(moments) if corrected else 0.0
+        return Root(self.equations, self.equations.root(moments, share), share)
+
+    def without_each(self, corrected: bool) -> np.ndarray:
+        """`[G, 1 + d]`, θ without each group of rows."""
+        return np.array([self.root(corrected, part).theta for part in self.equations.parts])
 
     def recorded(self, corrected: bool) -> np.ndarray:
         """`[1 + d, 1 + d]`, from θ to θ of recorded categories, as uncorrected fits take them."""
@@ -167,20 +178,25 @@ class Problem:
             moved[1:, 1:] = matrix.T
         return moved
 
-    def theta(self, moments: LinearMoments, corrected: bool) -> np.ndarray:
-        """`[1 + d]`, the prediction at the means of all rows and the slopes, from some moments."""
-        root = self.equations.root(moments, self.share(moments, corrected))
-        return self.recorded(corrected) @ root
+    def lines(self, theta: np.ndarray) -> np.ndarray:
+        """Intercept and slopes `[..., 1 + d]`, of θ."""
+        found = theta.copy()
+        found[..., 0] -= theta[..., 1:] @ self.equations.center
+        return found
 
-    def without_each(self, corrected: bool) -> np.ndarray:
-        """`[G, 1 + d]`, θ without each group of rows."""
-        left = self.equations.without_each()
-        return np.array([self.theta(moments, corrected) for moments in left])
-
-    def freedom(self, beta: np.ndarray) -> float:
-        """Degrees of freedom of what the errors of the noise's covariance add."""
+    def estimates(self, corrected: bool, left: np.ndarray | None = None) -> Estimates:
+        """In original units; intervals by the jackknife from `without_each`, or the sandwich."""
+        moved, center = self.recorded(corrected), self.equations.center
         whole = self.equations.whole
-        return self.noise.freedom(whole.cov / whole.weight, np.outer(beta, beta))
+
+        def restored(theta, spread, freedom):
+            value, *slopes = moved @ theta
+            rest = np.array(slopes), moved @ spread @ moved.T, center, freedom, self.table
+            return self.units.restored(value, *rest)
+
+        combined = self.units.jacobian(center) @ moved
+        way = Restored(self.noise, combined, whole.cov / whole.weight, restored)
+        return estimated(self.root(corrected), way, self.clusters, left)[0]
 
 
 def _problem(sample: Sample, weights: np.ndarray | None, units: Units | None = None) -> Problem:
@@ -205,91 +221,69 @@ def _problem(sample: Sample, weights: np.ndarray | None, units: Units | None = N
 def _differ(one: Problem, other: Problem) -> bool:
     """Whether corrected fits with other weights differ by more than chance."""
 
-    def lines(problem, thetas):
-        found = thetas.copy()  # with the intercept, as the means of the columns differ
-        found[..., 0] -= thetas[..., 1:] @ problem.equations.center
-        return found
-
     def apart(thetas):
-        return lines(one, thetas(one)) - lines(other, thetas(other))
+        return one.lines(thetas(one)) - other.lines(thetas(other))
 
     cov, freedom = jackknifed(apart(lambda problem: problem.without_each(True)))
-    whole = apart(lambda problem: problem.theta(problem.equations.whole, True))
-    error = np.sqrt(np.diag(cov))
+    whole, error = apart(lambda problem: problem.root(True).theta), np.sqrt(np.diag(cov))
     t = np.divide(whole, error, out=np.zeros_like(whole), where=error > 0)
     return bool((p_value(t, freedom) * len(t) < LEVEL).any())
 
 
-def fit_of(made: Problem, plain: Problem | None = None, errors: str = "sandwich") -> LinearFit:
+def linear_result(
+    made: Problem, plain: Problem | None = None, errors: str = "sandwich"
+) -> LinearFit:
     """The fit in original units.
 
     The uncorrected fit is of `plain`: the same rows with equal weights, or with products as they
     were measured; by default it is of the same equations.
     """
-    problems = {True: made, False: made if plain is None else plain}
-    left = [one.without_each(corrected) for corrected, one in problems.items()]
+    pairs = (made, True), (made if plain is None else plain, False)
+    left = [problem.without_each(corrected) for problem, corrected in pairs]
     found = [
-        _estimates(one, corrected, own if errors == "jackknife" else None)
-        for (corrected, one), own in zip(problems.items(), left, strict=True)
+        problem.estimates(corrected, own if errors == "jackknife" else None)
+        for (problem, corrected), own in zip(pairs, left, strict=True)
     ]
-    equations, units = made.equations, made.units
-    whole, (clean, noisy) = equations.whole, covariances(equations.whole)
+    units, whole = made.units, made.equations.whole
+    clean, noisy = covariances(whole)
     return LinearFit.of(
         found[0],
         found[1],
         made.table,
         reliability=np.diag(clean) / np.diag(noisy),
-        risk=_risk(problems, left),
+        risk=_risk(pairs, left),
         num_rows=made.num_rows,
         scale=units.scale * np.sqrt(np.diag(noisy)),
         gram=clean * units.products,
         cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
         noise=(noisy - clean) * units.products,
         strength=made.known.strength,
-        share=made.share(whole, True),
+        share=made.root(True).share,
     )
 
 
-def _estimates(problem: Problem, corrected: bool, left: np.ndarray | None) -> Estimates:
-    """Estimates, by the jackknife from θ `[G, 1 + d]` without each group, or by the sandwich."""
-    equations, units = problem.equations, problem.units
-    share = problem.share(equations.whole, corrected)
-    theta, jacobian = equations.root(equations.whole, share), equations.jacobian(share)
-    moved, combined = problem.recorded(corrected), units.jacobian(equations.center)
-    if left is not None:
-        spread, freedom = jackknifed(left)
-    else:
-        blocks = equations.blocks(theta, share)
-        spread, freedom, _ = variance(blocks, jacobian, problem.clusters, combined @ moved)
-        spread = moved @ spread @ moved.T
-    if share and not problem.noise.exact:  # delta method: dθ = A⁻¹ (∂Σψ/∂Σ) dΣ
-        moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), 1)
-        own = problem.freedom(theta[1:])
-        spread, freedom = problem.noise.widened(moves, own, spread, freedom, combined)
-    theta = moved @ theta
-    center = equations.center
-    return units.restored(theta[0], theta[1:], spread, center, freedom, problem.table)
-
-
-def _risk(problems: dict[bool, Problem], left: list[np.ndarray]) -> Comparison:
+def _risk(pairs, left: Sequence[np.ndarray]) -> Comparison:
     """Estimated clean risks of both predictors, each group judged by the fit to the others."""
-    made, lines = problems[True], []
-    for problem, thetas in zip(problems.values(), left, strict=True):
-        intercepts = thetas[:, 0] - thetas[:, 1:] @ problem.equations.center
-        lines.append(zip(intercepts, thetas[:, 1:], strict=True))
-    parts, square = made.equations.parts, made.units.y_scale**2
-    sums = [[part.clean_error(*one) for part, one in zip(parts, own, strict=True)] for own in lines]
-    slopes = [one.theta(one.equations.whole, k)[1:] for k, one in problems.items()]
-    sums, moves = np.array(sums), np.array([-np.outer(beta, beta) for beta in slopes])
+    made, square = pairs[0][0], pairs[0][0].units.y_scale ** 2
+    parts, sums, slopes = made.equations.parts, [], []
+    for (problem, corrected), thetas in zip(pairs, left, strict=True):
+        moved = problem.recorded(corrected)
+        lines = problem.lines(thetas @ moved.T)
+        sums.append(
+            [part.clean_error(line[0], line[1:]) for part, line in zip(parts, lines, strict=True)]
+        )
+        slopes.append((moved @ problem.root(corrected).theta)[1:])
+    moves = [-np.outer(beta, beta) for beta in slopes]  # each error contains −βᵀΣβ
     judged = Judged(
-        square * np.append(sums, sums[:1] - sums[1:], axis=0),
+        square * np.array([*sums, np.subtract(*sums)]),
         np.array([part.weight for part in parts]),
-        square * np.append(moves, moves[:1] - moves[1:], axis=0),
+        square * np.array([*moves, np.subtract(*moves)]),
     )
     errors, freedom = judged.std_error(made.noise), float(judged.degrees_of_freedom)
     if not made.noise.exact:
-        own = judged.std_error()[2] ** 2
+        whole, own = made.equations.whole, judged.std_error()[2] ** 2
+        added = made.noise.freedom(whole.cov / whole.weight, -moves[0])
         variances = own, errors[2] ** 2 - own
-        freedom = float(combined_freedom(variances, (freedom, made.freedom(slopes[0]))))
-    pairs = np.stack([judged.risk, errors], axis=1).ravel().tolist()
-    return Comparison(*pairs, variance=made.variance * square, degrees_of_freedom=freedom)
+        freedom = float(combined_freedom(variances, (freedom, added)))
+    shown = np.stack([judged.risk, errors], axis=1).ravel().tolist()
+    return Comparison(*shown, variance=made.variance * square, degrees_of_freedom=freedom)

@@ -79,7 +79,7 @@ class Variance(NamedTuple):
     """Of p parameters."""
 
     covariance: np.ndarray  # [p, p]
-    freedom: np.ndarray  # [k], degrees of freedom of k combinations of them
+    freedom: np.ndarray | float  # [k] or [], degrees of freedom of k combinations of them
     wider: float  # largest ratio of a standard error to the one by A in place of A − A_i
 
 

@@ -60,27 +60,42 @@ def fit_of(
         doubts: tells more of the corrected root and its variance.
         **known: further attributes of the fit.
     """
-    uncorrected, _ = _estimated(sample, plain, restored, errors)
+
+    def estimates(found):
+        left = _left_out(sample, found) if errors == "jackknife" else None
+        return estimated(found, restored, sample.clusters, left)
+
+    uncorrected, _ = estimates(plain)
     if corrected.remark:
         sample.tell([Doubt(corrected.remark, spoils=False)])
-    found, spread = _estimated(sample, corrected, restored, errors)
+    found, spread = estimates(corrected)
     if doubts is not None:
         sample.tell(doubts(corrected, spread))
     return Fit.of(found, uncorrected, sample.table, share=corrected.share, **known)
 
 
-def _estimated(
-    sample: Sample, found: Root, restored: Restored, errors: str
+def estimated(
+    found: Root,
+    restored: Restored,
+    clusters: np.ndarray | None,
+    left: np.ndarray | None = None,
 ) -> tuple[Estimates, Variance]:
-    """The estimates, and the variance of θ under a noise of known covariance."""
+    """The estimates, and the variance of θ under a noise of known covariance.
+
+    Args:
+        found: the root.
+        restored: the way to original units.
+        clusters: `[n]`, in the order of the rows of the equations, for the sandwich; or `None`.
+        left: `[G, p]`, the roots without each of G groups, for the jackknife; without them the
+            variance is by the sandwich.
+    """
     equations, theta, share = found.equations, found.theta, found.share
     jacobian = -equations.at(theta, share).jacobian
-    if errors == "jackknife":
-        spread, degrees = jackknifed(_left_out(sample, found))
-        own = Variance(spread, np.full(len(theta), degrees), 1.0)
+    if left is not None:
+        own = Variance(*jackknifed(left), 1.0)
     else:
         blocks = equations.blocks(theta, share)
-        own = variance(blocks, jacobian, sample.clusters, restored.combined)
+        own = variance(blocks, jacobian, clusters, restored.combined)
     covariance, freedom, noise = own.covariance, own.freedom, restored.noise
     if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
         moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), axes=1)

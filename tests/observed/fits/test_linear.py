@@ -63,11 +63,13 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     cross = 0.1 * cov.sum(axis=2)
     whole = linear_moments(x, y, cov, weights, cross)
     equations = LinearEquations([whole], Rows(x, y, cov, weights, cross))
-    ((scores, jacobians),) = equations.blocks(equations.root(whole, share), share)
-    np.testing.assert_allclose(scores.sum(axis=0), 0, atol=1e-9 * np.abs(scores).sum(axis=0).max())
+    theta = equations.root(whole, share)
+    ((scores, jacobians),) = equations.blocks(theta, share)
+    for total in (scores.sum(axis=0), equations.at(theta, share).score):
+        np.testing.assert_allclose(total, 0, atol=1e-9 * np.abs(scores).sum(axis=0).max())
     (total,) = jacobians.summed(np.arange(60), np.array([0]))
     size = np.sqrt(np.diag(total))
-    found = (total - equations.jacobian(share)) / np.outer(size, size)
+    found = (total + equations.at(theta, share).jacobian) / np.outer(size, size)
     np.testing.assert_allclose(found, 0, atol=1e-9)
 
 
