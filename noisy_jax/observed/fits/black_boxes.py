@@ -8,7 +8,7 @@ import numpy as np
 
 from noisy_jax.columns import index_of
 from noisy_jax.observed.fits.errors import affine_of
-from noisy_jax.observed.fits.estimates import INTERCEPT
+from noisy_jax.observed.fits.estimates import labels_of_line
 from noisy_jax.validation import given, real_numbers
 
 _WANTED = (
@@ -55,7 +55,7 @@ class BlackBox:
     def __init__(self, estimator: Any, columns: tuple[str, ...]):
         self.estimator, self.columns = estimator, columns
         self.line = _is_of_sklearn(estimator)
-        self.labels: tuple[str, ...] = (INTERCEPT, *columns) if self.line else ()
+        self.labels: tuple[str, ...] = labels_of_line(columns) if self.line else ()
         self.title = getattr(estimator, "__name__", type(estimator).__name__)
 
     @property

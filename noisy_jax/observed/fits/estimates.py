@@ -16,7 +16,6 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import array_module, between
 
-INTERCEPT = "intercept"
 COLUMNS = (
     ("", "{name}"),
     ("estimate", "{estimate:.4g}"),
@@ -49,6 +48,11 @@ FORMS = {
     "curve": Form(False),  # parameters of a function of one row
 }
 """By the name that a saved fit has."""
+
+
+def labels_of_line(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The label "intercept", or "(intercept)" if a column is called so, and the columns' names."""
+    return ("(intercept)" if "intercept" in names else "intercept", *names)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,7 +101,7 @@ class Estimates(Summarized):
     ) -> Self:
         """An intercept and, behind it, a coefficient for each column of a table."""
         return cls(
-            labels=(INTERCEPT, *table.names),
+            labels=labels_of_line(table.names),
             values=values,
             covariance=covariance,
             degrees_of_freedom=degrees_of_freedom,
@@ -308,7 +312,7 @@ class Estimates(Summarized):
 
         def __getattr__(self, name: str) -> Any:
             """Raises an AttributeError that says what to write in place of a name that is gone."""
-            if name == INTERCEPT:
+            if name == "intercept":
                 labels = ", ".join(self.labels)
                 raise AttributeError(f"these estimates have no intercept, they are of {labels}")
             refuse_attribute(self, name)

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.functions import FourierFit
@@ -14,24 +14,16 @@ from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.saved import loaded
-from noisy_jax.observed.fits.template import checked_table
+from noisy_jax.observed.fits.template import Method, checked_table
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice, given
 
 _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
-_Fit_co = TypeVar("_Fit_co", covariant=True)
-
-
-class _Method(Protocol[_Fit_co]):
-    """A method that `fit` calls, such as one of `nj.methods`."""
-
-    def fitted(self, observations: Any) -> _Fit_co:
-        """The fit to a table."""
-        ...
+_Found = TypeVar("_Found")
 
 
 @overload
-def fit(observations: Any, method: _Method[_Fit_co]) -> _Fit_co: ...
+def fit(observations: Any, method: Method[_Found]) -> _Found: ...
 @overload
 def fit(
     observations: Any,
@@ -50,7 +42,7 @@ def fit(
     weights: Any = None,
     clusters: Any = None,
     errors: str | None = None,
-) -> LinearFit | FourierFit | Fit: ...
+) -> Fit | FourierFit: ...
 
 
 def fit(
@@ -135,11 +127,11 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
         return kind(**named)
     elif isinstance(method, Iterable) and not isinstance(method, str):
         method = OneOf(tuple(method))
-    if isinstance(method, type) and hasattr(method, "fitted"):
+    if isinstance(method, type) and issubclass(method, Method):
         options = inspect.signature(method).parameters.values()
         needed = ", ".join(f"{one.name}=…" for one in options if one.default is one.empty)
         raise ValueError(f"method is a class: write nj.methods.{method.__name__}({needed})")
-    if isinstance(method, type) or not hasattr(method, "fitted"):
+    if not isinstance(method, Method):
         raise ValueError(
             "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "
             f"of the latter, or 'linear', 'logistic' or 'poisson', got {given(method)}"
@@ -153,9 +145,7 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
     return method
 
 
-def load_fit(
-    path: str | Path, method: Model | None = None
-) -> LinearFit | FourierFit | SimexFit | Fit:
+def load_fit(path: str | Path, method: Model | None = None) -> Fit | FourierFit:
     """Reads the fit that its method `save` wrote to a file.
 
     Args:

@@ -115,6 +115,12 @@ def test_intervals_of_predictions_contain_products(rng):
     np.testing.assert_allclose([value - low, high - value], half, rtol=1e-9)
 
 
+def test_a_column_may_be_called_intercept(rng):
+    fit = nj.fit(table(rng, "linear", names=("intercept", "b")))
+    assert fit.labels == ("(intercept)", "intercept", "b") == (*fit.params,)
+    assert fit.intercept == fit.params["(intercept)"]
+
+
 def test_residuals_are_of_the_means_of_copies_by_name(rng):
     copies, y = rng.normal(size=(300, 2, 2)) + rng.normal(size=(300, 1, 2)), rng.normal(size=300)
     rows = from_arrays(copies, y, names=("dose", "age"))
