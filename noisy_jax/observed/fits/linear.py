@@ -8,7 +8,7 @@ import numpy as np
 from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.identification import WEAK
-from noisy_jax.observed.fits.result import Fit
+from noisy_jax.observed.fits.result import Fit, percent
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,14 +67,20 @@ class LinearFit(Fit):
         return lines
 
     def _known(self) -> list[str]:
-        return [*self._identified(), *super()._known(), *self._scattered()]
+        return [*self._identified(), *self._scattered()]
 
     def _identified(self) -> list[str]:
         if np.isinf(self.strength):  # no noise
             return []
         if self.strength >= WEAK:
             return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
-        return [
+        lines = [
             f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): do not trust "
             "intervals and p values."
         ]
+        if self.share < 1:
+            lines.append(
+                f"Only {percent(self.share)} of the stated error is taken away, to keep estimates "
+                "stable: they are still biased."
+            )
+        return lines

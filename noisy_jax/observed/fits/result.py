@@ -171,13 +171,8 @@ class Fit(Estimates, Result):
         return "These parameters are" if self.form == "curve" else ""
 
     def _known(self) -> list[str]:
-        """Lines on how far the correction goes."""
-        if self.share == 1 or self.form == "curve":  # of curves a remark says so
-            return []
-        return [
-            f"Only {percent(self.share)} of the stated error is taken away, to keep estimates "
-            "stable: they are still biased."
-        ]
+        """Lines below the table on what the rows determine; none but for linear fits."""
+        return []
 
     def _doubts(self) -> list[str]:
         return [*self._known(), *lines_of(self.remarks)]

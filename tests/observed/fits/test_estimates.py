@@ -1,7 +1,5 @@
 """Summaries of fits: tests, intervals and ratios, as text, HTML and DataFrames."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -195,10 +193,6 @@ def test_a_summary_says_what_makes_its_tests_doubtful(rng):
     with pytest.warns(nj.fits.AssumptionWarning, match="'x1' "):
         doubted = nj.fit(from_arrays((x > 0.5) * 1.0, y, noise=0.02))
     assert "Note: " in str(doubted.summary())
-    whole = nj.fit(table(rng, "logistic"), nj.methods.Logistic())
-    part = dataclasses.replace(whole, share=0.7)
-    assert "Only 70% of the stated error is taken away" in str(part.summary())
-    assert "Only" not in str(whole.summary())
 
 
 @pytest.mark.slow
