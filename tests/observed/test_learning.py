@@ -191,7 +191,7 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
     raises("does not hold a fit: ", nj.load_fit, path)
     path.write_text("{}")
     raises(
-        r"does not hold what nj.learn returned: version 0.2 or older",
+        r"does not hold what nj.learn returned: it has no kind; a fit that version 0.2",
         nj.load_learned,
         path,
         learner,
