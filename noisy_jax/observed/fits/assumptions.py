@@ -1,10 +1,10 @@
-"""What noisy rows alone show against the assumptions of their correction.
+"""Checks of the assumptions of a correction, which noisy rows alone may contradict.
 
 Corrections assume the classical error model, x̃ = x + n with n of mean zero and of a distribution
-that does not depend on the clean x.
-Checks look for what cannot be so. A table of independent rows that obeys the assumptions fails with
-a probability of at most 1%: p-values of scores by ranks are compared with 1% over their number, and
-are bounds that hold for any distribution of the data (Bernstein's inequality).
+that does not depend on the clean x. A table of independent rows that obeys the assumptions fails
+with a probability of at most 1%: p-values of correlations of ranks are compared with 1%
+over their number, and are bounds that hold for any distribution of the data (Bernstein's
+inequality).
 """
 
 import dataclasses
@@ -130,11 +130,11 @@ CHECKS = (
         "relative errors of a measurement do",
     ),
 )
-"""Each assumption that rows may contradict, and what is then told."""
+"""The assumptions that rows may contradict, in the order in which they are told."""
 
 
 def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
-    """What a table shows against the assumptions of a correction; of clusters a row of each."""
+    """Returns what the checks say of a table; of each cluster one row is checked."""
     seen = Seen(observations, clusters)
     return [doubt for check in CHECKS for doubt in check.doubts(seen)]
 
@@ -142,10 +142,9 @@ def doubts(observations: Observations, clusters: np.ndarray | None = None) -> li
 def warned(
     observations: Observations, clusters=None, found: Sequence[Doubt] | None = None
 ) -> list[Doubt]:
-    """`doubts`, or those `found` before, each also a warning.
+    """Returns `doubts`, or the ones that were `found` before, each also a warning.
 
-    Behind them is what to know of categories, and of matrices of misclassification, without a
-    warning.
+    Notes on categories, and on matrices of misclassification, stand behind them without a warning.
     """
     found = list(told(doubts(observations, clusters) if found is None else found))
     notes = [one.told() for one in observations.categories]
@@ -155,7 +154,7 @@ def warned(
 
 
 def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doubt]]:
-    """Which rows have at least `least` copies, `[n]`, and a doubt, also a warning, of others."""
+    """Returns a mask `[n]` of the rows with `least` copies or more; a doubt if there are others."""
     kept = rows.num_copies() >= least
     few = _LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0])
     return kept, [] if kept.all() else [*told([Doubt(few, spoils=False)])]

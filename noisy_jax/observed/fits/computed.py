@@ -37,7 +37,7 @@ def computed_from_noisy(seen: Seen) -> list[Finding]:
 
 
 def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
-    """Which exact columns of many values are continuous functions of column j."""
+    """Returns exact columns of many values that are continuous functions of column j: `{e: j}`."""
     ordered = scores(z[np.argsort(z[:, j])][:, exact])
     left = np.sum(np.diff(ordered, axis=0) ** 2, axis=0) / (2 * len(z))
     near = exact[left < allowed].tolist()
@@ -45,7 +45,7 @@ def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[in
 
 
 def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
-    """For which exact columns e there is a k such that e is linear in x_j, x_k and x_j x_k."""
+    """Returns exact columns e that are linear in x_j, x_k and x_j x_k for some k: `{e: k}`."""
     z = z[np.linspace(0, len(z) - 1, 64).astype(int)]
     z = z - z.mean(axis=0)
     product = z[:, [j]] * z

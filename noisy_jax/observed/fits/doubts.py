@@ -12,7 +12,7 @@ BELOW = (
     "large (a standard deviation in place of a variance?), depend on the target (state cross_cov), "
     "or have heavy tails"
 )
-"""What contradicts the stated noise in any fit by squared errors."""
+"""Text of a doubt about the stated noise, in any fit by squared errors."""
 
 
 class AssumptionWarning(UserWarning):
@@ -38,14 +38,14 @@ class Finding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """An assumption, and what to say where columns contradict it."""
+    """An assumption that columns may contradict, and the sentence that then tells it."""
 
     find: Callable[..., Sequence[Finding]]
     text: str  # with the findings in place of its first …, the name of the first one for {first}
     spoils: bool = True  # as in `Doubt`
 
     def doubts(self, *seen: Any) -> list[Doubt]:
-        """A doubt about what `find` finds; of more than three columns the first three are named."""
+        """Returns a doubt about the columns that `find` finds, the first three by name."""
         found = self.find(*seen)
         if not found:
             return []

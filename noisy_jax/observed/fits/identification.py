@@ -1,4 +1,4 @@
-"""Whether noisy features identify a fit: whether they vary by more than the noise in them.
+"""Identification of a fit: noisy features must vary by more than the noise in them.
 
 With the covariance M of the noisy columns and the mean covariance Σ of the noise, the combination
 of columns in which the noise is largest is the vector u of
@@ -29,7 +29,7 @@ _CHANCE = 3.0  # standard errors by which a table may contradict its noise
 
 
 class Identification(NamedTuple):
-    """How well the noisy columns identify the fit."""
+    """Strength of the identification, and the share of the noise that it allows to take away."""
 
     strength: float  # (λ − 1)²/v, 0 where λ < 1; infinite without noise
     slack: float  # v/2, which is 1/n with Gaussian columns and known noise
@@ -58,7 +58,7 @@ class Identification(NamedTuple):
 def identification(
     parts: Sequence[LinearMoments], whole: LinearMoments, error: UncertainNoise, names, scale
 ) -> Identification:
-    """How well the columns, with these names and scales, identify the fit.
+    """Returns the identification of a fit to columns with these names and scales.
 
     Raises:
         ValueError: a combination of columns does not vary; or a column, or a combination, varies

@@ -26,7 +26,7 @@ _ENDS, _EQUAL = (
 
 
 def repeats(values: np.ndarray) -> bool:
-    """Whether values `[n]` are equal more often than by rounding."""
+    """Returns True if values `[n]` are equal more often than by rounding."""
     if len(values) > 2 * _ROWS:  # first all rows with some of the values, drawn by a hash
         bits = np.ascontiguousarray(values).view(np.uint64) * _HASH
         counts = np.unique(values[bits < 2**64 // (len(values) // _ROWS)], return_counts=True)[1]

@@ -70,7 +70,7 @@ def uneven(seen: Seen) -> list[Finding]:
 
 
 def noise_follows_values(observations: Observations) -> bool:
-    """Whether replicates differ more at some values, so that their noise depends on the clean row.
+    """Returns True if replicates differ more at some values: their noise depends on the clean row.
 
     Rows may have noise of different variances, and skewed noise.
     """
@@ -79,7 +79,7 @@ def noise_follows_values(observations: Observations) -> bool:
 
 
 def uneven_spreads(seen: Seen, noisy: np.ndarray, *, alike: bool = True) -> list[Finding]:
-    """Those of the columns in the places `noisy` whose replicates differ unevenly.
+    """Returns which of the columns in the places `noisy` have replicates that differ unevenly.
 
     Without dependence, the spread of a row's replicates is independent of exact columns and of y,
     the spread of all replicates but one is independent of that one, and the spread of two is

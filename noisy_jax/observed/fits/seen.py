@@ -19,7 +19,7 @@ NOISY = 1e-6
 
 
 class Seen:
-    """What checks look at: at most 16,384 rows, of clusters one each, and what several of them use.
+    """The rows that checks look at, at most 16,384, and numbers of them that several checks need.
 
     Attributes:
         rows: the rows; with a covariance of the errors as it was given, or as all rows show it.
