@@ -157,7 +157,9 @@ class _Standardized(NamedTuple):
 def _check(table: Observations) -> bool:
     """Whether moments come from each row's copies; ValueError if no kernel fit takes the noise."""
     if table.cross_cov is not None:
-        raise ValueError("a kernel fit needs errors in y that are independent of those in x")
+        raise ValueError(
+            "a kernel fit needs errors in y that are independent of those in x: leave out cross_cov"
+        )
     table.check_each_row("a kernel fit")
     each = by_each_row(table)
     if table.cov is not None and table.cov.ndim == 3 and not each:

@@ -79,7 +79,10 @@ def _check(observations: Observations, name: str) -> None:
             "Gaussian"
         )
     if observations.cross_cov is not None:
-        raise ValueError(f"model={name!r} needs errors in y that are independent of those in x")
+        raise ValueError(
+            f"model={name!r} needs errors in y that are independent of those in x: leave out "
+            "cross_cov"
+        )
     check_targets(observations, name)
 
 

@@ -37,8 +37,9 @@ _NO_ROOT = (
     f"has led to a wrong minimum of the loss: {_INSTEAD}"
 )
 _TOO_SMALL = (
-    "too few rows to trust the estimates, which are skewed: standard errors with the leverages of "
-    f"rows are {{:.2g}} times as large as without, and in large tables they agree; {_INSTEAD}"
+    "this table is too small to trust the estimates: a few rows decide them, and standard errors "
+    f"that allow for this are {{:.2g}} times as large as without (in large tables they agree); "
+    f"{_INSTEAD}"
 )
 
 

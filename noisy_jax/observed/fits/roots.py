@@ -29,7 +29,6 @@ _MARGIN = 4.0  # α
 _LEAST_SHARE = 0.5  # of the noise, for which an estimate is given
 _FAR = 0.5  # from a guess to a root, relative to the guess: a root of another branch
 _DIFFERENCE = 1e-6
-_NO_ROOT = "the fit has no stable solution with the whole noise taken away"
 _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of standardized columns
 
 
@@ -160,13 +159,15 @@ def solved(equations: Equations, plain: np.ndarray) -> Root:
     """
     theta, share = continued(equations, plain)
     if share < _LEAST_SHARE:
-        raise ValueError(f"{_NO_ROOT}, nor with half of it: {equations.no_root}")
+        raise ValueError(
+            f"not even half of the stated error can be taken away: {equations.no_root}"
+        )
     remark = ""
     if share < 1:
         remark = (
-            f"{_NO_ROOT}, so that {percent(share)} of it is taken away (fit.share): estimates are "
-            f"still somewhat too near to the uncorrected ones, and intervals are wide; "
-            f"{equations.no_root}"
+            f"this table does not allow to take away all of the stated error, but {percent(share)} "
+            "of it (fit.share): estimates are still somewhat too near to the uncorrected ones, and "
+            f"intervals are wide; {equations.no_root}"
         )
     return Root(equations, theta, share, remark)
 

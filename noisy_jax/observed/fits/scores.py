@@ -129,7 +129,7 @@ MODELS = {
         link=lambda mean: scipy.special.logit(mean),
         targets="0 or 1",
         allowed=lambda y: (y == 0) | (y == 1),
-        words="Logistic regression by the conditional score: consistent under the logistic model",
+        words="Corrected logistic regression: consistent under the logistic model",
         no_root="perhaps the noisy columns predict y as well as if the clean ones predicted it "
         f"perfectly, when slopes have no finite value; or {_TOO_NOISY}",
     ),
@@ -138,7 +138,7 @@ MODELS = {
         link=np.log,
         targets="counts of at least 0",
         allowed=lambda y: y >= 0,
-        words="Poisson regression by the corrected score: consistent under the log-linear model",
+        words="Corrected Poisson regression: consistent under the log-linear model",
         no_root=f"perhaps {_TOO_NOISY}",
     ),
 }

@@ -89,7 +89,9 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
     if len({frozenset(pair) for pair in pairs}) < len(pairs):
         raise ValueError(f"products must be different ones, got {listed(names[len(old.names) :])}")
     if old.cross_cov is not None and np.any(old.cross_cov):
-        raise ValueError("products need errors in y that are independent of those in x")
+        raise ValueError(
+            "products need errors in y that are independent of those in x: leave out cross_cov"
+        )
     if old.uncertainty()[0].any():
         raise ValueError(
             "products need known variances of errors: give the variance, not a "

@@ -33,11 +33,11 @@ def test_too_few_rows_are_told(rng):
         told += " ".join(messages)
         assert fit.remarks == tuple(messages)
         if fit.share < 1:
-            assert f"{percent(fit.share)} of it is taken away" in str(fit).replace("\n", " ")
+            assert f"but {percent(fit.share)} of it (fit.share)" in str(fit).replace("\n", " ")
     words = (
-        "no stable solution with the whole noise",
-        "nor with half of it",
-        "too few rows to trust",
+        "does not allow to take away all",
+        "not even half of the stated error",
+        "too small to trust",
     )
     assert all(word in told for word in words)
 
