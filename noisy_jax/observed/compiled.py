@@ -22,7 +22,7 @@ def shared_cov(observations: Observations) -> np.ndarray | None:
 
 
 def _diagonal(cov: np.ndarray | None) -> np.ndarray | None:
-    """Of a diagonal covariance the variances, with which a round takes a fraction of the time."""
+    """Returns the variances of a diagonal covariance, for which rounds are much faster."""
     if cov is None or np.count_nonzero(cov - np.diag(np.diag(cov))):
         return cov
     return np.diag(cov)
@@ -75,9 +75,9 @@ class CompiledLearner:
         return jax.tree.map(np.asarray, jax.jit(self.learner.init, static_argnums=0)(dim))
 
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
-        """From and to a state in NumPy arrays, with the errors `[n]` of predictions before rows.
+        """Returns the state after the rows, and errors `[n]` of the predictions before each row.
 
-        From NumPy arrays a run resumes with the same program.
+        States are in NumPy arrays, from which a run resumes with the same program.
         """
         shared, *inputs = _inputs(rows, key, _diagonal)
         state, errors = self._train(shared, state, *inputs)
@@ -108,7 +108,7 @@ _MOST = 16
 
 
 def compiled_learner(learner: Learner) -> CompiledLearner:
-    """The functions of a learner; those of the learners that were used last are kept."""
+    """The functions of a learner; they are kept for the learners that were used last."""
     made = _recent.pop(id(learner), None) or CompiledLearner(learner)
     _recent[id(learner)] = made  # it holds the learner: no other has this id
     if len(_recent) > _MOST:

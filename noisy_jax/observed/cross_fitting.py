@@ -72,7 +72,7 @@ def units_of(observations: Observations, labels: np.ndarray | None, folds: int) 
 
 
 def function_judge(make, observations: Observations) -> tuple[Judge, Callable[[], Any]]:
-    """The judge of a function `observations -> fit`, and what gives its fit to all rows.
+    """Returns the judge of a function `observations -> fit`, and a function that fits all rows.
 
     An estimator as of scikit-learn is fitted to the means of the copies.
     """
@@ -98,7 +98,7 @@ def _fitted_to_means(estimator, rows: Observations):
 def learner_judge(
     learner: Learner, observations: Observations, key: chex.PRNGKey, standardize: bool
 ) -> tuple[Judge, Callable[[], Any]]:
-    """The judge of a learner, and what gives the result of `learn` on all rows."""
+    """Returns the judge of a learner, and a function that runs `learn` on all rows."""
     built = isinstance(learner.needs.noise, Noise) and not isinstance(learner.needs.noise, Assumed)
     if standardize and built:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""What `learn` returns: a learner's state with its units, and how it is saved and read."""
+"""The result of `learn`: a learner's state with its units, which can be saved and read."""
 
 import dataclasses
 import functools
@@ -21,7 +21,7 @@ from noisy_jax.validation import concrete
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Learned(Saved, Summarized):
-    """What a learner made of observations; print it for its error on clean data.
+    """The result of a learner on observations; print it for its error on clean data.
 
     If its predictions are affine in x, it has `coefficients` and `intercept`, without intervals.
 
@@ -149,7 +149,7 @@ _UNKNOWN = "not known (noisy rows do not show it of this learner)"
 
 
 def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:
-    """Reads what `Learned.save` wrote to a file, which has the state but no functions.
+    """Reads a file that `Learned.save` wrote, which has the state but no functions.
 
     Args:
         path: of the file.

@@ -87,7 +87,7 @@ def learn(
 
 
 class _Progress(NamedTuple):
-    """What is kept of the rows seen so far."""
+    """Sums over the rows seen so far."""
 
     number: int
     rows: Running  # over all rows, `[d + 1]`: of the means of the copies, and of y
@@ -118,7 +118,7 @@ class Learning:
 
     @property
     def labels(self) -> bool:
-        """Whether y are labels −1 and +1, which are neither centred nor scaled."""
+        """True if y are labels −1 and +1, which are neither centred nor scaled."""
         return self.compiled.learner.needs.labels
 
     def take(
@@ -234,30 +234,19 @@ def _centred(
     """
     kind = jax.dtypes.canonicalize_dtype(float)
     x, y = np.empty(chunk.x.shape, kind), np.empty(chunk.y.shape, kind)
-    start, scale = (
-        np.append(*pair)[:, None]
-        for pair in ((units.center, units.y_center), (units.scale, units.y_scale))
-    )
-    # In parts that fit into a processor's cache, and in the same memory, which is faster than new.
-    room = np.empty((*chunk.x.shape[:0:-1], _ROWS)), *np.empty((2, len(start), _ROWS))
-    for begin in range(0, len(y), _ROWS):
-        part = slice(begin, min(begin + _ROWS, len(y)))
-        copies, values, centers = (one[..., : part.stop - begin] for one in room)
-        np.subtract(chunk.x[part].T, start[:-1, None], out=copies)
-        values[:-1] = copies.mean(axis=1) if copies.shape[1] > 1 else copies[:, 0]
-        np.subtract(chunk.y[part], start[-1], out=values[-1])
-        own = None if weights is None else weights[part]
-        counted = values if own is None else values * own[None]
-        before = np.arange(values.shape[1]) if own is None else np.cumsum(own) - own
-        np.cumsum(counted, axis=1, out=centers)
-        centers -= counted
-        centers += seen.count * (seen.mean[:, None] - start)
-        before = seen.count + before
-        centers /= np.where(before > 0, before, 1)
-        centers[:, : max(first - begin, 0)] = 0.0
-        copies -= centers[:-1, None]
-        copies /= scale[:-1, None]
-        x[part], y[part] = copies.T, (values[-1] - centers[-1]) / scale[-1]
-        added = Running.of(values.T, own)
-        seen = seen.plus(added._replace(mean=start[:, 0] + added.mean))
+    start, scale = np.append(units.center, units.y_center), np.append(units.scale, units.y_scale)
+    for begin in range(0, len(y), _ROWS):  # in parts that fit into a processor's cache
+        part = slice(begin, begin + _ROWS)
+        values = np.column_stack([chunk.x[part].mean(axis=1), chunk.y[part]]) - start
+        counts = np.ones(len(values)) if weights is None else weights[part]
+        before = seen.count + np.cumsum(counts) - counts
+        counted = counts[:, None] * values
+        centers = np.cumsum(counted, axis=0) - counted + seen.count * (seen.mean - start)
+        centers /= np.where(before > 0, before, 1)[:, None]
+        centers[: max(first - begin, 0)] = 0.0
+        centers += start
+        x[part] = (chunk.x[part] - centers[:, None, :-1]) / scale[:-1]
+        y[part] = (chunk.y[part] - centers[:, -1]) / scale[-1]
+        added = Running.of(values, None if weights is None else counts)
+        seen = seen.plus(added._replace(mean=start + added.mean))
     return x, y, seen

@@ -44,8 +44,8 @@ class Selection(Summarized):
         degrees_of_freedom: of Student's t in the intervals.
         num_rows: n.
         folds: number of folds.
-        refit: `refit()` trains the best candidate on all rows: it returns what `learn` or the
-            candidate's function returns.
+        refit: `refit()` trains the best candidate on all rows: it returns the result of `learn`
+            or of the candidate's function.
     """
 
     names: tuple[str, ...]
@@ -145,7 +145,7 @@ def select(
 ) -> Selection:
     """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
 
-    Each fold is judged by what was trained on the other folds. With unbiased readings v of f(x) and
+    Each fold is judged by the predictor from the other folds. With unbiased readings v of f(x) and
     q of f(x)² at the clean x of a held-out row, the predictor f has
 
         E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
@@ -157,8 +157,8 @@ def select(
     different folds share most of their training rows, and comparisons are not corrected for their
     number.
 
-    Predictions are affine in x, or those of a kernel fit or of a learner: other predictors, such as
-    a forest, have no unbiased readings.
+    Candidates predict affinely in x, or are kernel fits or learners: other predictors, such as a
+    forest, have no unbiased readings.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as

@@ -20,7 +20,7 @@ _ROWS = 4096
 def units_for(
     learner: Learner, rows: Observations, standardize: bool, weights: np.ndarray | None = None
 ) -> Units:
-    """Units of rows for a learner, in which the labels of one that needs labels stay −1 and +1."""
+    """Units of rows for a learner, which leave labels −1 and +1 as they are, if it needs them."""
     units = Units.of_copies(rows, standardize, weights)
     return dataclasses.replace(units, y_center=0.0, y_scale=1.0) if learner.needs.labels else units
 
@@ -31,7 +31,7 @@ def check_rows(
     """Raises ValueError if a learner cannot take these rows, in any units.
 
     Args:
-        learner: is asked what it needs.
+        learner: has `needs`.
         rows: a table, or a chunk of one.
         before: number of the rows of earlier chunks.
         more: whether later chunks may follow.

@@ -2,7 +2,7 @@
 
 At the level λ, draw b of B adds √λ u_bi to row i, with u_bi ~ N(0, C_i) and C_i the covariance of
 the error in the row. The same draws serve all levels, so that estimates are smooth in λ. With the
-estimates θ_b(λ) and their estimated covariances V_b(λ), what is kept of each level is
+estimates θ_b(λ) and their estimated covariances V_b(λ), each level keeps
 
     the mean over b of θ_b(λ),    and    mean of V_b(λ) − covariance of θ_b(λ) over b.
 """
@@ -17,7 +17,7 @@ from noisy_jax.observed.fits.approximate import NoisyTable
 _NUMBERS = 1 << 20  # of noisy rows that are in memory at once
 
 Refit = Callable[[np.ndarray, np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray | None]]
-"""From noisy rows `[b, n, d]`, y `[n]` and weights `[n]`, or `None`, to estimates `[b, p]` and, if
+"""Maps noisy rows `[b, n, d]`, y `[n]` and weights `[n]`, or `None`, to estimates `[b, p]` and, if
 there are any, covariances `[b, p, p]`."""
 
 
@@ -29,7 +29,7 @@ class AtLevels(NamedTuple):
 
 
 class AddedNoise:
-    """B ≥ 2 draws of noise for the rows of a table, and what one estimator makes of them.
+    """B ≥ 2 draws of noise for the rows of a table, and the estimates from them.
 
     Args:
         table: the rows.
@@ -105,7 +105,7 @@ class AddedNoise:
 
 
 def _summed(theta: Any, covariances: Any) -> AtLevels:
-    """From estimates `[K, B, p]` and covariances `[K, B, p, p]`, or `None`."""
+    """Means of estimates `[K, B, p]`, and of their covariances `[K, B, p, p]`, if there are any."""
     means = theta.mean(axis=1)
     if covariances is None:
         return AtLevels(means, None)

@@ -1,4 +1,4 @@
-"""What SIMEX and regression calibration share, which hold approximately for many models."""
+"""Checked tables for SIMEX and regression calibration, which are approximate for most models."""
 
 import dataclasses
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class NoisyTable(NamedTuple):
         if observations.cross_cov is not None:
             raise ValueError(
                 "SIMEX and regression calibration need errors in y that are independent of those "
-                "in x; nj.methods.Linear takes others"
+                "in x; nj.methods.Linear takes correlated errors"
             )
         if observations.categories or observations.products is not None:
             observations.check_each_row("an approximate method")

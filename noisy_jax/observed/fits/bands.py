@@ -31,12 +31,12 @@ covariance that the jackknife estimates, and s̃*² its moderated variance, esti
 draws of N. It is nowhere narrower than a pointwise band. At one point, N/s̃* has Student's t
 distribution, as in a pointwise band.
 
-Source: Hall, The Annals of Statistics 20 (1992), on undersmoothing; for what the jackknife counts
-Efron and Stein, The Annals of Statistics 9 (1981), who subtract an estimate of this kind; for the
-largest deviation over a curve Ruppert, Wand and Carroll, Semiparametric Regression (2003), Sec.
-6.5; for moderated variances Smyth, Statistical Applications in Genetics and Molecular Biology 3
-(2004), with a given a, and the median in place of the mean, which one end of the curve can
-dominate.
+Source: Hall, The Annals of Statistics 20 (1992), on undersmoothing; for the orders that the
+jackknife counts Efron and Stein, The Annals of Statistics 9 (1981), who subtract an estimate of
+this kind; for the largest deviation over a curve Ruppert, Wand and Carroll, Semiparametric
+Regression (2003), Sec. 6.5; for moderated variances Smyth, Statistical Applications in Genetics and
+Molecular Biology 3 (2004), with a given a, and the median in place of the mean, which one end of
+the curve can dominate.
 """
 
 import numpy as np
@@ -99,7 +99,7 @@ def _largest(moves: np.ndarray) -> np.ndarray:
     normal = np.random.default_rng(0).standard_normal((_DRAWS, groups, groups))
     found, step = [], max(1, _AT_ONCE // moves.size)
     for start in range(0, _DRAWS, step):
-        draws = normal[start : start + step] @ moves  # the first is N, the others make s*
+        draws = normal[start : start + step] @ moves  # the first is N, the other ones make s*
         square = np.sum(draws[:, 1:] ** 2, axis=1) / (groups - 1)
         found.append(np.sqrt(np.max(draws[:, 0] ** 2 / _moderated(square), axis=1)))
     return np.concatenate(found)

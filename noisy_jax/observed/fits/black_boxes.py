@@ -60,7 +60,7 @@ class BlackBox:
 
     @property
     def by_column(self) -> bool:
-        """Whether there is one number for each column, and at most an intercept before them."""
+        """True if there is one number for each column, and at most an intercept before them."""
         return self.labels[self.line :] == self.columns
 
     def check_takes_weights(self) -> None:
@@ -112,13 +112,13 @@ class BlackBox:
             if found is None:
                 raise ValueError(
                     f"{self.title} must have coef_ after fit, or predictions that are linear in "
-                    "x; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
+                    "x; otherwise give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
                 )
             return found, None
         if np.size(made.coef_) != len(self.columns):
             raise ValueError(
                 f"{self.title} must have one coef_ for each of {len(self.columns)} columns after "
-                "fit; for others give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
+                "fit; otherwise give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
             )
         intercept = np.ravel(getattr(made, "intercept_", 0.0))
         return np.append(intercept, np.ravel(made.coef_)).astype(np.float64), None
@@ -137,7 +137,7 @@ class BlackBox:
             labels, values = list(values), list(values.values())
         elif (index := index_of(values)) is not None:
             labels = list(index)
-        values = np.asarray(real_numbers(f"what {self.title} returns", values), np.float64)
+        values = np.asarray(real_numbers(f"the result of {self.title}", values), np.float64)
         if not self.labels:
             if values.ndim != 1 or not values.size:
                 raise ValueError(

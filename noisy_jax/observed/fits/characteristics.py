@@ -19,7 +19,9 @@ EXACT = Gaussian(0.0)
 
 
 def by_each_row(observations: Observations) -> bool:
-    """Whether moments must come from the replicates of each row, as the noise has no common law.
+    """Returns whether moments must come from the replicates of each row.
+
+    They must if the noise has no common law.
 
     The covariance of the noise is then either given row by row, or replicates show that the noise
     depends on the clean row; or the replicates of some rows are incomplete. `moments.replicates`
@@ -44,8 +46,8 @@ def frequencies_of(
 ) -> tuple[Frequencies, Callable[..., Frequencies] | None]:
     """Frequencies ω `[P, d]` with φ of the error in the mean of the copies over `scale`.
 
-    And what gives them with φ from the rows without some of `groups` `[n]`, by their numbers;
-    `None` if φ is not estimated.
+    And a function of the numbers of some of the `groups` `[n]`, which gives them with φ from the
+    rows without these groups; `None` if φ is not estimated.
     """
     omega, rows = jnp.asarray(omega, float), observations.y
     known, copies = _known(observations), observations.x.shape[1]

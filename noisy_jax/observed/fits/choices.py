@@ -1,4 +1,4 @@
-"""The choice among candidates of a kernel fit, and what it is judged by."""
+"""The choice among candidates of a kernel fit, and the errors that judge it."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ class Choice(NamedTuple):
 
     @property
     def by_candidate(self) -> list[Option]:
-        """Of each candidate its best option, the best candidate first."""
+        """The best option of each candidate, the best candidate first."""
         best: dict[int, Option] = {}
         for one in self.ranked:
             best.setdefault(id(one.trial), one)
@@ -99,11 +99,11 @@ class Choice(NamedTuple):
 
 
 def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order of K candidates, best first, and `[G]`, what each group judges.
+    """Returns the order of K candidates, best first, and the candidates `[G]` that groups judge.
 
     `risks` `[K, G]` are summed over the rows of each group. The least risk alone would favour
     features whose risk is uncertain: one standard error and `added` `[K]` are added to each, and an
-    estimate below 0 counts as 0. A group judges what the other groups would choose, since the least
+    estimate below 0 counts as 0. A group judges the choice of the other groups, since the least
     of many risks is optimistic.
     """
     total, square, groups = risks.sum(axis=1), (risks**2).sum(axis=1), risks.shape[1]

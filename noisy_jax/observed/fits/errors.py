@@ -41,7 +41,7 @@ def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
     predict = getattr(fit, "predict", None)
     if not callable(predict):
         raise ValueError(
-            "must return a fit such as nj.fit returns, or what has a method predict, but it "
+            "must return a fit such as nj.fit returns, or an object with a method predict, but it "
             f"returned {given(fit)}"
         )
     if isinstance(fit, Estimates) and fit.form == "linear":
@@ -99,7 +99,7 @@ def fourier_errors(
     An unknown φ is estimated from all n rows, `table`.
 
     Returns:
-        The errors, and `[2, m]` what the readings q and v leave out where φ is lost in the noise
+        The errors, and the parts `[2, m]` that the readings q and v leave out where φ is lost
         (`hidden`).
     """
     table.check_each_row("an estimated error of a kernel fit")

@@ -120,7 +120,7 @@ class _Standardized(NamedTuple):
             uncorrected=self._predictor(best.trial, best.trial.plain_weights),
             undersmoothed=self._predictor(band.trial, band.weights),
             left_out=self._scaled(band.trial, band.trial.left_out(band.factor)),
-            risk=compared(corrected, uncorrected, square, share),
+            risk=compared(corrected, uncorrected, square, hidden_share=share),
             candidates=tuple(self._candidate(one) for one in choice.by_candidate),
             about=_OF_BAND if len(scales) == 1 else "",
             target=self.table.target,
@@ -155,7 +155,7 @@ class _Standardized(NamedTuple):
 
 
 def _check(table: Observations) -> bool:
-    """Whether moments come from each row's copies; ValueError if no kernel fit takes the noise."""
+    """Returns whether moments come from each row's copies; ValueError if the noise does not fit."""
     if table.cross_cov is not None:
         raise ValueError(
             "a kernel fit needs errors in y that are independent of those in x: leave out cross_cov"
@@ -177,7 +177,7 @@ def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
     The median distance between two noisy rows x is multiplied by (1 − tr Σ/tr Cov x̃)^{1/2}, the
     ratio of the root mean squares of clean and of noisy distances, with the covariance Σ of their
     noise, 0 where it is unknown. Length scales below the noise's standard deviation
-    (tr Σ/d)^{1/2} become this one: what they could add is hidden.
+    (tr Σ/d)^{1/2} become this one: the noise hides whatever they could add.
     """
     some = places(np.asarray(x, np.float64))
     size = np.sum(some**2, axis=1)

@@ -1,4 +1,4 @@
-"""What the noise hides of a kernel fit, and how far that can move its estimated error.
+"""The part of a kernel fit that the noise hides, and how far it can move the estimated error.
 
 Noise multiplies the mean of a wave e^{i⟨ω, x⟩} by φ(ω). Where n|φ|² is small, n noisy rows do not
 show the mean of the clean wave, so that a judge damps it: it multiplies the wave by

@@ -17,7 +17,7 @@ import numpy as np
 
 from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.hidden import largest_bias
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 
 _NOTHING = np.zeros((2, 1))  # hidden
 
@@ -40,7 +40,7 @@ class Judged(NamedTuple):
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Of Student's t in intervals, U − 1."""
+        """U − 1, of Student's t in intervals."""
         return len(self.count) - 1
 
     def scaled(self, square: float) -> "Judged":
@@ -78,7 +78,7 @@ class Judged(NamedTuple):
 
 
 def of_rows(errors: np.ndarray, slope: Any = 0.0, hidden: np.ndarray = _NOTHING) -> Judged:
-    """One predictor, judged by errors `[n]` of single rows; see `Judged` for the others."""
+    """One predictor, judged by errors `[n]` of single rows; the rest is as in `Judged`."""
     return Judged(errors, np.ones(len(errors)), slope, hidden)
 
 
@@ -110,21 +110,32 @@ def stacked(judged: Sequence[Judged]) -> Judged:
 
 
 def compared(
-    corrected: Judged, uncorrected: Judged, variance: float, hidden_share: float | None = None
+    corrected: Judged,
+    uncorrected: Judged,
+    variance: float,
+    *,
+    noise: UncertainNoise | None = None,
+    freedom: float = np.inf,
+    hidden_share: float | None = None,
 ) -> Comparison:
-    """The errors of both fits and of their difference; see `Comparison` for the other arguments."""
-    apart = corrected.minus(uncorrected)
+    """Returns the errors of a corrected and an uncorrected fit, and of their difference.
+
+    Args:
+        corrected: errors of the corrected fit.
+        uncorrected: errors of the uncorrected fit, by the same units.
+        variance: of y.
+        noise: the uncertainty of the noise's covariance, in the units of the slopes.
+        freedom: degrees of freedom of the variance that it adds.
+        hidden_share: as in `Comparison`.
+    """
+    three = stacked([corrected, uncorrected, corrected.minus(uncorrected)])
+    errors, own = three.std_error(noise), float(three.degrees_of_freedom)
+    if noise is not None and not noise.exact:
+        plain = three.std_error()[2] ** 2
+        own = float(combined_freedom((plain, errors[2] ** 2 - plain), (own, freedom)))
+    pairs = np.stack([three.risk, errors], axis=1).ravel().tolist()
+    names = "corrected_bias", "uncorrected_bias", "difference_bias"
+    biases = dict(zip(names, three.bias.tolist(), strict=True))
     return Comparison(
-        corrected=float(corrected.risk),
-        corrected_std_error=float(corrected.std_error()),
-        uncorrected=float(uncorrected.risk),
-        uncorrected_std_error=float(uncorrected.std_error()),
-        difference=float(apart.risk),
-        difference_std_error=float(apart.std_error()),
-        variance=variance,
-        degrees_of_freedom=corrected.degrees_of_freedom,
-        corrected_bias=float(corrected.bias),
-        uncorrected_bias=float(uncorrected.bias),
-        difference_bias=float(apart.bias),
-        hidden_share=hidden_share,
+        *pairs, variance=variance, degrees_of_freedom=own, hidden_share=hidden_share, **biases
     )

@@ -21,16 +21,17 @@ class Fourier(Method[FourierFit]):
     the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
     assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
     noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
-    intervals of the estimated errors are wide, because they contain the largest bias that what is
-    hidden can cause. A larger ℓ, more rows or more copies of each row help.
+    intervals of the estimated errors are wide, because they contain the largest bias that the
+    hidden part can cause. A larger ℓ, more rows or more copies of each row help.
 
     All rows have noise of one distribution. Where replicates differ more at some values of y or of
-    x than at others, or their covariance is given row by row, it has no known φ. Then moments come
+    x than elsewhere, or their covariance is given row by row, it has no known φ. Then moments come
     from the copies of each row (`nj.moments.replicates`, of order 1 from two or three copies, else
     2). These need no law, but keep a bias where the noise is near ℓ.
 
-    Where replicates are incomplete, moments come from the copies of each row too, those in which
-    all columns with replicates were measured. Rows with one copy are left out, with a warning.
+    Where replicates are incomplete, moments come from the copies of each row too, the ones in
+    which all columns with replicates were measured. Rows with one copy are left out, with a
+    warning.
 
     The fit has no intervals of its coefficients. Its table compares estimated errors, and
     `fit.band(x)` is a band for the curve.

@@ -57,7 +57,7 @@ class SIMEX(Method[SimexFit]):
     by calls under other covariances.
 
     Args:
-        estimator: what is corrected:
+        estimator: the estimator to correct:
             an estimator of scikit-learn, which is cloned, with `coef_` and `intercept_`, or such
             as a pipeline with predictions that are affine in x;
             or a function of x `[n, d]`, y `[n]` and, if there are weights, weights `[n]` in NumPy,
@@ -162,7 +162,7 @@ class _Simex:
         return self._result(first, theta, spread, plain, freedom, errors, remarks)
 
     def _needs_jackknife(self) -> bool:
-        """Whether only the jackknife counts all errors; ValueError if it is another way's turn."""
+        """Returns whether only the jackknife counts all errors; ValueError if it must not run."""
         why = ""
         if self.table.estimated:
             why = "takes the covariance of the noise as known, but it is estimated from the rows"
@@ -173,7 +173,7 @@ class _Simex:
         return bool(why)
 
     def _extended(self, found: AtLevels) -> np.ndarray:
-        """`[p]`, at the level −1."""
+        """The curve `[p]` at the level −1."""
         return CURVES[self.method.extrapolation](self.levels, found.estimates, _BACK)[0]
 
     def _left_out(self) -> tuple[np.ndarray, np.ndarray, float]:

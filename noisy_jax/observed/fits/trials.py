@@ -89,7 +89,7 @@ class Trial:
         return calibrated(self.weights[factor], folds, both, np.asarray(waves, float))
 
     def hidden(self, weights) -> np.ndarray:
-        """What the judge leaves out of functions with weights `[K, D]`, `[K, 2, m]`."""
+        """The parts `[K, 2, m]` of functions with weights `[K, D]` that the judge leaves out."""
         rows = self.rows
         square = rows.weights @ rows.y.astype(float) ** 2 / rows.weights.sum()
         return hidden(self.frequencies, weights, places(rows.x), square, rows.effective)
@@ -167,7 +167,8 @@ def without_negative(parts, count) -> list[Any]:
 class _Solver:
     """Regularized solutions from the moments of all groups, or without some of them.
 
-    The latter are what `rest` gives for the numbers of these groups, or the sum less their parts.
+    Without groups they are from `rest`, a function of the numbers of these groups, if it is given,
+    or from the sum less their parts.
     """
 
     def __init__(self, parts, count, rest=None):
@@ -210,7 +211,7 @@ def _block(frequencies, x, y, kept):
 
 
 def order_of(copies: int) -> int:
-    """To which the bias of moments from V ≥ 2 copies is removed; more would magnify noise."""
+    """The order to which the bias of moments from V ≥ 2 copies is removed; more magnifies noise."""
     return min(copies.bit_length() - 1, 2)
 
 
@@ -233,7 +234,7 @@ def _sums_of_copies(frequencies, copies, y, weights) -> Any:
 
 
 def less(whole, parts) -> Any:
-    """Sums without those of parts of the rows."""
+    """Subtracts the sums of parts of the rows."""
     return jax.tree.map(lambda every, *some: every - sum(some), whole, *parts)
 
 
