@@ -22,11 +22,11 @@ class LinearFit(Fit):
         gram: `[d, d]`, corrected centred moments of the columns, per row.
         cross: `[d]`, centred moments with y, per row.
         noise: `[d, d]`, mean covariance of the error that was taken away.
-        strength: of the identification: for that combination of columns in which the noise is
-            largest, (λ − 1)²/v with the ratio λ of its variance to the noise's, and the variance v
-            that λ would have if there were nothing but noise; 0 if the clean variance is estimated
-            below 0, infinite without noise. It says how clearly that combination stands out from
-            its own error, in squared standard errors: below 6 do not trust intervals.
+        strength: of the identification: how clearly the noisiest combination of columns stands out
+            from its own error, in squared standard errors. Below 6 do not trust intervals. With the
+            ratio λ of its variance to the noise's, and the variance v that λ would have if there
+            were nothing but noise, it is (λ − 1)²/v; 0 if the clean variance is estimated below 0,
+            infinite without noise.
         scatter: `[3]`, s², its standard error and degrees of freedom: the variance of y at given
             clean features without the known errors of measurement in y; `None` unless these, or
             errors by row, are known.

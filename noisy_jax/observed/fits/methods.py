@@ -82,7 +82,9 @@ class Linear(Method[LinearFit]):
         if self.weights is not None or self.clusters is not None:
             raise ValueError("chunks are for fits without weights and clusters; pass one table")
         if self.errors == "sandwich":
-            raise ValueError("the sandwich reads rows twice; for chunks use errors='jackknife'")
+            raise ValueError(
+                "errors='sandwich' reads rows twice, and chunks are read once: leave errors out"
+            )
         total = moments_of_parts(chunks)
         found = warned(total.table, found=total.doubts)
         return remarked(fit_of_moments(total), found)

@@ -298,7 +298,7 @@ class Columns:
                 raise ValueError(f"{where} has no rows")
             if shape != (rows,) or not rows:
                 raise ValueError(
-                    f"{called} must have one number a row, as the others, got {list(shape)}"
+                    f"{called} must have one number a row, as other columns have, got {list(shape)}"
                 )
             values[name] = found
             if not categories:

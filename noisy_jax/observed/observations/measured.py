@@ -143,8 +143,8 @@ def _check(
     own = np.array(estimates[0].places)
     for j in own[np.diag(estimates[0].std_error > 0) & copied[own]] if not even else ():
         raise ValueError(
-            f"replicates of {names[j]!r} beside others need a known variance, not a "
-            "noise.CovarianceEstimate: or give their means as one column"
+            f"beside replicates of other columns, replicates of {names[j]!r} need a known "
+            "variance, not a noise.CovarianceEstimate: or give their means as one column"
         )
 
 

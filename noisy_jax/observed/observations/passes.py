@@ -72,4 +72,7 @@ def check_alike(first: Observations, chunk: Observations) -> None:
         raise ValueError("either all chunks must have a cross_cov, or none")
     for one, other in zip(chunk.uncertainty(), first.uncertainty(), strict=True):
         if not np.array_equal(one, other):
-            raise ValueError("all chunks must have the same uncertainty of the noise's covariance")
+            raise ValueError(
+                "chunks state different standard errors of the noise: estimate its covariance "
+                "once, and pass the same CovarianceEstimate to every chunk"
+            )

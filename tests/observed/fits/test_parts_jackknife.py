@@ -166,7 +166,7 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
     ("call", "message"),
     [
         (lambda one: nj.fit(one, errors="bootstrap"), "must be .sandwich. or .jackknife., got .b"),
-        (lambda one: nj.fit([one], errors="sandwich"), "the sandwich reads rows twice"),
+        (lambda one: nj.fit([one], errors="sandwich"), "reads rows twice, and chunks"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
         (lambda one: nj.fit([]), "at least one chunk"),
         (lambda one: nj.fit(one, object()), "such as nj.methods.* or nj.fourier.*, got object"),

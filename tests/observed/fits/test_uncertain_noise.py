@@ -148,8 +148,8 @@ def test_chunks_must_agree_on_what_is_known_of_the_noise():
     for first, second, message in (
         (one, from_arrays(x[:, 0], y, noise=0.1), "as many copies .*, but one has .* and another"),
         (one, from_arrays(x, y), "must have a known covariance of the noise, or none"),
-        (one, uncertain, "the same uncertainty of the noise's covariance"),
-        (uncertain, more, "the same uncertainty of the noise's covariance"),
+        (one, uncertain, "chunks state different standard errors of the noise"),
+        (uncertain, more, "chunks state different standard errors of the noise"),
     ):
         for chunks in ([first, second], [second, first]):
             raises(message, nj.fit, chunks)

@@ -337,7 +337,11 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
         ({"a": [Decimal(1)] * N}, {}, r"column 'a'\[0\] must be a number, got Decimal: convert"),
         ({"age": [*AGE[1:], np.nan]}, {}, r"column 'age' must be finite, but column 'age'\[59\]"),
         ({"y": [np.inf, *Y[1:]]}, {}, r"column 'y' must be finite, but column 'y'\[0\] is inf"),
-        ({"age": AGE[1:]}, {}, r"column '\w+' must have one number a row, as the others, got \["),
+        (
+            {"age": AGE[1:]},
+            {},
+            r"column '\w+' must have one number a row, as other columns",
+        ),
         ({"age": np.zeros((N, 2))}, {}, r"column 'age' must have one number a row, .* \[60, 2\]"),
         ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
         ({"e": [np.nan, *ERRORS[1:]]}, {}, r"column 'e' must be finite, but column 'e'\[0\] is"),
