@@ -111,14 +111,18 @@ class Estimates(Summarized):
         )
 
     @property
+    def _form(self) -> Form:
+        return FORMS[self.form]
+
+    @property
     def coefficients(self) -> np.ndarray:
         """The estimates behind the intercept, `[k − 1]`; all of them where there is none."""
-        return self.values[1:] if FORMS[self.form].line else self.values
+        return self.values[1:] if self._form.line else self.values
 
     @property
     def intercept(self) -> float:
         """The intercept of a line; AttributeError for curves, and for numbers of a function."""
-        if not FORMS[self.form].line:
+        if not self._form.line:
             raise AttributeError  # goes on in __getattr__
         return float(self.values[0])
 
@@ -173,11 +177,11 @@ class Estimates(Summarized):
             ValueError: only an estimator knows how it predicts, as for SIMEX.
         """
         level = float(between("level", level, 0, 1))
-        mean = FORMS[self.form].mean
+        mean = self._form.mean
         if self.form != "curve" and mean is None:
             raise ValueError(
                 "a fit of SIMEX has the numbers of an estimator, not its predictions: compute them "
-                f"from {'fit.intercept and ' if FORMS[self.form].line else ''}fit.coefficients"
+                f"from {'fit.intercept and ' if self._form.line else ''}fit.coefficients"
             )
         x = features_of(x, self.names, self.references)
         value = self._on_curve(x, lambda curve: curve) if mean is None else self._on_line(x)
@@ -281,7 +285,7 @@ class Estimates(Summarized):
     @property
     def unit(self) -> str:
         """The kind of ratio that exp(coefficient) is: "odds", "rate", or "" for other fits."""
-        return FORMS[self.form].unit
+        return self._form.unit
 
     @property
     def title(self) -> str:

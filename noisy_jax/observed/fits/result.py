@@ -9,7 +9,7 @@ import numpy as np
 
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.comparison import Comparison
-from noisy_jax.observed.fits.estimates import COLUMNS, FORMS, Estimates
+from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
@@ -138,35 +138,35 @@ class Fit(Estimates, Result):
     @property
     def title(self) -> str:
         """The line above the table: what was fitted."""
-        line = FORMS[self.form].line
-        features = counted_features(len(self.coefficients) if line else len(self.names))
-        on = "on" if line else "by a model of"
+        count, on = len(self.names), "by a model of"
+        if self._form.line:
+            count, on = len(self.coefficients), "on"
+        features = counted_features(count)
         return f"{self.target} {on} {features}, {self.num_rows:,} noisy rows"
 
     def _rows(self, level: float) -> list[dict[str, Any]]:
         rows = super()._rows(level)
-        columns = {"uncorrected": self.uncorrected.values.tolist()}
-        if self.reliability is not None:
-            first = [np.nan] * (len(self.labels) - len(self.reliability))
-            columns["reliability"] = [*first, *self.reliability.tolist()]
-        more = zip(*columns.values(), strict=True)
-        return [
-            row | dict(zip(columns, one, strict=True)) for row, one in zip(rows, more, strict=True)
-        ]
+        for row, plain in zip(rows, self.uncorrected.values.tolist(), strict=True):
+            row["uncorrected"] = plain
+        if self.reliability is not None:  # an intercept has none
+            shares = [*[np.nan] * (len(rows) - len(self.reliability)), *self.reliability.tolist()]
+            for row, share in zip(rows, shares, strict=True):
+                row["reliability"] = share
+        return rows
 
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates, and reliabilities."""
         rows = self._rows(LEVEL)
         shown = rows if len(rows) <= _MOST else rows[: _MOST - 1]
         more = len(rows) - len(shown)
-        what = "columns" if FORMS[self.form].line else "estimates"
+        what = "columns" if self._form.line else "estimates"
         first = [*([f"… and {more} more {what}"] if more else []), *self._known()]
         columns = COLUMNS if self.reliability is None else (*COLUMNS, ("reliability", _reliability))
         below = self._below(first, self._subject())
         return Table(rows, columns, self.title, shown, below)
 
     def _subject(self) -> str:
-        if FORMS[self.form].mean is not None:
+        if self._form.mean is not None:
             return "These coefficients are for interpretation and"
         return "These parameters are" if self.form == "curve" else ""
 
