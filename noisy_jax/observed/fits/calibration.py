@@ -13,7 +13,7 @@ from noisy_jax.observed.fits.generalized import separated
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.result import Fit
-from noisy_jax.observed.fits.roots import Patience, Root, Sums, root
+from noisy_jax.observed.fits.roots import Root, Sums, root
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.solutions import Restored, fit_of
@@ -114,14 +114,10 @@ class CalibratedEquations:
         estimated: whether these are estimates, in whose place their mean is taken.
     """
 
-    patience = Patience()
-    no_root = ""  # the equations have one, unless columns predict y perfectly
-
     def __init__(self, model: str, rows: Rows, estimated: bool):
         self.model, self.rows, self.estimated = model, rows, estimated
         seen = rows._replace(cov=rows.cov.mean(axis=0)) if estimated else rows
         self.calibrated = functools.lru_cache(2)(functools.partial(Calibration, seen))
-        self.num_rows = len(rows.y)
 
     def mean_cov(self) -> np.ndarray:
         """`[d, d]`, the mean covariance of the noise."""

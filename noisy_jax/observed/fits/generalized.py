@@ -11,12 +11,14 @@ from noisy_jax.observed.fits.clustered import of_one_cluster
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.result import Fit
-from noisy_jax.observed.fits.roots import Root, root, solved
+from noisy_jax.observed.fits.roots import PATIENT, Root, root, solved
 from noisy_jax.observed.fits.scores import MODELS, score_equations
 from noisy_jax.observed.fits.solutions import Restored, fit_of
 from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
+
+_STEP = 0.1  # smallest one of the share, in units of 1/n
 
 
 def generalized_fit(
@@ -45,7 +47,7 @@ def generalized_fit(
     fit = fit_of(
         sample,
         Root(equations, plain, 0.0),
-        solved(equations, plain),
+        solved(equations, plain, n, family.no_root, PATIENT._replace(least=_STEP / n)),
         Restored.line(table, units, name, equations.mean_cov()),
         errors,
         reliability=np.diag(gram) / np.diag(noisy),

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from noisy_jax.observed.fits.roots import Patience, Sums
+from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import Transformed
@@ -32,7 +32,6 @@ from noisy_jax.validation import parsed_key
 
 _ROWS = 4096  # of a block
 _KEPT = 8  # programs: each fit has one without and one with the correction
-_PATIENT = Patience()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +71,6 @@ class ModelEquations:
         programs: what is compiled for these blocks.
         center: `[p]`; at first `start`.
         scale: `[p]`; at first 1.
-        patience: see `roots.Equations`.
-        no_root: see `roots.Equations`.
     """
 
     functions: Functions
@@ -84,8 +81,6 @@ class ModelEquations:
     programs: tuple[Any, Any]
     center: np.ndarray
     scale: np.ndarray
-    patience: Patience = _PATIENT
-    no_root: str = ""
 
     @classmethod
     def of(

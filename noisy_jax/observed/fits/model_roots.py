@@ -1,6 +1,5 @@
 """The fit of a model: its uncorrected parameters, and the root that continues them."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -59,17 +58,13 @@ def model_fit(
     zero, rest = np.zeros(size), (start, table, seed, sample.weights)
     plain = minimized(ModelEquations.of(functions[0], *rest), names, table)
     useless = _explains_nothing(plain, table.y, sample.weights)
-    equations = dataclasses.replace(
-        ModelEquations.of(functions[1], *rest).around(plain.center, plain.scale),
-        patience=_PATIENCE,
-        no_root=useless or _NO_ROOT,
-    )
+    equations = ModelEquations.of(functions[1], *rest).around(plain.center, plain.scale)
     try:
         equations.at(zero, 0.0)
     except ValueError as error:  # not entire
         hint = "; they need two copies of each row or more" if table.x.shape[1] == 1 else ""
         raise ValueError(f"{error}{hint}") from None
-    corrected = solved(equations, zero)
+    corrected = solved(equations, zero, n, useless or _NO_ROOT, _PATIENCE)
     if useless is not None:
         sample.tell([Doubt(useless, spoils=False)])
 

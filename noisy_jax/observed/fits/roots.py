@@ -40,6 +40,10 @@ class Patience(NamedTuple):
     least: float = 1e-3  # step of the share
 
 
+PATIENT = Patience()
+"""Where equations are cheap."""
+
+
 class Sums(NamedTuple):
     """What all rows together add to the equations, at one θ."""
 
@@ -53,21 +57,6 @@ class Equations(Protocol):
 
     θ `[p]` is in units in which its numbers are about 1.
     """
-
-    @property
-    def num_rows(self) -> int:
-        """The number of rows."""
-        ...
-
-    @property
-    def patience(self) -> Patience:
-        """After how much work a root counts as not found."""
-        ...
-
-    @property
-    def no_root(self) -> str:
-        """Why there may be no root with the whole noise, and what to do, for messages."""
-        ...
 
     def at(self, theta: np.ndarray, share: float) -> Sums:
         """The sums over all rows."""
@@ -96,7 +85,7 @@ class Root(NamedTuple):
 
 
 def root(
-    equations: Equations, theta: np.ndarray, share: float, patience: Patience | None = None
+    equations: Equations, theta: np.ndarray, share: float, patience: Patience = PATIENT
 ) -> np.ndarray | None:
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
@@ -107,9 +96,8 @@ def root(
         equations: which are solved.
         theta: `[p]`, where it begins.
         share: of the noise that is taken away.
-        patience: how long it tries, by default that of the equations.
+        patience: how long it tries.
     """
-    patience = equations.patience if patience is None else patience
 
     def at(theta):
         return equations.at(theta, share)
@@ -152,48 +140,58 @@ def shortened(
     return None
 
 
-def solved(equations: Equations, plain: np.ndarray) -> Root:
+def solved(
+    equations: Equations, plain: np.ndarray, rows: int, why: str, patience: Patience
+) -> Root:
     """The root that continues the uncorrected fit `plain`, and a remark if its share is below 1.
 
-    Raises ValueError if the share is below ½.
+    Args:
+        equations: which are solved.
+        plain: `[p]`, their root at the share 0.
+        rows: their number n.
+        why: reasons for a share below 1, and what to do, for the remark.
+        patience: how long it tries.
+
+    Raises:
+        ValueError: the share is below ½.
     """
-    theta, share = continued(equations, plain)
+    theta, share = continued(equations, plain, rows, patience)
     if share < _LEAST_SHARE:
-        raise ValueError(
-            f"not even half of the stated error can be taken away: {equations.no_root}"
-        )
+        raise ValueError(f"not even half of the stated error can be taken away: {why}")
     remark = ""
     if share < 1:
         remark = (
             f"this table does not allow to take away all of the stated error, but {percent(share)} "
             "of it (fit.share): estimates are still somewhat too near to the uncorrected ones, and "
-            f"intervals are wide; {equations.no_root}"
+            f"intervals are wide; {why}"
         )
     return Root(equations, theta, share, remark)
 
 
-def continued(equations: Equations, plain: np.ndarray) -> tuple[np.ndarray, float]:
+def continued(
+    equations: Equations, plain: np.ndarray, rows: int, patience: Patience = PATIENT
+) -> tuple[np.ndarray, float]:
     """The root that continues the uncorrected fit `plain`, and the share s of the noise in it."""
-    margin = _MARGIN / equations.num_rows
-    theta, share = _followed(equations, plain, 0.0, 1.0)
+    margin = _MARGIN / rows
+    theta, share = _followed(equations, plain, 0.0, 1.0, patience)
     if share == 1:
-        share = _followed(equations, theta, 1.0, 1 + margin)[1]
+        share = _followed(equations, theta, 1.0, 1 + margin, patience)[1]
         if share == 1 + margin:
             return theta, 1.0
-    return _followed(equations, plain, 0.0, max(share - margin, 0.0))
+    return _followed(equations, plain, 0.0, max(share - margin, 0.0), patience)
 
 
-def _followed(equations, theta, share, end) -> tuple[np.ndarray, float]:
+def _followed(equations, theta, share, end, patience) -> tuple[np.ndarray, float]:
     """The root at the share `end`, or at the largest one found below, and that share."""
     step, tangent = end - share, None
-    least = min(equations.patience.least, step / 2)
+    least = min(patience.least, step / 2)
     while share < end and step > least:
         if tangent is None:  # dθ/ds of the root
             here, moved = (equations.at(theta, s) for s in (share, share + _DIFFERENCE))
             tangent = np.linalg.solve(-here.jacobian, (moved.score - here.score) / _DIFFERENCE)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
-        found = root(equations, guess, ahead)
+        found = root(equations, guess, ahead, patience)
         if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
             step = (ahead - share) / 2
         else:

@@ -32,14 +32,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # comes with JAX; scipy.special is imported when it is used
 
-from noisy_jax.observed.fits.roots import Patience, Sums
+from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
 _MOST = 64
 """Combinations of true categories and labels."""
-_STEP = 0.1  # of the share, in units of 1/n
 
 
 class Scores(NamedTuple):
@@ -169,21 +168,6 @@ class ScoreEquations:
     estimates: np.ndarray | None
     weights: np.ndarray
 
-    @property
-    def num_rows(self) -> int:
-        """The number n of rows."""
-        return len(self.weights)
-
-    @property
-    def patience(self) -> Patience:
-        """See `roots.Equations`."""
-        return Patience(least=_STEP / self.num_rows)
-
-    @property
-    def no_root(self) -> str:
-        """See `roots.Equations`."""
-        return self.family.no_root
-
     def mean_cov(self) -> np.ndarray:
         """`[d, d]`, the mean covariance of the noise."""
         cov = self.rows[0].cov
@@ -202,7 +186,7 @@ class ScoreEquations:
         """See `roots.Equations`; ψ_i contains what row i does to the mean of the covariances."""
         moves = self.in_covariance(theta, share)
         own = self.weights / self.weights.sum()
-        for part in blocks_of(self.num_rows, len(theta)):
+        for part in blocks_of(len(own), len(theta)):
             made = self.scores(theta, share, part, by_row=True)
             scores = made.scores
             if self.estimates is not None:
