@@ -190,7 +190,8 @@ class Replicates(Errors):
 
     def settled(self, table) -> Known:
         """Returns the pooled covariance of the error in one copy."""
-        cov = self.of_means(table).mean(axis=0)
+        places = np.array(self.places)
+        cov = table.means().cov[:, places[:, None], places].mean(axis=0)
         share = share_of_means(~np.isnan(table.copies_of(self.places)))
         share = share.mean(axis=0) if share.ndim == 3 else share
         return Known(self.places, np.divide(cov, share, out=np.zeros_like(cov), where=share > 0))
@@ -302,13 +303,14 @@ def means_of_copies(
     Raises:
         ValueError: no two copies show the errors of a column, or of two columns together.
     """
-    seen, places = ~np.isnan(copies), copies.shape[1]
-    if places > 1 and seen.all():
+    places = copies.shape[1]
+    if places > 1 and not np.isnan(copies.sum()):
         means = copies.mean(axis=1)
         residuals = copies - means[:, None]
         cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (places * (places - 1))
         return means, np.full(means.shape, places), cov
     own = np.ones(len(copies)) if weights is None else weights
+    seen = ~np.isnan(copies)
     counts = seen.sum(axis=1)
     means = np.where(seen, copies, 0.0).sum(axis=1) / counts
     residuals = np.where(seen, copies - means[:, None], 0.0)

@@ -98,7 +98,8 @@ def observed(
         )
     else:
         told = told_by_position(by_name("noise", noise, measured.features), x, names)
-        for j in [j for one in told.errors for j in one.noisy() if copied.any() and not copied[j]]:
+        noisy = [j for one in told.errors for j in one.noisy()] if copied.any() else []
+        for j in [j for j in noisy if not copied[j]]:
             raise ValueError(
                 f"column {given(names[j])} has noise but no replicates: give the noise of columns "
                 f"by their names, as noise={{{names[j]!r}: 0.25}}"
