@@ -58,6 +58,14 @@ class Errors:
         """Returns the errors of some rows, by their numbers or a mask `[n]`."""
         return self
 
+    def shown(self, table: Any) -> bool:
+        """Whether the rows of the table suffice to estimate the errors, if they are estimated."""
+        return True
+
+    def joined(self, other: Any, rows: int, more: int) -> Self:
+        """Returns the errors of `rows` rows, and of `more` rows with errors `other` behind them."""
+        return self
+
     def columns(self, own: np.ndarray, places: tuple[int, ...]) -> Self:
         """Returns the errors of some of these columns, which get new places in the table.
 
@@ -142,6 +150,17 @@ class Known(Errors):
             law = jax.tree.map(lambda leaf: leaf[which], law)
         return dataclasses.replace(self, cov=cov, law=law)
 
+    def joined(self, other, rows, more) -> "Known":
+        """Returns the errors of both parts; laws that differ by row are joined."""
+        law, cov, behind = self.law, self.cov, other.cov
+        if isinstance(law, PerRound):
+            law = jax.tree.map(lambda *leaves: np.concatenate(leaves), law, other.law)
+        if cov.ndim == 3 or behind.ndim == 3 or not np.array_equal(cov, behind):
+            shape = cov.shape[-2:]
+            parts = np.broadcast_to(cov, (rows, *shape)), np.broadcast_to(behind, (more, *shape))
+            cov = np.concatenate(parts)
+        return dataclasses.replace(self, cov=cov, law=law)
+
     def columns(self, own, places) -> "Known":
         """Returns the errors of some of these columns."""
         error, moves = self.std_error, self.deviations
@@ -187,6 +206,10 @@ class Replicates(Errors):
         """Returns Ĉ of `means_of_copies`."""
         names = [table.names[j] for j in self.places]
         return means_of_copies(table.copies_of(self.places), names, weights)[2]
+
+    def shown(self, table) -> bool:
+        """Whether some row has two copies of each column, and of each pair of columns."""
+        return table.even or not unshown(~np.isnan(table.copies_of(self.places)))
 
     def settled(self, table) -> Known:
         """Returns the pooled covariance of the error in one copy."""
@@ -273,10 +296,7 @@ def share_of_means(seen: np.ndarray) -> np.ndarray:
     Returns:
         `[k, k]` if rows have the same copies, else `[n, k, k]`.
     """
-    seen = seen[:1] if seen.all() or (seen == seen[:1]).all() else seen
-    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
-    counts = seen.sum(axis=1)
-    share = both / (counts[:, :, None] * counts[:, None])
+    share = _shares(seen[:1] if (seen == seen[:1]).all() else seen)[0]
     return share[0] if len(share) == 1 else share
 
 
@@ -314,15 +334,13 @@ def means_of_copies(
     counts = seen.sum(axis=1)
     means = np.where(seen, copies, 0.0).sum(axis=1) / counts
     residuals = np.where(seen, copies - means[:, None], 0.0)
-    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
-    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
-    share = both * one * other
-    freedom = both * (1 - one - other + share)
+    share, freedom = _shares(seen)
     products = np.einsum("nvi,nvj->nij", residuals, residuals)
     shares, freedoms, total = (
         np.tensordot(own, values, axes=1) for values in (share, freedom, products)
     )
-    for i, j in np.argwhere((shares > 0) & (freedom.max(axis=0, initial=0.0) < 0.1)).tolist():
+    which = (shares > 0) & (freedom.max(axis=0, initial=0.0) < 0.1)
+    for i, j in np.argwhere(which)[:1].tolist():
         which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
         raise ValueError(
             f"no row has two copies of {which}, from which the errors could be estimated: give "
@@ -333,6 +351,22 @@ def means_of_copies(
     pooled = total / freedoms
     cov = share * pooled + (products - freedom * pooled) * (shares / freedoms)
     return means, counts, cov
+
+
+def _shares(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """f and g `[n, k, k]` of `means_of_copies`, where there is a copy or not `[n, V, k]`."""
+    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
+    counts = seen.sum(axis=1)
+    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
+    share = both * one * other
+    return share, both * (1 - one - other + share)
+
+
+def unshown(seen: np.ndarray) -> list[list[int]]:
+    """Pairs of columns, or columns twice, of whose errors no row has two copies `[n, V, k]`."""
+    share, freedom = _shares(seen)
+    which = share.any(axis=0) & (freedom.max(axis=0, initial=0.0) < 0.1)
+    return np.argwhere(which).tolist()
 
 
 def joint_law(

@@ -142,7 +142,10 @@ def of_frame(known: Columns, frame: Any, where: str) -> Observations:
         )
     if hasattr(known.cross_cov, "columns"):
         check_same_rows("cross_cov", known.cross_cov, "frame", index)
-    return known.table(header, column, where, known.layout.checked(), index=index)
+    table = known.table(header, column, where, known.layout.checked(), index=index)
+    if table.copied and not table.even:
+        table.means()  # raises ValueError where no row shows the errors of a column
+    return table
 
 
 def columns_of(frame: Any) -> tuple[list[str], Callable[[str], Any], Any]:

@@ -113,8 +113,6 @@ def observed(
     own = (one.categories.reference for one in measured.recoded)
     more["references"] = (*references, *filter(None, own))
     found = Observations(x, y, errors, names, target, copied, even, cross, **more)
-    if not even and any(isinstance(one, Replicates) for one in errors):
-        found.means()  # raises ValueError where no copies show an error
     return with_products(found, products, noise)
 
 

@@ -109,7 +109,15 @@ def _of_part(function: Callable[..., Any] | None, columns: Columns, number: int,
     """The function of the table of a data frame, or the table; `None` without rows."""
     # One partition does not show whether a column numbers all rows.
     table = of_part(columns, frame, f"partition {number}", labelled=False)
-    return table if function is None or table is None else function(table)
+    if function is None or table is None:
+        return table
+    if not table.shown():
+        raise ValueError(
+            f"partition {number}: no row has two copies of a column with replicates, which show "
+            "its error: make larger partitions, as frame.repartition(npartitions=4), or give the "
+            f"variance of one copy, as noise={{{table.names[0]!r}: 0.25}}"
+        )
+    return function(table)
 
 
 def _merged(merge: Callable[..., Any], found: Sequence[Any]) -> Any:

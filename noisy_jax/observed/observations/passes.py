@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,15 @@ _MAKES = "nj.observations.from_arrays makes one"
 class Pass:
     """Goes once through chunks of a table.
 
+    A chunk in which no row shows the errors of replicates, as no row has two of them, is joined to
+    the one before it, or behind it.
+
     Attributes:
         first: the first chunk.
     """
 
     def __init__(self, chunks: Iterable[Observations]):
-        self._iterator = iter(chunks)
+        self._iterator = _joined(chunks)
         found = next(self._iterator, None)
         if found is None:
             raise ValueError(
@@ -33,6 +37,26 @@ class Pass:
         for chunk in itertools.chain([self.first], self._iterator):
             check_alike(self.first, chunk)
             yield chunk
+
+
+def _joined(chunks: Iterable[Any]) -> Iterator[Any]:
+    """The chunks, some of them joined, so that each shows the errors of its replicates."""
+    held: Any = None
+    for chunk in chunks:
+        if held is not None:
+            check_alike(held, chunk)
+            kinds = [[(type(e), e.places) for e in one.errors] for one in (held, chunk)]
+            if kinds[0] == kinds[1] and not (held.shown() and chunk.shown()):
+                held = held.joined(chunk)
+                continue
+            yield held
+            held = None
+        if isinstance(chunk, Observations) and chunk.copied:
+            held = chunk
+        else:
+            yield chunk
+    if held is not None:
+        yield held
 
 
 def check_alike(first: Observations, chunk: Observations) -> None:

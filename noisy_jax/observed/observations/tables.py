@@ -206,6 +206,34 @@ class Observations:
             beside={k: one._replace(values=one.values[which]) for k, one in self.beside.items()},
         )
 
+    def shown(self) -> bool:
+        """Whether the rows suffice to estimate what is estimated from copies."""
+        return all(one.shown(self) for one in self.errors)
+
+    def joined(self, other: "Observations") -> "Observations":
+        """The rows of two tables without products whose errors are known in the same ways."""
+        rows, more = len(self.y), len(other.y)
+
+        def both(one, two, rank):
+            if one is None or two is None or (one.ndim == rank and np.array_equal(one, two)):
+                return one
+            whole = zip((one, two), (rows, more), strict=True)
+            parts = [np.broadcast_to(v, (k, *v.shape[v.ndim - rank :])) for v, k in whole]
+            return np.concatenate(parts)
+
+        pairs = zip(self.errors, other.errors, strict=True)
+        index = self.index
+        return dataclasses.replace(
+            self,
+            copies=np.concatenate([self.copies, other.copies]),
+            y=np.concatenate([self.y, other.y]),
+            errors=tuple(one.joined(two, rows, more) for one, two in pairs),
+            cross_cov=both(self.cross_cov, other.cross_cov, 1),
+            index=index if index is None or other.index is None else index.append(other.index),
+            target_cov=both(self.target_cov, other.target_cov, 0),
+            even=self.even and other.even,
+        )
+
     def columns(self, kept: np.ndarray) -> "Observations":
         """Some of the columns, by their numbers in increasing order."""
         errors = []

@@ -1,9 +1,15 @@
 """`fit` and `learn` over chunks: those of another kind are an error."""
 
+from typing import Any
+
+import numpy as np
+import pandas as pd
 import pytest
 
+import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import raises
+from noisy_jax.observed.observations.passes import Pass
+from tests.errors import raises, told
 from tests.observed.rows import NOISE, X, Y, run
 
 
@@ -20,3 +26,25 @@ from tests.observed.rows import NOISE, X, Y, run
 def test_a_later_chunk_of_another_kind_is_an_error(table, kind, chunk, message):
     raises(message, run, kind, [*table, chunk])
     raises(message, run, kind, (one for one in [*table, chunk]))
+
+
+def test_a_chunk_without_a_row_of_two_replicates_is_joined_to_a_neighbour():
+    """First, in the middle, or last: the coefficients are those of the whole table."""
+    rng, n = np.random.default_rng(0), 800
+    x = rng.normal(size=n)
+    frame = {f"x{k}": x + 0.5 * rng.normal(size=n) for k in (1, 2)}
+    frame |= {"y": 2 * x + 0.1 * rng.normal(size=n)}
+    options: dict[str, Any] = {"target": "y", "replicates": {"x": ["x1", "x2"]}}
+    for alone in (0, 2, 3):
+        gaps = np.arange(n) // 200 == alone
+        some = pd.DataFrame(frame | {"x2": np.where(gaps, np.nan, frame["x2"])})
+        parts = [some[start : start + 200] for start in range(0, n, 200)]
+        chunks = list(Pass(nj.observations.chunks(parts, **options)))
+        assert sorted(len(one.y) for one in chunks) == [200, 200, 400]
+        np.testing.assert_array_equal(np.concatenate([one.y for one in chunks]), frame["y"])
+        fit = nj.fit(nj.observations.chunks(parts, **options))
+        whole = nj.fit(nj.table(some, **options))
+        np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.05)
+    alone = pd.DataFrame(frame | {"x2": np.nan})
+    with told("no row has two copies of 'x'"):
+        nj.fit(nj.observations.chunks([alone[:400], alone[400:]], **options))
