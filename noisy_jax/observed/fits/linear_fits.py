@@ -28,7 +28,7 @@ from noisy_jax.observed.fits.identification import (
     covariances,
     identification,
 )
-from noisy_jax.observed.fits.judged import Judged
+from noisy_jax.observed.fits.judged import Judged, compared
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments
@@ -42,7 +42,7 @@ from noisy_jax.observed.fits.row_weights import (
 )
 from noisy_jax.observed.fits.solutions import Restored, estimated
 from noisy_jax.observed.fits.template import Sample
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.fits.units import UndeterminedError, Units, check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
@@ -265,25 +265,14 @@ def linear_result(
 def _risk(pairs, left: Sequence[np.ndarray]) -> Comparison:
     """Estimated clean risks of both predictors, each group judged by the fit to the others."""
     made, square = pairs[0][0], pairs[0][0].units.y_scale ** 2
-    parts, sums, slopes = made.equations.parts, [], []
+    whole, parts, judged = made.equations.whole, made.equations.parts, []
+    count = np.array([part.weight for part in parts])
     for (problem, corrected), thetas in zip(pairs, left, strict=True):
         moved = problem.recorded(corrected)
-        lines = problem.lines(thetas @ moved.T)
-        sums.append(
-            [part.clean_error(line[0], line[1:]) for part, line in zip(parts, lines, strict=True)]
-        )
-        slopes.append((moved @ problem.root(corrected).theta)[1:])
-    moves = [-np.outer(beta, beta) for beta in slopes]  # each error contains −βᵀΣβ
-    judged = Judged(
-        square * np.array([*sums, np.subtract(*sums)]),
-        np.array([part.weight for part in parts]),
-        square * np.array([*moves, np.subtract(*moves)]),
-    )
-    errors, freedom = judged.std_error(made.noise), float(judged.degrees_of_freedom)
-    if not made.noise.exact:
-        whole, own = made.equations.whole, judged.std_error()[2] ** 2
-        added = made.noise.freedom(whole.cov / whole.weight, -moves[0])
-        variances = own, errors[2] ** 2 - own
-        freedom = float(combined_freedom(variances, (freedom, added)))
-    shown = np.stack([judged.risk, errors], axis=1).ravel().tolist()
-    return Comparison(*shown, variance=made.variance * square, degrees_of_freedom=freedom)
+        lines = zip(parts, problem.lines(thetas @ moved.T), strict=True)
+        sums = np.array([part.clean_error(line[0], line[1:]) for part, line in lines])
+        beta = (moved @ problem.root(corrected).theta)[1:]  # each error contains −βᵀΣβ
+        judged.append(Judged(square * sums, count, -square * np.outer(beta, beta)))
+    own = made.noise.freedom(whole.cov / whole.weight, -judged[0].slope)
+    variance = made.variance * square
+    return compared(judged[0], judged[1], variance, noise=made.noise, freedom=own)
