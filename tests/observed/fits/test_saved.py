@@ -123,5 +123,5 @@ def test_another_digit_is_named_and_other_spaces_are_not_damage(tmp_path):
     check_holds(path, nj.load_fit, whole)
     values["values"][0] += 1e-9
     path.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"fit\.json does not hold a fit: its content is not .* damaged"):
+    with pytest.raises(ValueError, match=r"fit\.json .* its content is not .* damaged or edited"):
         nj.load_fit(path)
