@@ -183,7 +183,7 @@ def _of_chunks(chunks: Iterable[Observations]) -> TableMoments:
             "products are for one whole table, not for chunks or moments of parts: read it whole, "
             "by nj.csv"
         )
-    units, sums = Units.of_some(first.means().x, first.y), GroupSums.empty(len(first.names))
+    units, sums = Units.of(first.means().x, first.y), GroupSums.empty(len(first.names))
     for chunk in table:
         sums = sums.with_rows(units, chunk)
     turn = int(streamed_labels(sums.rows, 1)[0])

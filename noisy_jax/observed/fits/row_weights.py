@@ -23,6 +23,7 @@ import numpy as np
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.linear_moments import clean_errors, linear_moments
+from noisy_jax.observed.fits.sandwich import satterthwaite
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
 
@@ -94,8 +95,7 @@ def intrinsic_scatter(
     effective = 1 / np.sum(own**2)
     most = max(effective - 1 - dim, 1)
     error = np.sqrt(square * effective / most)
-    freedom = 2 * square**2 / max(fourth - square**2 / n, 2 * square**2 / most)
-    return np.array([variance, error, freedom])
+    return np.array([variance, error, satterthwaite(square, fourth, n, most)])
 
 
 def _errors_in_y(observations: Observations) -> np.ndarray:

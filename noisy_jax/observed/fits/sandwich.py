@@ -135,7 +135,8 @@ def variance(
         fourth += _fourth_powers((combined @ move)[None])
     plain = np.diag(inverse @ plain @ inverse.T)
     most = count - size if clusters is None else count - 1
-    freedom = _freedom(squares, fourth, combined, count, most)
+    total = np.diag(combined @ squares @ combined.T)
+    freedom = satterthwaite(total, fourth, count, most)
     ratios = np.diag(squares) / np.where(plain > 0, plain, np.inf)
     return Variance(squares, freedom, float(np.sqrt(ratios.max())))
 
@@ -182,9 +183,9 @@ def _of_clusters(blocks, clusters: np.ndarray, size: int) -> Iterator[Block]:
     return (Block(scores[part], jacobians[part]) for part in blocks_of(count, size))
 
 
-def _freedom(squares, fourth, combined, count: int, most: float) -> np.ndarray:
-    """Satterthwaite's degrees of freedom `[k]`, from Σ vvᵀ and the sums of fourth powers."""
-    total = np.diag(combined @ squares @ combined.T) ** 2
+def satterthwaite(square, fourth, count: float, most: float) -> np.ndarray:
+    """Degrees of freedom of Σ v² of `count` numbers v, from it and from Σ v⁴; at most `most`."""
+    total = np.square(square)
     spread = np.maximum(fourth - total / count, 2 * total / most)
     return 2 * total / np.where(spread > 0, spread, 2.0 / most)
 

@@ -26,7 +26,7 @@ class UncertainNoise:
     def __init__(self, observations: Observations, products: np.ndarray | float = 1.0):
         error, deviations = observations.uncertainty()
         self.exact = not error.any()
-        self._std_error = error / products
+        self._error = np.triu(error) / products
         self._deviations = None if deviations is None else deviations / products
 
     def covariance(self, directions: np.ndarray) -> np.ndarray:
@@ -34,9 +34,9 @@ class UncertainNoise:
         if self._deviations is not None:
             moves = np.tensordot(directions, self._deviations, axes=([1, 2], [1, 2]))
         else:  # the error of Σ̂_ij moves both M_ij and M_ji
-            both = directions + np.swapaxes(directions, 1, 2)
-            both[:, *np.diag_indices(both.shape[1])] /= 2
-            moves = np.triu(both * self._std_error).reshape(len(both), -1)
+            i, j = np.nonzero(self._error)
+            moves = directions[:, i, j] + (i != j) * directions[:, j, i]
+            moves = moves * self._error[i, j]
         return moves @ moves.T
 
     def deviations(self) -> np.ndarray:
@@ -44,14 +44,11 @@ class UncertainNoise:
 
         k is 0 if Σ is exact, and at most d².
         """
-        dim = len(self._std_error)
-        if self.exact:
-            return np.zeros((0, dim, dim))
+        dim = len(self._error)
         if self._deviations is None:
-            upper = np.transpose(np.triu_indices(dim))
-            moves = np.zeros((len(upper), dim, dim))
-            for move, (i, j) in zip(moves, upper, strict=True):
-                move[i, j] = move[j, i] = self._std_error[i, j]
+            i, j = np.nonzero(self._error)
+            moves, number = np.zeros((len(i), dim, dim)), np.arange(len(i))
+            moves[number, i, j] = moves[number, j, i] = self._error[i, j]
             return moves
         if len(self._deviations) <= dim**2:
             return self._deviations
@@ -84,8 +81,6 @@ class UncertainNoise:
             freedom: without it, `[]` or `[k]`.
             jacobian: `[k, p]`, combinations of the estimates to which degrees of freedom belong.
         """
-        if self.exact:
-            return spread, freedom
         added = self.covariance(directions)
         variances = [np.diag(jacobian @ part @ jacobian.T) for part in (spread, added)]
         return spread + added, combined_freedom(variances, (freedom, own))

@@ -28,18 +28,24 @@ class Units:
     y_scale: float
 
     @classmethod
-    def of(cls, x, y, observations: Observations, weights=None) -> "Units":
-        """Means and standard deviations; raises ValueError if a column is constant."""
-        check_varies(x, y, observations)
-        return cls._of(x, y, np.zeros(x.shape[1], bool), False, weights)
+    def of(
+        cls,
+        x: np.ndarray,
+        y: np.ndarray,
+        table: Observations | None = None,
+        weights: np.ndarray | None = None,
+    ) -> "Units":
+        """Means and standard deviations of x `[n, d]` and y `[n]`, with weights `[n]`.
 
-    @classmethod
-    def of_some(cls, x, y) -> "Units":
-        """From some of the rows: a column that is constant in them has the scale 1."""
-        return cls._of(x, y, _constant(x), _constant(y), None)
-
-    @classmethod
-    def _of(cls, x, y, constant, y_constant, weights) -> "Units":
+        What is constant in the rows of positive weight has the scale 1; it is a ValueError if the
+        `table` is given whose columns they are.
+        """
+        if table is None:
+            counts = slice(None) if weights is None else weights > 0
+            constant, y_constant = _constant(x[counts]), _constant(y[counts])
+        else:
+            check_varies(x, y, table)
+            constant = y_constant = False
         if weights is None:
             center, y_center = reduced(np.add, x) / len(x), float(y.mean())
             parts = (x[start : start + ROWS] - center for start in range(0, len(x), ROWS))
@@ -57,13 +63,12 @@ class Units:
         cls, table: Observations, standardize: bool, weights: np.ndarray | None = None
     ) -> "Units":
         """From all copies of the rows; without `standardize` the scales are 1."""
-        x, y = table.x.reshape(-1, table.x.shape[2]), table.y
+        x, copies = table.x, table.x.shape[1]
         if weights is None:
-            units = cls.of_some(x, y)
+            units = cls.of(x.reshape(-1, x.shape[2]), table.y)
         else:
-            y, weights = (np.repeat(a, table.x.shape[1]) for a in (y, weights))
-            counts = weights > 0
-            units = cls._of(x, y, _constant(x[counts]), _constant(y[counts]), weights)
+            y, weights = (np.repeat(a, copies) for a in (table.y, weights))
+            units = cls.of(x.reshape(-1, x.shape[2]), y, weights=weights)
         ones = {"scale": np.ones(len(units.scale)), "y_scale": 1.0}
         return units if standardize else dataclasses.replace(units, **ones)
 

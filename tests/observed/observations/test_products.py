@@ -240,6 +240,15 @@ def test_factors_far_from_zero_raise(rng):
     raises("subtract a number near the mean", from_arrays, 1e4 + x, x[:, 0], **options)
 
 
+def test_the_jackknife_of_products_agrees_with_the_sandwich(rng):
+    """Over 32 groups its standard errors scatter by an eighth."""
+    rows = nj.table(drawn(rng, 2000), target="y", noise=KNOWN, products=WANTED)
+    fit, other = nj.fit(rows), nj.fit(rows, errors="jackknife")
+    np.testing.assert_allclose(other.values, fit.values, rtol=1e-8)
+    np.testing.assert_allclose(other.std_error, fit.std_error, rtol=0.7)
+    assert other.labels == fit.labels
+
+
 def test_what_is_wrong_raises(rng):
     frame = drawn(rng, 60)
 
