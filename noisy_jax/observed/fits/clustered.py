@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from noisy_jax.observed.fits.doubts import Check, Doubt, Finding
+from noisy_jax.observed.fits.doubts import Check, Finding
 from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import measured
@@ -13,25 +13,13 @@ _ALONE = 0.75  # leverage from which a row determines a combination nearly alone
 _PART = 0.01  # share of a coefficient's variance that counts
 
 
-def of_one_cluster(
-    table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
-) -> list[Doubt]:
-    """A doubt about coefficients that only one cluster determines, or nothing.
-
-    Args:
-        table: n rows.
-        weights: `[n]`, or `None`.
-        clusters: `[n]`, whole numbers from 0; or `None`.
-    """
-    return _CHECK.doubts(table, weights, clusters)
-
-
 def _determined_by_one(
     table: Observations, weights: np.ndarray | None, clusters: np.ndarray | None
 ) -> list[Finding]:
     """Columns whose coefficients are determined by the rows of one cluster.
 
-    For example, only one cluster has a category.
+    For example, only one cluster has a category. `weights` are `[n]`, and `clusters` `[n]` are
+    whole numbers from 0; either may be `None`.
 
     The equations of all other clusters do not contain some combination of the coefficients, and
     those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
@@ -64,7 +52,7 @@ def _determined_by_one(
     return [Finding(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
 
 
-_CHECK = Check(
+ONE_CLUSTER = Check(
     _determined_by_one,
     "the coefficients of … are each determined by the rows of one cluster alone, for example a "
     "category that no other cluster has. How much clusters differ cannot be estimated there, so "
@@ -72,6 +60,7 @@ _CHECK = Check(
     "which the rows cannot show: merge or drop such columns",
     spoils=False,
 )
+"""For fits of one coefficient a column: `ONE_CLUSTER.doubts(table, weights, clusters)`."""
 
 
 class _Rows:

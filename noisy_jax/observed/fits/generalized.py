@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.observed.fits.clustered import of_one_cluster
+from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.result import Fit
@@ -54,7 +54,7 @@ def generalized_fit(
         scale=units.scale,
         about=f"{family.words} and Gaussian noise, or misclassification as stated.",
     )
-    sample.tell(of_one_cluster(table, sample.weights, sample.clusters))
+    sample.tell(ONE_CLUSTER.doubts(table, sample.weights, sample.clusters))
     return fit
 
 

@@ -76,7 +76,8 @@ class LinearFit(Fit):
             return [f"Identification strength {self.strength:.4g} (below {WEAK:g} is weak)."]
         lines = [
             f"Weak identification (strength {self.strength:.2g}, below {WEAK:g}): do not trust "
-            "intervals and p values."
+            "intervals and p values,",
+            "as the columns hardly vary by more than their errors.",
         ]
         if self.share < 1:
             lines.append(

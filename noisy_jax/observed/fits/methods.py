@@ -9,7 +9,7 @@ import numpy as np
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.calibration import RegressionCalibration
-from noisy_jax.observed.fits.clustered import of_one_cluster
+from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.fits.generalized import generalized_fit
 from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
@@ -91,7 +91,7 @@ class Linear(Method[LinearFit]):
 
     def _solved(self, sample: Sample) -> LinearFit:
         made = linear_fit(sample, self.errors or "sandwich")
-        sample.tell(of_one_cluster(sample.table, sample.weights, sample.clusters))
+        sample.tell(ONE_CLUSTER.doubts(sample.table, sample.weights, sample.clusters))
         return made
 
 

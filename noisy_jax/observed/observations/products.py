@@ -110,7 +110,7 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
             )
         if a == b and not np.isfinite(made.excess_kurtosis[a]):
             raise ValueError(
-                f"the square of {old.names[a]!r} needs errors with known fourth moments: Gaussian "
+                f"the square of {old.names[a]!r} needs errors of a known law: Gaussian "
                 "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
             )
     for place in {place for pair in made.factors for place in pair}:

@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
-from noisy_jax.observed.fits.clustered import of_one_cluster
+from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.observations import from_arrays
 
 CLUSTERS, ROW = np.repeat(np.arange(40), 10), np.arange(400)
@@ -30,7 +30,7 @@ def indicators(labels):
 
 def told(table, weights=None, clusters=CLUSTERS):
     """The columns that are named."""
-    found = of_one_cluster(table, weights, clusters)
+    found = ONE_CLUSTER.doubts(table, weights, clusters)
     return found[0].text.split(" are each")[0].removeprefix("the coefficients of ") if found else ""
 
 

@@ -263,7 +263,7 @@ def test_what_is_wrong_raises(rng):
     wrong("independent of those in x", WANTED, cross_cov={"x1": 0.1})
     wrong("'x1' has a reliability", WANTED, {"x1": nj.reliability(0.8)})
     for law in (nj.noise.StudentT(3, 1.0), nj.noise.Multiplicative(1)):
-        wrong("known fourth moments", SQUARE, {"x1": law})
+        wrong("errors of a known law", SQUARE, {"x1": law})
     estimate = nj.noise.CovarianceEstimate(0.1 * np.eye(3), 0.01 * np.eye(3))
     wrong("got CovarianceEstimate", WANTED, estimate)
     wrong("have the name 'x1²' of a column", SQUARE, frame={**frame, "x1²": frame["z"]})
