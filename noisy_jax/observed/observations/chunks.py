@@ -92,13 +92,10 @@ def of_part(
     by_name = isinstance(frame, Mapping)
     if not (any(map(np.size, frame.values())) if by_name else len(frame)):
         return None
-    form = columns.layout.checked()
     try:
         header, column, index = columns_of(frame)
-        if form.features is None and not labelled:
-            names = columns.roles(header, where, form).names
-            form = form._replace(features=names, drop=())
-        table = columns.table(header, column, where, form, index=index)
+        roles = columns.roles(header, where)
+        table = columns.table(roles, column, where, index, labelled=labelled)
         check_no_categories(table, where)
     except ValueError as error:
         if where in str(error):

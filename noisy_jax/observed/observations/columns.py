@@ -63,7 +63,14 @@ class Columns:
     def __post_init__(self) -> None:
         for name in ("features", "drop", "products", "cross_cov"):
             object.__setattr__(self, name, collected(getattr(self, name)))
-        object.__setattr__(self, "noise", collected_map(self.noise))
+        noise = collected_map(self.noise)
+        if isinstance(noise, Misclassified):
+            raise ValueError(
+                "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
+            )
+        if isinstance(noise, Mapping):
+            noise = {str(name): one for name, one in noise.items()}
+        object.__setattr__(self, "noise", noise)
         replicates = collected_map(self.replicates)
         if isinstance(replicates, Mapping):
             replicates = {str(name): collected(own) for name, own in replicates.items()}
@@ -76,25 +83,9 @@ class Columns:
             if isinstance(one := getattr(self, name), tuple):
                 object.__setattr__(self, name, str(one))
 
-    @property
-    def layout(self) -> Layout:
-        """Which columns are features, and which are left out."""
-        return Layout(self.features, self.drop)
-
-    def _known(self) -> Any:
-        """What is known of the noise, of columns by their names unless it is of all together."""
-        if isinstance(self.noise, Misclassified):
-            raise ValueError(
-                "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
-            )
-        if not isinstance(self.noise, Mapping):
-            return self.noise
-        return {str(name): one for name, one in self.noise.items()}
-
     def _by_name(self) -> dict[str, Any]:
         """What is known of the noise of columns; empty if it is of all together."""
-        known = self._known()
-        return dict(known) if isinstance(known, Mapping) else {}
+        return dict(self.noise) if isinstance(self.noise, Mapping) else {}
 
     def beside(self) -> dict[str, str]:
         """The columns beside the features, by their roles."""
@@ -116,26 +107,27 @@ class Columns:
             if isinstance(one, Misclassified) and name != self.target
         }
 
-    def roles(self, header: Sequence[str], where: str, form: Layout) -> Roles:
-        """What the columns of this header are."""
-        more = self.target, self._known(), self.replicates, self.subject, self.beside()
+    def roles(self, header: Sequence[str], where: str) -> Roles:
+        """What the columns of this header are; messages say `where` they are."""
+        form = Layout(self.features, self.drop).checked()
+        more = self.target, self.noise, self.replicates, self.subject, self.beside()
         return roles_of(header, where, form, *more)
 
     def table(
         self,
-        header: Sequence[str],
+        roles: Roles,
         column: Callable[[str], Any],
         where: str,
-        form: Layout,
         index: Any = None,
+        *,
+        labelled: bool = True,
     ) -> Observations:
-        """The table of the columns of this header.
+        """The table of columns with these roles.
 
         `column` gives the values `[n]` in the column of a name. Messages say `where` the columns
-        are. `form` says which of them are features, or dropped.
+        are. With `labelled` false a column that numbers or labels the rows is not looked for.
         """
-        noise, known, target = self._known(), self._by_name(), self.target
-        roles = self.roles(header, where, form)
+        noise, known, target = self.noise, self._by_name(), self.target
         values = self._values(roles, column, where)
         roles, references = with_indicators(roles, values)
         categories = self._categories(values, known, column)
@@ -146,7 +138,7 @@ class Columns:
             index = pandas.Index(subjects, name=self.subject)
         for label, value in labelled_deviations(known):
             check_same_rows(label, value, whose, index)
-        for name in roles.names if form.features is None else ():
+        for name in roles.names if labelled and self.features is None else ():
             if name not in {*known, *copies} and numbers_rows(name, values[name]):
                 raise ValueError(
                     f"column {given(name)} of {where} numbers or labels the rows: leave it out "

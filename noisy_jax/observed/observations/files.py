@@ -96,7 +96,7 @@ def csv(
         clusters=clusters,
         exposure=exposure,
     )
-    form, where = known.layout.checked(), _name(path)
+    where = _name(path)
     check_no_gaps(reading.pop("gaps", None))
     if "std_error" in reading:
         raise TypeError("std_error is now noise={'x1': nj.sd(column='x1_sd')}")
@@ -106,11 +106,11 @@ def csv(
         codes = [missing] if isinstance(missing, str | int | float) else missing
         reading["na_values"] = [str(one) for one in codes]
     frame = read_frame(path, str(target), **reading)
-    roles = known.roles(list(frame.columns), where, form)
+    roles = known.roles(list(frame.columns), where)
     check_named(where, roles.names)
     further = [one for one in (subject, *known.beside().values()) if one is not None]
     frame = _complete(frame, roles, further, where, left_out=missing is not None)
-    return of_frame(known, frame, where)
+    return of_frame(known, frame, where, roles)
 
 
 def read_frame(path: Any, target: str, **reading: Any) -> Any:

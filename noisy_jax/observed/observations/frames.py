@@ -9,6 +9,7 @@ from noisy_jax.columns import check_same_rows, index_of
 from noisy_jax.observed.observations.arrays import Known
 from noisy_jax.observed.observations.columns import Columns
 from noisy_jax.observed.observations.described import check_no_gaps
+from noisy_jax.observed.observations.roles import Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import collected, given
 
@@ -132,7 +133,7 @@ def table(
     return of_frame(known, frame, "the frame")
 
 
-def of_frame(known: Columns, frame: Any, where: str) -> Observations:
+def of_frame(known: Columns, frame: Any, where: str, roles: Roles | None = None) -> Observations:
     """Returns the table of a data frame; messages say `where` its columns are."""
     header, column, index = columns_of(frame)
     if known.noise is None and not known.replicates:
@@ -142,7 +143,7 @@ def of_frame(known: Columns, frame: Any, where: str) -> Observations:
         )
     if hasattr(known.cross_cov, "columns"):
         check_same_rows("cross_cov", known.cross_cov, "frame", index)
-    table = known.table(header, column, where, known.layout.checked(), index=index)
+    table = known.table(roles or known.roles(header, where), column, where, index)
     if table.copied and not table.even:
         table.means()  # raises ValueError where no row shows the errors of a column
     return table
