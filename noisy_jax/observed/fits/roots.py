@@ -161,9 +161,9 @@ def solved(
     remark = ""
     if share < 1:
         remark = (
-            f"this table does not allow to take away all of the stated error, but {percent(share)} "
-            "of it (fit.share): estimates are still somewhat too near to the uncorrected ones, and "
-            f"intervals are wide; {why}"
+            "this table does not allow to take away all of the stated error: only "
+            f"{percent(share)} of it is taken away (fit.share), estimates are still somewhat too "
+            f"near to the uncorrected ones, and intervals are wide; {why}"
         )
     return Root(equations, theta, share, remark)
 

@@ -33,7 +33,7 @@ def test_too_few_rows_are_told(rng):
         told += " ".join(messages)
         assert fit.remarks == tuple(messages)
         if fit.share < 1:
-            assert f"but {percent(fit.share)} of it (fit.share)" in str(fit).replace("\n", " ")
+            assert f"{percent(fit.share)} of it is taken away" in str(fit).replace("\n", " ")
     words = (
         "does not allow to take away all",
         "not even half of the stated error",
