@@ -68,7 +68,7 @@ def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def if_counts(weights: np.ndarray | None) -> str:
-    """What to do if there are few rows, and weights seem to be numbers of equal rows."""
+    """Returns advice for few rows whose weights seem to be numbers of equal rows, or ""."""
     if weights is None or weights.max() <= 1 or not np.array_equal(weights, np.round(weights)):
         return ""
     return (

@@ -58,16 +58,15 @@ def linear_fit(sample: Sample, errors: str) -> LinearFit:
     elif weights is None and differ_by_row(table):
         return _fit_by_errors(sample)
     if table.products is None:
-        return _with_scatter(
-            linear_result(_problem(sample, weights), errors=errors), table, weights
-        )
-    count = len(table.products.factors)
+        fit = linear_result(_problem(sample, weights), errors=errors)
+        return _with_scatter(fit, table, weights)
+    count, whole = len(table.products.factors), expanded(table, weights)
     plain = _problem(sample.of(measured(table)), weights)
-    products = _problem(sample.of(expanded(table, weights)), weights, plain.units)
-    made = linear_result(products, plain, errors)
+    made = linear_result(_problem(sample.of(whole), weights, plain.units), plain, errors)
     known = {"names": made.names[:-count], "products": table.products.factors}
     uncorrected = dataclasses.replace(made.uncorrected, **known)
-    return dataclasses.replace(made, uncorrected=uncorrected, **known)
+    fit = dataclasses.replace(made, uncorrected=uncorrected, **known)
+    return _with_scatter(fit, whole, weights)
 
 
 def _fit_by_errors(sample: Sample) -> LinearFit:
@@ -219,7 +218,7 @@ def _problem(sample: Sample, weights: np.ndarray | None, units: Units | None = N
 
 
 def _differ(one: Problem, other: Problem) -> bool:
-    """Whether corrected fits with other weights differ by more than chance."""
+    """True if corrected fits with other weights differ by more than chance."""
 
     def apart(thetas):
         return one.lines(thetas(one)) - other.lines(thetas(other))

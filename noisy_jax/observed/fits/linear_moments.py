@@ -74,7 +74,7 @@ class LinearMoments(NamedTuple):
         return self.about(self, share=share)
 
     def about(self, whole: "LinearMoments", *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """What these rows add to `whole.centred(share=share)`, if they are some of its rows."""
+        """The part of `whole.centred(share=share)` of these rows, which are some of its rows."""
         x, y = whole.x / whole.weight, whole.y / whole.weight
         moved = np.outer(self.x, x)
         gram = self.xx - moved - moved.T + self.weight * np.outer(x, x)

@@ -58,8 +58,8 @@ class Linear(Method[LinearFit]):
             they are 1, with a warning; so they are beside estimated errors (replicates, a
             reliability, misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
-            name of their column, as for `weights`. A warning names coefficients that are
-            determined by one of them alone.
+            name of their column, as for `weights`; the sandwich leaves out one of them at a time. A
+            warning names coefficients that are determined by one of them alone.
         errors: "sandwich" (the default for one table), by the scores of rows and their leverages
             (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
             time. Rows, or clusters, are dealt to the groups at random. Both take rows as

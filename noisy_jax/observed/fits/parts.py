@@ -31,7 +31,7 @@ from noisy_jax.validation import instance, listed
 
 
 class GroupSums(NamedTuple):
-    """What is kept of the rows seen so far."""
+    """Sums over the rows seen so far, by groups of rows."""
 
     rows: int
     ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
@@ -75,7 +75,7 @@ class GroupSums(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TableMoments:
-    """What a linear fit takes from a part of a table: its moments, by groups of rows.
+    """The moments of a part of a table, by groups of rows: all that a linear fit needs of it.
 
     `moments` makes it, `nj.fit` takes one or a list of them. It can be pickled, and has the same
     size for any number of rows.
@@ -126,7 +126,7 @@ class TableMoments:
 
 
 def moments(table: Observations) -> TableMoments:
-    """What a linear fit takes from a part of a table, computed where the part is.
+    """Returns the moments of a part of a table, all that a linear fit needs of it.
 
     The parts may have any number of rows, which must be independent of rows in other parts. They
     agree in columns, copies and knowledge of the noise, which must not be a reliability. A list of

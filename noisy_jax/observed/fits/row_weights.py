@@ -38,7 +38,7 @@ _LEAST = 1e-3  # of the variance of y, for s²
 
 
 def differ_by_row(observations: Observations) -> bool:
-    """Whether the errors of rows are known, and not the same in all of them."""
+    """True if the errors of rows are known, and not the same in all of them."""
     cov, target = observations.cov, observations.target_cov
     if cov is None or not observations.each_row or observations.categories:
         return False  # they are estimated

@@ -69,7 +69,7 @@ class Outer(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What m rows, or clusters, add to an equation."""
+    """Scores and Jacobians of m rows, or clusters."""
 
     scores: np.ndarray  # [m, p], ψ_i
     jacobians: np.ndarray | Outer  # [m, p, p], A_i

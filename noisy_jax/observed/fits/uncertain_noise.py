@@ -1,4 +1,4 @@
-"""What an uncertain covariance of the noise adds to the uncertainty of a fit.
+"""The uncertainty of a fit that an uncertain covariance of the noise brings in.
 
 The fit's variance gets a second part, by the delta method. An estimate Σ̂ from few replicates has
 errors that are skewed and in proportion to the unknown Σ, so that Σ̂ and its standard error are both

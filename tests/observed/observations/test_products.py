@@ -247,6 +247,10 @@ def test_the_jackknife_of_products_agrees_with_the_sandwich(rng):
     np.testing.assert_allclose(other.values, fit.values, rtol=1e-8)
     np.testing.assert_allclose(other.std_error, fit.std_error, rtol=0.7)
     assert other.labels == fit.labels
+    frame = drawn(rng, 300) | {"sd": np.full(300, 0.1)}
+    noise = KNOWN | {"y": nj.sd(column="sd")}
+    fit = nj.fit(nj.table(frame, target="y", noise=noise, products=WANTED))
+    assert fit.scatter_interval()[1] > 0
 
 
 def test_what_is_wrong_raises(rng):
