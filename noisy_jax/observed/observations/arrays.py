@@ -144,8 +144,8 @@ def from_arrays(
             }
             columns |= {name: recoding(name, columns[name], one) for name, one in wrong.items()}
             measured = columns_of_copies(columns)
-        exact = dict.fromkeys(names, 0.0)
-        noise = {name: one for name, one in (exact | noise).items() if name not in wrong}
+        every: dict[str, Any] = {**dict.fromkeys(names, 0.0), **noise}
+        noise = {name: one for name, one in every.items() if name not in wrong}
     options = {"cross_cov": cross_cov, "products": products, "index": index}
     return observed(measured, y, noise, target=target, **options)
 

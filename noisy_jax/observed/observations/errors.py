@@ -379,16 +379,17 @@ def joint_law(
         cov: `[k, k]` or `[n, k, k]`, of the errors.
         mean: `[k]`, of the errors.
     """
-    if None in parts:
+    known = tuple(one for one in parts if one is not None)
+    if len(known) < len(parts):
         return None
     variances, shared = np.diagonal(cov, axis1=-2, axis2=-1), cov.ndim == 2
-    if all(isinstance(one, Gaussian) for one in parts):
+    if all(isinstance(one, Gaussian) for one in known):
         if shared:
             return Gaussian(variances, mean)
         return PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
     if shared:
-        return Product(tuple(parts))
-    rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(cov)), tuple(parts))
+        return Product(known)
+    rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(cov)), known)
     return PerRound(jax.vmap(lambda *own: Product(own))(*rows))
 
 

@@ -140,7 +140,8 @@ def _check(
             "not a noise.CovarianceEstimate"
         )
     own = np.array(estimates[0].places)
-    for j in own[np.diag(estimates[0].std_error > 0) & copied[own]] if not even else ():
+    uncertain = np.diag(np.asarray(estimates[0].std_error)) > 0
+    for j in own[uncertain & copied[own]] if not even else ():
         raise ValueError(
             f"beside replicates of other columns, replicates of {names[j]!r} need a known "
             "variance, not a noise.CovarianceEstimate: or give their means as one column"

@@ -94,7 +94,8 @@ def check_alike(first: Observations, chunk: Observations) -> None:
         raise ValueError("either all chunks must have a known covariance of the noise, or none")
     if (chunk.cross_cov is None) != (first.cross_cov is None):
         raise ValueError("either all chunks must have a cross_cov, or none")
-    for one, other in zip(chunk.uncertainty(), first.uncertainty(), strict=True):
+    pairs: Any = zip(chunk.uncertainty(), first.uncertainty(), strict=True)
+    for one, other in pairs:
         if not np.array_equal(one, other):
             raise ValueError(
                 "chunks state different standard errors of the noise: estimate its covariance "
