@@ -200,7 +200,7 @@ def select(
         raise ValueError("standardize=False is for learners, and no candidate is one: leave it out")
     folds = whole("folds", folds, 2)
     of_table = observations.beside
-    observations = with_roles(observations, {"clusters": clusters}, "select")
+    observations = with_roles(observations, {"clusters": clusters}, "nj.select")
     own = observations.beside.get("clusters")
     observations = dataclasses.replace(observations, beside=of_table)
     parts = Folds.of(observations, own and own.values, folds)

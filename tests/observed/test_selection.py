@@ -189,6 +189,11 @@ ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.
         ({"a": WORLDS}, {"standardize": False}, "candidate 'a': the learner needs 2 noisy copies"),
         ({"a": WORLDS}, {}, "built for one Gaussian .* has its own units: use standardize=Fal"),
         ({"a": nj.wrappers.paired(ONE)}, {}, "predicts several columns"),
+        (
+            {"a": lambda rows: nj.fit(from_arrays(rows.x[:, 0, ::-1], rows.y, noise=0.5))},
+            {},
+            "candidate 'a': its fit has the columns 'x1'.*, but the table",
+        ),
         ({"a": nj.fit}, {"folds": 1}, "folds must be a whole number of at least 2, got 1"),
         ({"a": nj.fit}, {"folds": 641}, "folds must be at most 560, the number of rows, got 641"),
         ({"a": nj.fit}, {"clusters": np.arange(560) // 280}, "at most 2, the number of clusters"),

@@ -67,7 +67,8 @@ class BlackBox:
         """Raises ValueError if the estimator cannot be called with weights of the rows."""
         takes = self.estimator.fit if self.line else self.estimator
         names = _WEIGHTS[:1] if self.line else _WEIGHTS
-        if _place_of_weights(takes, names) is None:
+        place = _place_of_weights(takes, names)
+        if place is None or (self.line and not place):
             way = (
                 "a function, such as lambda x, y, weights: model.fit(x, y, "
                 "scaler__sample_weight=weights)[-1].coef_"

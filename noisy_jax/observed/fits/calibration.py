@@ -10,13 +10,14 @@ import numpy as np
 from noisy_jax.observed.fits.approximate import OURS, NoisyTable
 from noisy_jax.observed.fits.estimates import FORMS
 from noisy_jax.observed.fits.generalized import separated
+from noisy_jax.observed.fits.groups import check_clusters
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import Root, Sums, root
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.scores import MODELS
-from noisy_jax.observed.fits.solutions import Restored, fit_of
+from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.validation import choice
@@ -29,7 +30,7 @@ _SLOPES = {
 """Derivatives of means of y in the linear predictor, from the means."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RegressionCalibration(Method[Fit]):
     """Regression on the best linear predictions of the clean columns from the measured ones.
 
@@ -56,6 +57,10 @@ class RegressionCalibration(Method[Fit]):
 
     Args:
         model: "linear", "logistic" or "poisson".
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column, as for `nj.methods.Logistic`.
+        errors: "sandwich", or "jackknife", which leaves out one of up to 32 groups of rows, or of
+            clusters, at a time, and calibrates anew.
 
     Source: Carroll and Stefanski (1990); Rosner, Willett and Spiegelman (1989); Carroll, Ruppert,
     Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Chap. 4.
@@ -73,13 +78,18 @@ class RegressionCalibration(Method[Fit]):
     """
 
     model: str = "linear"
+    _: dataclasses.KW_ONLY
+    clusters: Any = None
+    errors: str = "sandwich"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("model", self.model, OURS)
+        choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:
         found = NoisyTable.of(sample.table, self.model)
+        check_clusters(sample.clusters)
         equations, roots = CalibratedEquations(self.model, found.rows, found.estimated), []
         theta = equations.start()
         for share in (0.0, 1.0):
@@ -96,6 +106,7 @@ class RegressionCalibration(Method[Fit]):
             roots[0],
             roots[1],
             Restored.line(sample.table, found.units, name, equations.mean_cov()),
+            self.errors,
             reliability=found.reliability,
             scale=Rows.of(sample.table).x.std(axis=0),
             about=about,

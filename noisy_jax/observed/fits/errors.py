@@ -24,7 +24,7 @@ from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded
 from noisy_jax.unbiased import replicates
-from noisy_jax.validation import given
+from noisy_jax.validation import given, listed
 
 _ROWS = 4096  # rows whose waves, or points, are in memory at once
 _AFFINE = 1e-4  # share of the range of a function that is rounding, also of float32
@@ -35,6 +35,11 @@ def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
 
     The fit is affine in x, or a kernel fit; ValueError is raised if it is neither.
     """
+    if isinstance(fit, Estimates | FourierPredictor) and fit.names != rows.names:
+        raise ValueError(
+            f"its fit has the columns {listed(fit.names)}, but the table {listed(rows.names)}: "
+            "make the table with the columns of the fit, in their order"
+        )
     if isinstance(fit, FourierPredictor):  # whose noise is known exactly
         errors, left_out = fourier_errors(fit, rows, table)
         return of_rows(errors, hidden=left_out)

@@ -55,6 +55,12 @@ def labels_of_line(names: tuple[str, ...]) -> tuple[str, ...]:
     return ("(intercept)" if "intercept" in names else "intercept", *names)
 
 
+def _root(cov: np.ndarray) -> np.ndarray:
+    """R `[k, k]` with RRᵀ = `cov`, of which negative eigenvalues, rounding, count as zero."""
+    values, axes = np.linalg.eigh(cov)
+    return axes * np.sqrt(np.maximum(values, 0))
+
+
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Estimates(Summarized):
     """Named estimates with their covariance, in original units, and the predictions they make.
@@ -177,6 +183,8 @@ class Estimates(Summarized):
             ValueError: only an estimator knows how it predicts, as for SIMEX.
         """
         level = float(between("level", level, 0, 1))
+        if not interval and level != LEVEL:
+            raise ValueError("level is of intervals: write predict(x, interval=True, level=…)")
         mean = self._form.mean
         if self.form != "curve" and mean is None:
             raise ValueError(
@@ -189,17 +197,34 @@ class Estimates(Summarized):
             return value if mean is None else mean(value)
         xp = jnp if isinstance(x, Tracer) else np
         if mean is None:
-            leaves = jax.tree.leaves(self._on_curve(x, jax.grad))
-            parts = [xp.asarray(leaf, float).reshape(*value.shape, -1) for leaf in leaves]
+            leaves, start = (
+                jax.tree.leaves(self._on_curve(x, jax.grad)),
+                jax.tree.leaves(self.params),
+            )
+            pairs = zip(leaves, start, strict=True)
+            parts = [xp.asarray(a, float).reshape(*value.shape, np.size(b)) for a, b in pairs]
             value, slopes = xp.asarray(value, float), xp.concatenate(parts, axis=-1)
         else:
             factors = [(x[..., a] * x[..., b])[..., None] for a, b in self.products]
             slopes = xp.concatenate([xp.ones_like(x[..., :1]), x, *factors], axis=-1)
-        square = xp.sum((slopes @ self.covariance) * slopes, axis=-1)
         quantile = float(half_width(1.0, np.min(self.degrees_of_freedom), level=level))
-        half = quantile * xp.sqrt(xp.maximum(square, 0))
+        half = quantile * self._error(slopes, xp)
         found = value, value - half, value + half
         return found if mean is None else tuple(mean(each) for each in found)
+
+    def _error(self, slopes: Any, xp: Any) -> Any:
+        """Standard errors `[...]` of combinations `[..., k]` of the estimates.
+
+        Those of a line are split at the place where it is surest, so that float32 loses nothing to
+        columns that are far from 0.
+        """
+        if not self._form.line:
+            return xp.sqrt(xp.sum((slopes @ _root(self.covariance)) ** 2, axis=-1))
+        shared, rest = self.covariance[1:, 0], self.covariance[1:, 1:]
+        at = -np.linalg.pinv(rest, hermitian=True) @ shared
+        least = max(self.covariance[0, 0] + at @ shared, 0.0)
+        apart = slopes[..., 1:] - np.broadcast_to(at, slopes[..., 1:].shape)
+        return xp.sqrt(least + xp.sum((apart @ _root(rest)) ** 2, axis=-1))
 
     def _on_line(self, x: Any) -> Any:
         """The linear predictor `[...]`."""

@@ -137,10 +137,11 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
             f"of the latter, or 'linear', 'logistic' or 'poisson', got {given(method)}"
         )
     if named:
-        owner = type(method).__name__
+        owner, first = type(method).__name__, next(iter(named))
+        call = "candidates" if isinstance(method, OneOf) else "…"
         raise ValueError(
             f"leave out {', '.join(named)} with {owner}: a method owns its options, as in "
-            "nj.fit(table, nj.methods.Linear(weights=…))"
+            f"nj.fit(table, nj.methods.{owner}({call}, {first}=…))"
         )
     return method
 

@@ -128,6 +128,8 @@ class FourierFit(FourierPredictor, Result):
         Returns:
             The predictions; with `interval` three arrays `[...]`, the predictions and both ends.
         """
+        if not interval and level != LEVEL:
+            raise ValueError("level is of intervals: write predict(x, interval=True, level=…)")
         value = super().predict(x)
         return (value, *self.band(x, level)) if interval else value
 

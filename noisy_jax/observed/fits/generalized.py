@@ -52,6 +52,7 @@ def generalized_fit(
         errors,
         reliability=np.diag(gram) / np.diag(noisy),
         scale=units.scale,
+        exposed=exposure is not None,
         about=f"{family.words} and Gaussian noise, or misclassification as stated.",
     )
     sample.tell(ONE_CLUSTER.doubts(table, sample.weights, sample.clusters))

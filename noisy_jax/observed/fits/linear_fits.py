@@ -99,16 +99,17 @@ def _with_scatter(fit: LinearFit, table: Observations, weights: np.ndarray | Non
 def fit_of_moments(found: TableMoments) -> LinearFit:
     """The fit to moments, by the jackknife."""
     parts, ends = found.sums.parts(), found.sums.ends * [[-1], [1]]
-    _check_rows(found.rows, len(found.table.names), len(parts))
+    instead = "join the chunks, and fit one table"
+    _check_rows(found.rows, len(found.table.names), len(parts), instead)
     check_varies(ends[:, :-1], ends[:, -1], found.table)
     problem = Problem.of(LinearEquations(parts), found.units, found.table, found.rows)
     return linear_result(problem, errors="jackknife")
 
 
-def _check_rows(rows: int, dim: int, groups: int) -> None:
-    """Raises ValueError if the rows are too few to leave out groups of them."""
+def _check_rows(rows: int, dim: int, groups: int, instead: str = "use errors='sandwich'") -> None:
+    """Raises ValueError, with what to do instead, if rows are too few to leave out groups."""
     if groups < LEAST_GROUPS or rows - rows // LEAST_GROUPS < dim + 2:
-        raise ValueError(f"{rows} rows are too few for the jackknife; use errors='sandwich'")
+        raise ValueError(f"{rows} rows are too few for the jackknife; {instead}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -272,6 +273,6 @@ def _risk(pairs, left: Sequence[np.ndarray]) -> Comparison:
         sums = np.array([part.clean_error(line[0], line[1:]) for part, line in lines])
         beta = (moved @ problem.root(corrected).theta)[1:]  # each error contains −βᵀΣβ
         judged.append(Judged(square * sums, count, -square * np.outer(beta, beta)))
-    own = made.noise.freedom(whole.cov / whole.weight, -judged[0].slope)
+    own = float(made.noise.freedom(whole.cov / whole.weight, -judged[0].slope[None])[0])
     variance = made.variance * square
     return compared(judged[0], judged[1], variance, noise=made.noise, freedom=own)

@@ -47,6 +47,7 @@ class Result(Saved, Summarized):
     risk: Comparison | None = None
     remarks: tuple[str, ...] = ()
     about: str = ""
+    exposed: bool = False  # predictions are of counts in a unit of the exposure
 
     def predict(self, x: Any, **options: Any) -> Any:
         """Predictions `[...]` of y at clean features `[..., d]` in original units."""
@@ -57,8 +58,8 @@ class Result(Saved, Summarized):
 
         They are of noisy rows: a residual contains the error in y and, times the slope, the error
         of measurement in x. So they vary more than residuals at clean features would, and are
-        correlated with the noisy x. The exposure of a Poisson fit multiplies the prediction if the
-        table has it.
+        correlated with the noisy x. Misclassified columns are taken as they were recorded. The
+        exposure of a Poisson fit multiplies the prediction.
 
         Args:
             table: the noisy rows, with the columns of the fit, such as the table that was fitted.
@@ -70,7 +71,13 @@ class Result(Saved, Summarized):
                 f"{listed(table.names)}"
             )
         found = np.asarray(self.predict(recorded_means(table)), np.float64)
-        if "exposure" in table.beside:
+        if self.exposed != ("exposure" in table.beside):
+            raise ValueError(
+                "the fit has an exposure: make the table with it, as nj.table(…, exposure='days')"
+                if self.exposed
+                else "the fit has no exposure: make the table without it"
+            )
+        if self.exposed:
             found = found * table.beside["exposure"].values
         return table.y - found
 

@@ -115,6 +115,8 @@ class SIMEX(Method[SimexFit]):
         if self.errors is not None:
             choice("errors", self.errors, ("extrapolated", "jackknife", "none"))
         whole("seed", self.seed, 0)
+        if self.errors == "none" and self.clusters is not None:
+            raise ValueError("leave out clusters with errors='none': they are of standard errors")
 
     def _solved(self, sample: Sample) -> SimexFit:
         return _Simex(sample, self).fit()

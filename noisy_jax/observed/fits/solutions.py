@@ -8,7 +8,7 @@ import numpy as np
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.groups import jackknifed, labels_of
-from noisy_jax.observed.fits.result import Fit
+from noisy_jax.observed.fits.result import Fit, percent
 from noisy_jax.observed.fits.roots import Root, root
 from noisy_jax.observed.fits.sandwich import Variance, variance
 from noisy_jax.observed.fits.template import Sample
@@ -25,9 +25,10 @@ class Restored(NamedTuple):
 
     noise: UncertainNoise  # in the units of the equations
     combined: np.ndarray  # [p, p], the estimates in terms of θ, but for what is added to them
-    cov: np.ndarray | None  # [d, d], mean covariance of the noise, if θ[1:] are slopes
+    cov: np.ndarray  # [d, d], mean covariance of the noise
     estimates: Callable[[np.ndarray, np.ndarray, Any], Estimates]
     """From θ, its covariance `[p, p]` and the estimates' degrees of freedom."""
+    slopes: bool = True  # θ[1:] are the slopes of a line
 
     @classmethod
     def line(cls, table: Observations, units: Units, form: str, cov: np.ndarray) -> "Restored":
@@ -99,14 +100,19 @@ def estimated(
     covariance, freedom, noise = own.covariance, own.freedom, restored.noise
     if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
         moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), axes=1)
-        slopes, cov = np.outer(theta[1:], theta[1:]), restored.cov
-        added = np.inf if cov is None else noise.freedom(cov, slopes)
+        along = np.outer(theta[1:], theta[1:])[None] if restored.slopes else moves
+        added = noise.freedom(restored.cov, along)
         covariance, freedom = noise.widened(moves, added, covariance, freedom, restored.combined)
     return restored.estimates(theta, covariance, freedom), own
 
 
 def _left_out(sample: Sample, found: Root) -> np.ndarray:
     """`[G, p]`, the roots without each of up to 32 groups of rows, near the root of all rows."""
+    if 0 < found.share < 1:
+        raise ValueError(
+            "errors='jackknife' needs a fit with the whole error taken away, but of this table it "
+            f"is {percent(found.share)}: use errors='sandwich', or add rows"
+        )
     labels = labels_of(sample.table.x, sample.table.y, sample.clusters)
     left = []
     for group in np.unique(labels):

@@ -6,7 +6,8 @@ too small in the same tables. With the relative standard error
 
     s = std(βᵀΣ̂β) / βᵀΣ̂β
 
-of the noise in the prediction, this part has 1/(3s) degrees of freedom, at least 1. The rule is
+of the noise in the prediction, this part has 1/(3s) degrees of freedom, at least 1. For parameters
+of curves s is that of Σ_ij M_ij Σ̂_ij, with the derivatives M of a parameter in Σ̂. The rule is
 chosen by simulation.
 """
 
@@ -54,20 +55,24 @@ class UncertainNoise:
             return self._deviations
         return np.linalg.qr(self._deviations.reshape(-1, dim**2))[1].reshape(-1, dim, dim)
 
-    def freedom(self, cov: np.ndarray, square: np.ndarray) -> float:
-        """Degrees of freedom of the variance that the errors of Σ̂ add to a prediction.
+    def freedom(self, cov: np.ndarray, directions: np.ndarray) -> np.ndarray:
+        """Degrees of freedom `[k]` of the variances that the errors of Σ̂ add to Σ_ij M_ij Σ̂_ij.
 
-        `cov` `[d, d]` is Σ̂, and `square` `[d, d]` is ββᵀ of the slopes β.
+        Args:
+            cov: `[d, d]`, Σ̂.
+            directions: `[k, d, d]`, k matrices M: of lines ββᵀ of the slopes β, of curves the
+                derivatives of the estimates in Σ̂.
         """
-        error = self.covariance(square[None])[0, 0] ** 0.5
-        if error == 0:
-            return np.inf
-        return max(1.0, float(np.sum(square * cov)) / (_FACTOR * error))
+        error = np.sqrt(np.diag(self.covariance(directions)))
+        size = np.abs(np.tensordot(directions, cov, 2))
+        known = error > 0
+        found = np.maximum(1.0, size / (_FACTOR * np.where(known, error, 1.0)))
+        return np.where(known, found, np.inf)
 
     def widened(
         self,
         directions: np.ndarray,
-        own: float,
+        own: np.ndarray,
         spread: np.ndarray,
         freedom: float | np.ndarray,
         jacobian: np.ndarray,
@@ -76,7 +81,7 @@ class UncertainNoise:
 
         Args:
             directions: `[p, d, d]`, derivatives of the estimates in Σ̂.
-            own: degrees of freedom of what is added, as from `freedom`.
+            own: `[1]` or `[k]`, degrees of freedom of what is added, as from `freedom`.
             spread: `[p, p]`, the covariance without it.
             freedom: without it, `[]` or `[k]`.
             jacobian: `[k, p]`, combinations of the estimates to which degrees of freedom belong.

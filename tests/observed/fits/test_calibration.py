@@ -65,6 +65,20 @@ def test_variances_are_those_of_rows_left_out_and_calibrated_anew(rng, model, ki
     check_left_out(noisy, y, CALIBRATION(model), 0.12, variances)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_jackknife_calibrates_anew(rng, model):
+    """Near the sandwich, also of clusters: copies of rows count as one."""
+    x, y = drawn(rng, 400, model)
+    table = from_arrays(x, y, noise=VARIANCES)
+    made = [nj.fit(table, CALIBRATION(model, errors=one)) for one in ("sandwich", "jackknife")]
+    np.testing.assert_array_equal(made[0].values, made[1].values)
+    np.testing.assert_allclose(made[0].std_error, made[1].std_error, rtol=0.5)
+    assert (made[0].std_error != made[1].std_error).all()
+    twice = from_arrays(np.repeat(x, 2, axis=0), np.repeat(y, 2), noise=VARIANCES)
+    fit = nj.fit(twice, CALIBRATION(model, clusters=np.arange(800) // 2))
+    np.testing.assert_allclose(fit.std_error, made[0].std_error, rtol=0.02)
+
+
 def test_a_stated_standard_error_of_the_noise_moves_the_coefficients(rng):
     """By differences of fits under other covariances."""
     x, y = drawn(rng, 300, "logistic")

@@ -98,6 +98,20 @@ def test_intervals_of_predictions_are_by_the_delta_method(rng, model):
     apart = fit.predict(x[0] + step, interval=True)[2] - fit.predict(x[0] - step, interval=True)[2]
     np.testing.assert_allclose(slope[0], apart / 2e-4, rtol=1e-3)
     raises("level must be above 0 and below 1", fit.predict, x, interval=True, level=95)
+    raises("level is of intervals", fit.predict, x, level=0.5)
+
+
+@pytest.mark.parametrize("center", [0.0, 1000.0, -30_000.0])
+def test_intervals_of_predictions_under_jit_are_those_of_numpy(rng, center):
+    """In float32 too: columns that are far from 0 lose only the digits that float32 has of them."""
+    rows = from_arrays(center + rng.normal(size=(300, 2)), rng.normal(size=300), noise=0.1)
+    fit, x = nj.fit(rows), center + np.array([[0.5, -1.0], [2.0, 0.25]])
+    widths = [high - low for _, low, high in (fit.predict(x, interval=True),)]
+    error = fit.predict(x, interval=True)[0] - fit.predict(x, interval=True)[1]
+    _, low, high = jax.jit(lambda x: fit.predict(x, interval=True))(x)
+    size = 1e-5 * (1 + np.abs(np.concatenate([np.ravel(low), np.ravel(high)])).max())
+    np.testing.assert_allclose(np.asarray(high - low, float), widths[0], rtol=0.02, atol=size)
+    assert np.all(error > 0)
 
 
 def test_intervals_of_predictions_contain_products(rng):
@@ -140,6 +154,10 @@ def test_residuals_of_counts_are_of_the_exposure(rng):
     fit = nj.fit(rows, nj.methods.Poisson())
     expected = frame["y"] - frame["t"] * np.exp(fit.values[0] + fit.values[1] * frame["x"])
     np.testing.assert_allclose(fit.residuals(rows), expected, rtol=1e-9)
+    plain = nj.table({k: frame[k] for k in "xy"}, target="y", noise={"x": 0.1})
+    own = nj.fit(plain, nj.methods.Poisson(exposure=frame["t"]))
+    raises("the fit has an exposure: make the table with it", own.residuals, plain)
+    raises("the fit has no exposure", nj.fit(plain, nj.methods.Poisson()).residuals, rows)
 
 
 def test_attributes_that_are_gone_say_what_to_write(rng):

@@ -112,6 +112,18 @@ def test_degrees_of_freedom_fall_with_the_uncertainty_of_the_estimate(method):
         np.testing.assert_allclose(fit.degrees_of_freedom[1], expected, rtol=1e-3)
 
 
+def test_a_curve_that_is_a_line_has_the_degrees_of_freedom_of_a_line():
+    """The slope's, of a covariance from 8 pairs: the correction follows from it alone."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(2000, 1))
+    noisy, y = x + 0.5**0.5 * rng.normal(size=x.shape), x[:, 0] + rng.normal(size=2000)
+    table = from_arrays(noisy, y, noise=CovarianceEstimate([[0.5]], [[0.25]]))
+    curve = nj.methods.Model(lambda p, x: p[0] + p[1] * x[0], np.array([0.0, 1.0]))
+    line, fit = nj.fit(table), nj.fit(table, curve)
+    np.testing.assert_allclose(fit.degrees_of_freedom[1], line.degrees_of_freedom[1], rtol=0.2)
+    assert fit.degrees_of_freedom[1] < 5
+
+
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("reliability", [0.5, 0.7])
