@@ -190,9 +190,9 @@ ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.
         ({"a": WORLDS}, {}, "built for one Gaussian .* has its own units: use standardize=Fal"),
         ({"a": nj.wrappers.paired(ONE)}, {}, "predicts several columns"),
         (
-            {"a": lambda rows: nj.fit(from_arrays(rows.x[:, 0, ::-1], rows.y, noise=0.5))},
+            {"a": lambda rows: nj.fit(from_arrays(rows.x, rows.y, noise=0.5, names=[*"ba"]))},
             {},
-            "candidate 'a': its fit has the columns 'x1'.*, but the table",
+            "candidate 'a': its fit has the columns 'b', 'a', but the table",
         ),
         ({"a": nj.fit}, {"folds": 1}, "folds must be a whole number of at least 2, got 1"),
         ({"a": nj.fit}, {"folds": 641}, "folds must be at most 560, the number of rows, got 641"),
