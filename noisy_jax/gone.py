@@ -80,12 +80,21 @@ _ATTRIBUTES = {
     "band": "fit.predict(x, interval=True)",
     "features": "fit.names",
     "model": "fit.form",
+    "averaged": "table.means()",
+    "averaged_cross": "table.means().cross",
+    "estimated": "table.means(weights).cov",
+    "only_sums": "not table.each_row",
+    "pooled": "table.errors",
+    "unreliability": "table.errors",
+    "law": "table.not_gaussian()",
+    "cov_std_error": "table.uncertainty()",
+    "cov_deviations": "table.uncertainty()",
 }
-"""Of fits of tables in version 0.3: what to write in their place."""
+"""Of tables and fits in version 0.3: what to write in their place."""
 
 
 def refuse_attribute(owner: object, name: str) -> None:
-    """Raises an AttributeError, of an attribute that a fit had with what to write in its place.
+    """Raises an AttributeError, of an attribute that a table or fit had, with what to write.
 
     Raises:
         AttributeError: always; for other names with the text that Python itself gives.

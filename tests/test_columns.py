@@ -139,7 +139,7 @@ def test_columns_are_taken_by_their_names():
     estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))
     table = from_arrays(FRAME, TARGET, noise=estimate)
     np.testing.assert_allclose(table.cov, covs[0])
-    np.testing.assert_allclose(table.cov_std_error, covs[1])
+    np.testing.assert_allclose(table.uncertainty()[0], covs[1])
     table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=pd.Series({"age": 0.02, "dose": 0.01}))
     np.testing.assert_array_equal(table.cross_cov, [0.01, 0.02])
     table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=0.01 * turned)

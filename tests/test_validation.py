@@ -89,7 +89,7 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
         (lambda t: nj.fit(t, weights="a"), "'a' is a feature of this table: name it where"),
         (lambda t: nj.fit(t, weights=-t.y), r"weights must be .*, but weights\[1\] is -1"),
         (lambda t: nj.fit(t).predict("a"), "x must be numbers, got 'a'"),
-        (lambda t: nj.fit(t, nj.methods.SIMEX(lambda x, y: "a")), "returns must be numbers"),
+        (lambda t: nj.fit(t, nj.methods.SIMEX(lambda x, y: "a")), "of <lambda> must be numbers"),
         (lambda t: nj.csv(3, target="y"), "path must be a CSV file's path, got 3"),
         (lambda t: nj.bounds.two_copies(t, horizon=8, radius=1.0), "moments must be a DataMom"),
         (lambda t: nj.bounds.self_bounding(t, horizon=8, radius=1.0), "moments must be a DataM"),

@@ -131,6 +131,7 @@ class Learning:
         """
         learner, before = self.compiled.learner, 0 if self.alike is None else self.progress.number
         check_rows(learner, with_roles(chunk, {}, "nj.learn"), before=before, more=self.in_chunks)
+        chunk = chunk.evened()  # means of copies in unequal numbers are one copy
         if weights is not None:
             check_takes_weights(learner)
         if self.alike is None:

@@ -57,7 +57,7 @@ def test_logistic(fitted, tmp_path):
     found = found["dose"]
     assert abs(found["estimate"] - 2) < found["high"] - found["low"]
     assert found["uncorrected"] < found["low"]
-    assert "conditional score" in printed
+    assert "Corrected logistic regression" in printed
     _, errors = fitted(path, known, "--kernel", target="sick", status=2)
     assert "leave out --model with --kernel" in errors
 

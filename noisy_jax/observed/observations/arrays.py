@@ -7,16 +7,17 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING, common_index, numeric
-from noisy_jax.noise import CovarianceEstimate, Misclassified, Noise, PerRound
+from noisy_jax.noise import CovarianceEstimate, Misclassified, Noise, PerRound, Product
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
     StandardDeviation,
     check_no_gaps,
+    check_not_traced,
     labelled_deviations,
 )
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import check_concrete, collected, collected_map, listed
+from noisy_jax.validation import check_concrete, check_dimension, collected, collected_map, listed
 from noisy_jax.warning import warn
 
 Known = (
@@ -85,6 +86,9 @@ def from_arrays(
     """
     x, y, names, products = collected(x), collected(y), collected(names), collected(products)
     noise, cross_cov = collected_map(noise), collected_map(cross_cov)
+    check_not_traced(noise, cross_cov)
+    if isinstance(noise, Mapping):
+        noise = {str(name): one for name, one in noise.items()}
     several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
     frames = list(x) if several else [x]
     columns = getattr(frames[0], "columns", None)
@@ -130,6 +134,9 @@ def from_arrays(
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
     if isinstance(noise, Misclassified):
         noise = dict.fromkeys(names, noise)
+    if isinstance(noise, Product) and noise.depends_on_x:
+        check_dimension("Product.columns", noise.columns, (dim,))
+        noise = dict(zip(names, noise.columns, strict=True))
     copied = np.full(dim, x.shape[1] > 1)
     measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
     if isinstance(noise, Mapping):

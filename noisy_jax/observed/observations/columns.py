@@ -26,6 +26,7 @@ from noisy_jax.observed.observations.copies import (
 )
 from noisy_jax.observed.observations.described import (
     StandardDeviation,
+    check_not_traced,
     error_of,
     labelled_deviations,
     sd,
@@ -64,6 +65,7 @@ class Columns:
         for name in ("features", "drop", "products", "cross_cov"):
             object.__setattr__(self, name, collected(getattr(self, name)))
         noise = collected_map(self.noise)
+        check_not_traced(noise, self.cross_cov)
         if isinstance(noise, Misclassified):
             raise ValueError(
                 "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"

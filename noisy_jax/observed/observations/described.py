@@ -18,7 +18,7 @@ from noisy_jax.noise import (
 )
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
-from noisy_jax.validation import given, non_negative, positive, within
+from noisy_jax.validation import check_concrete, given, non_negative, positive, within
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,6 +35,9 @@ class Reliability:
     """The share of a measured column's variance that is not error; see `reliability`."""
 
     ratio: float
+
+
+_OUTSIDE = "make tables, and fit them, outside jit, vmap and grad"
 
 
 def sd(
@@ -64,6 +67,7 @@ def sd(
     if column is not None and not isinstance(column, str):
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
+        check_concrete("sd", value, _OUTSIDE)
         value = _size("sd", value, shape=None)
     return StandardDeviation(value, column, gaussian)
 
@@ -195,6 +199,15 @@ def check_no_gaps(gaps: Any) -> None:
             "the option gaps left in version 0.4.0, since tables take complete rows: drop rows "
             "with a missing value, as by frame.dropna(), or impute it"
         )
+
+
+def check_not_traced(noise: Any, cross_cov: Any) -> None:
+    """Raises ValueError if what is known of errors is traced, as under `jit`."""
+    every = noise.values() if isinstance(noise, Mapping) else [noise]
+    values = [one.value if isinstance(one, StandardDeviation) else one for one in every]
+    for name, known in (("noise", values), ("cross_cov", cross_cov)):
+        for leaf in jax.tree.leaves(known):
+            check_concrete(name, leaf, _OUTSIDE)
 
 
 def labelled_deviations(noise: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -137,8 +137,13 @@ class Known(Errors):
         """Returns the errors of the means of copies; the law of several is known if Gaussian."""
         cov, law, count = self.of_means(table), by_round(self.law)[0], len(self.places)
         parts = law.columns if isinstance(law, Product) else count * (law,)
-        pairs = zip(parts, table.replicated[list(self.places)], strict=True)
-        kept = [one if isinstance(one, Gaussian) or not own else None for one, own in pairs]
+        variances = np.moveaxis(np.diagonal(cov, axis1=-2, axis2=-1), -1, 0)
+        triples = zip(parts, variances, table.replicated[list(self.places)], strict=True)
+        gaussian = jax.vmap(Gaussian) if cov.ndim == 3 else Gaussian
+        kept = [
+            gaussian(own) if isinstance(one, Gaussian) else None if several else one
+            for one, own, several in triples
+        ]
         return dataclasses.replace(
             self, cov=cov, law=joint_law(kept, cov, np.zeros(count)), stated=self.not_gaussian()
         )

@@ -143,8 +143,8 @@ def _check(
     uncertain = np.diag(np.asarray(estimates[0].std_error)) > 0
     for j in own[uncertain & copied[own]] if not even else ():
         raise ValueError(
-            f"beside replicates of other columns, replicates of {names[j]!r} need a known "
-            "variance, not a noise.CovarianceEstimate: or give their means as one column"
+            f"replicates of {names[j]!r} in unequal numbers, or beside other noisy columns, need "
+            "a known variance, not a noise.CovarianceEstimate: or give their means as one column"
         )
 
 

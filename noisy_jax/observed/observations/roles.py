@@ -50,9 +50,9 @@ class Roles(NamedTuple):
 
 
 def several(names: Any) -> list[str]:
-    """One name, or several, as a list; tuples, names of columns of several levels, become texts."""
+    """One name, or several, as a list of texts; a tuple in a list is a name of several levels."""
     names = [names] if isinstance(names, str) else names
-    return [str(one) if isinstance(one, tuple) else one for one in names]
+    return [str(one) for one in names]
 
 
 def _copies_of(

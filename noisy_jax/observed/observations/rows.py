@@ -19,14 +19,6 @@ class Rows(NamedTuple):
         """All rows of `Observations`, in original units (see `Observations.means`)."""
         return table.means(weights)
 
-    def with_cov(self, cov: np.ndarray) -> "Rows":
-        """The rows with another covariance of their noise."""
-        return self._replace(cov=cov)
-
-    def with_share(self, share: float) -> "Rows":
-        """The rows with a share of the covariance of their noise."""
-        return self._replace(cov=share * self.cov)
-
     def some(self, which) -> "Rows":
         """Some of the rows, in some order."""
         cov = self.cov if self.cov.ndim == 2 else self.cov[which]

@@ -3,10 +3,11 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from noisy_jax.gone import refuse_attribute
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories
@@ -63,9 +64,10 @@ class Observations:
 
     def __repr__(self) -> str:
         """The shape, and what is known of the noise."""
-        rows, copies, dim = self.x.shape
+        rows, places, dim = self.copies.shape
+        copies = places if self.even else 1
         known = "known covariance" if self.each_row else "estimated covariance"
-        known = "estimated from replicates" if self.cov is None else known
+        known = "estimated from replicates" if self.even and self.copied else known
         known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
         return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
@@ -254,13 +256,17 @@ class Observations:
     def scaled(
         self, units: Any, x: np.ndarray | None = None, y: np.ndarray | None = None
     ) -> "Observations":
-        """The table in `units` (`fits.units.Units`), without laws; x and y if they are given."""
-        scale, cross, target_cov = units.scale, self.cross_cov, self.target_cov
+        """The table in `units` (`fits.units.Units`), without laws; x and y if they are given.
+
+        x `[n, V, d]` has the copies of `evened`.
+        """
+        table = self if x is None else self.evened()
+        scale, cross, target_cov = units.scale, table.cross_cov, table.target_cov
         return dataclasses.replace(
-            self,
-            copies=(self.copies - units.center) / scale if x is None else x,
-            y=(self.y - units.y_center) / units.y_scale if y is None else y,
-            errors=tuple(one.scaled(scale[list(one.places)]) for one in self.errors),
+            table,
+            copies=(table.copies - units.center) / scale if x is None else x,
+            y=(table.y - units.y_center) / units.y_scale if y is None else y,
+            errors=tuple(one.scaled(scale[list(one.places)]) for one in table.errors),
             cross_cov=None if cross is None else cross / (scale * units.y_scale),
             target_cov=None if target_cov is None else target_cov / units.y_scale**2,
         )
@@ -359,9 +365,14 @@ class Observations:
                 f"variance of one measurement, noise={{{first!r}: 0.25}}"
             )
         if self.copied:
-            uneven = np.isnan(self.copies).any()
-            why = "rows have different numbers of replicates. Keep complete rows, or"
-            why = why if uneven else "its columns with replicates stand beside other noisy columns:"
+            seen = ~np.isnan(self.copies)
+            own = [j for one in self._of_kind(Replicates) for j in one.places]
+            if (seen != seen[:1]).any():
+                why = "rows have different numbers of replicates. Keep complete rows, or"
+            elif np.ptp(seen[0][:, own].sum(axis=0)):
+                why = "columns have different numbers of replicates. Name equally many of each, or"
+            else:
+                why = "its columns with replicates stand beside other noisy columns:"
             raise ValueError(
                 f"{user} needs each row's error variance, but in this table {why} state the "
                 f"variance of one measurement: noise={{{first!r}: 0.25}}{instead}"
@@ -372,6 +383,12 @@ class Observations:
             f"work with it; or state the variance of one measurement: noise={{{first!r}: 0.25}}"
             f"{instead}"
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises an AttributeError that says what to write in place of what is gone."""
+            refuse_attribute(self, name)
 
     def _of_kind(self, kind: type[_Kind]) -> list[_Kind]:
         return [one for one in self.errors if isinstance(one, kind)]

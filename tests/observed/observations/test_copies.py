@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -101,3 +102,48 @@ def test_errors_of_single_replicates_are_known_and_above_zero(rng):
         nj.table(wide, noise={"x1": 0.0, "x3": 0.1}, **options)
     with told("each replicate of 'x' needs a known variance"):
         nj.table(wide, noise={"x1": nj.noise.CovarianceEstimate(0.1, 0.1), "x3": 0.1}, **options)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_learner_sees_means_of_known_copies_with_the_errors_of_means(whole):
+    """Three copies of one column beside one of another; the wrong copy's variance gives 1.17."""
+    rng = np.random.default_rng(0)
+    a, z = rng.normal(size=(2, 3000))
+    frame = {f"a{k}": a + 0.5 * rng.normal(size=3000) for k in range(3)}
+    if not whole:
+        frame["a2"][rng.random(3000) < 0.5] = np.nan
+    frame |= {"z": z + 0.3 * rng.normal(size=3000), "y": a + z + 0.1 * rng.normal(size=3000)}
+    known = {"noise": {"a": 0.25, "z": 0.09}, "replicates": {"a": ["a0", "a1", "a2"]}}
+    table = nj.table(frame, target="y", **known)
+    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    found = nj.learn(learner, table, jax.random.key(0)).coefficients
+    np.testing.assert_allclose(found, nj.fit(table).coefficients, atol=0.02)
+    halves = [table.rows(np.arange(1500)), table.rows(np.arange(1500, 3000))]
+    again = nj.learn(learner, halves, jax.random.key(0)).coefficients
+    np.testing.assert_allclose(again, found, atol=0.02)
+
+
+def test_a_mean_of_gaussian_copies_has_the_law_of_a_mean_beside_other_laws(rng):
+    copies = {f"a{k}": rng.normal(size=50) for k in range(4)}
+    frame = {**copies, "z": rng.normal(size=50), "y": rng.normal(size=50)}
+    noise = {"a": nj.noise.Gaussian(0.24), "z": nj.noise.Laplace(0.2)}
+    table = nj.table(frame, target="y", noise=noise, replicates={"a": [*copies]})
+    assert [type(one).__name__ for one in table.noise.columns] == ["Gaussian", "Laplace"]
+    np.testing.assert_allclose(table.noise.columns[0].cov, 0.06, rtol=1e-6)
+    np.testing.assert_allclose(np.diag(table.cov), [0.06, 0.08], rtol=1e-6)
+
+
+def test_errors_are_given_outside_jit():
+    frame = {"a": np.arange(9.0) ** 2, "y": np.arange(9.0)}
+
+    def made(noise):
+        return nj.table(frame, target="y", noise=noise).x
+
+    raises("noise must be concrete, got a traced one", jax.jit(lambda v: made({"a": v})), 0.1)
+    raises("sd must be concrete, got a traced one", jax.jit(lambda v: made({"a": nj.sd(v)})), 0.1)
+
+
+def test_attributes_of_tables_that_are_gone_say_what_to_write():
+    table = nj.table({"a": np.arange(9.0) ** 2, "y": np.arange(9.0)}, target="y", noise={"a": 0.1})
+    with pytest.raises(AttributeError, match=r"Observations.only_sums left in .* table\.each_row"):
+        table.only_sums  # noqa: B018

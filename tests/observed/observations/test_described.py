@@ -258,5 +258,5 @@ def test_where_an_estimated_variance_would_be_lost():
     with told("variances of errors count as known"):
         nj.table(label, target="y", noise={"a": one, "d": wrong})
     copies = {"a": frame["a"], "a2": np.append(np.nan, frame["b"][1:]), "y": frame["y"]}
-    with told("beside replicates of other columns, replicates of 'a' need a"):
+    with told("replicates of 'a' in unequal numbers, or beside other noisy columns, need a"):
         nj.table(copies, replicates={"a": ["a", "a2"]}, **options)

@@ -223,7 +223,8 @@ def test_files_frames_and_arrays_give_the_same_fit(rng, tmp_path):
 def test_selection_estimates_clean_errors_with_products():
     """A fit with products is judged at clean products, and is better than a line."""
     rows = table(np.random.default_rng(2 + SHIFT), 2_000)
-    line = nj.table(drawn(np.random.default_rng(2 + SHIFT), 2_000), target="y", noise=KNOWN)
+    columns = drawn(np.random.default_rng(2 + SHIFT), 2_000)
+    line = nj.table(columns, target="y", noise=KNOWN, features=["x1", "x2", "z"])
     makes = {"products": nj.fit, "line": lambda some: nj.fit(line.rows(np.arange(len(some.y))))}
     found = nj.select(makes, rows, key())
     assert abs(found.risk[0] - 0.09) < 5 * found.std_error[0]
