@@ -105,7 +105,7 @@ class RegressionCalibration(Method[Fit]):
             sample,
             roots[0],
             roots[1],
-            Restored.line(sample.table, found.units, name, equations.mean_cov()),
+            Restored.line(sample.table, found.units, name, found.rows.mean_cov()),
             self.errors,
             reliability=found.reliability,
             scale=Rows.of(sample.table).x.std(axis=0),
@@ -129,11 +129,6 @@ class CalibratedEquations:
         self.model, self.rows, self.estimated = model, rows, estimated
         seen = rows._replace(cov=rows.cov.mean(axis=0)) if estimated else rows
         self.calibrated = functools.lru_cache(2)(functools.partial(Calibration, seen))
-
-    def mean_cov(self) -> np.ndarray:
-        """`[d, d]`, the mean covariance of the noise."""
-        cov = self.rows.cov
-        return cov if cov.ndim == 2 else cov.mean(axis=0)
 
     def start(self) -> np.ndarray:
         """`[1 + d]`, where the search for the uncorrected root begins."""

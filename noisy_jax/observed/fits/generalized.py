@@ -48,7 +48,7 @@ def generalized_fit(
         sample,
         Root(equations, plain, 0.0),
         solved(equations, plain, n, family.no_root, PATIENT._replace(least=_STEP / n)),
-        Restored.line(table, units, name, equations.mean_cov()),
+        Restored.line(table, units, name, equations.rows[0].mean_cov()),
         errors,
         reliability=np.diag(gram) / np.diag(noisy),
         scale=units.scale,

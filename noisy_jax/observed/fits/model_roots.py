@@ -68,9 +68,6 @@ def model_fit(
     if useless is not None:
         sample.tell([Doubt(useless, spoils=False)])
 
-    cov = table.means().cov
-    cov = cov if cov.ndim == 2 else cov.mean(axis=0)
-
     def estimates(theta, covariance, freedom):
         return Estimates(
             labels=names,
@@ -88,7 +85,9 @@ def model_fit(
         sample,
         Root(plain, zero, 0.0),
         corrected,
-        Restored(UncertainNoise(table), np.eye(size), cov, estimates, slopes=False),
+        Restored(
+            UncertainNoise(table), np.eye(size), table.means().mean_cov(), estimates, slopes=False
+        ),
         errors,
         doubts=lambda found, spread: _doubts(found, spread, sample.clusters),
     )

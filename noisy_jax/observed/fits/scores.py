@@ -168,11 +168,6 @@ class ScoreEquations:
     estimates: np.ndarray | None
     weights: np.ndarray
 
-    def mean_cov(self) -> np.ndarray:
-        """`[d, d]`, the mean covariance of the noise."""
-        cov = self.rows[0].cov
-        return cov if cov.ndim == 2 else cov.mean(axis=0)
-
     def at(self, theta: np.ndarray, share: float) -> Sums:
         """See `roots.Equations`."""
         made = self.scores(theta, share)

@@ -19,6 +19,10 @@ class Rows(NamedTuple):
         """All rows of `Observations`, in original units (see `Observations.means`)."""
         return table.means(weights)
 
+    def mean_cov(self) -> np.ndarray:
+        """`[d, d]`, the mean covariance of the errors."""
+        return self.cov if self.cov.ndim == 2 else self.cov.mean(axis=0)
+
     def some(self, which) -> "Rows":
         """Some of the rows, in some order."""
         cov = self.cov if self.cov.ndim == 2 else self.cov[which]
