@@ -174,7 +174,7 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
         (lambda one: nj.fit(one, clusters=NAN), "clusters must be labels, got NaN in row 7"),
         (
             lambda one: nj.fit([one.rows(np.arange(7))]),
-            "7 rows are too few .*; use errors='sandwich'",
+            "7 rows are too few .*; join the chunks, and fit one table",
         ),
         (lambda one: jackknifed(one, np.arange(100) % 7), "at least 8 clusters, got 7"),
         (lambda one: nj.fit([one, OTHER]), "one has .* and 'z'"),
