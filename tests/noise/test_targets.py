@@ -108,7 +108,7 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
     blind = from_arrays(x + errors, y, noise=cov)
     for method in ("sandwich", "jackknife"):
         fit = nj.fit(table, errors=method)
-        assert np.all(np.abs(fit.coefficients - [1, -1]) < 5 * fit.std_error)
+        assert np.all(np.abs(fit.values - [1, 1, -1]) < 5 * fit.std_error)
         assert np.all(fit.std_error < 0.03)
         truth = 0.9**2 * cov[0] + 0.01  # what is known of the noise is its variance, not its draws
         assert abs(fit.risk.corrected - truth) < 5 * fit.risk.corrected_std_error
@@ -124,7 +124,7 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
     np.testing.assert_allclose(fit.covariance[1:, 1:], moves.T @ moves, rtol=1e-6)
 
     wrong = nj.fit(blind)
-    assert abs(wrong.coefficients[0] - 1) > 10 * wrong.std_error[0]
+    assert abs(wrong.coefficients[0] - 1) > 10 * wrong.std_error[1]
 
     learner = nj.learners.corrected_ftrl(nj.moments.known_covariance(), solve_every=64)
     risks = [nj.learn(learner, each, key()) for each in (table, blind)]

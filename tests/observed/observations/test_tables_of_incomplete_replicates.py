@@ -49,11 +49,16 @@ def test_means_and_sums_against_loops():
 
 
 def test_complete_replicates_have_their_own_covariances():
-    """As `Observations.means` takes them from x `[n, V, d]`."""
+    """Also where a fourth place, which no row has, makes them a case of incomplete ones."""
     copies = np.random.default_rng(2).normal(size=(9, 3, 2))
-    table = nj.observations.from_arrays(copies, np.arange(9.0))
-    for found, wanted in zip(means_of_copies(copies, "ab")[::2], table.means()[:3:2], strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    apart = copies - copies.mean(axis=1, keepdims=True)
+    cov = np.einsum("nvi,nvj->nij", apart, apart) / 6
+    none = np.full((9, 1, 2), np.nan)
+    for given in (copies, np.concatenate([copies, none], axis=1)):
+        means, counts, found = means_of_copies(given, "ab")
+        np.testing.assert_allclose(means, copies.mean(axis=1))
+        np.testing.assert_array_equal(counts, 3)
+        np.testing.assert_allclose(found, cov, rtol=1e-9)
 
 
 def simulated(rng, rows, tables=1, law="normal"):
