@@ -48,7 +48,6 @@ TESTED_IN = {
     "observed/fits/groups": "observed/fits/test_parts_jackknife",
     "observed/fits/linear_equations": "observed/fits/test_linear",
     "observed/fits/model_roots": "observed/fits/test_model",
-    "observed/fits/linear_fits": "observed/fits/test_linear",
     "observed/fits/result": "observed/fits/test_estimates",
     "observed/fits/template": "observed/fits/test_fit",
     "observed/fits/replicates": "observed/fits/test_assumptions",

@@ -9,6 +9,7 @@ from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.generalized import check_targets
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import moments_of
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
@@ -51,7 +52,7 @@ class NoisyTable(NamedTuple):
         noise = by_round(observations.noise)[0]
         estimated = not observations.each_row
         estimated = estimated or (noise is not None and noise.depends_on_x)
-        clean, noisy = covariances(units.moments(rows))
+        clean, noisy = covariances(moments_of(units.standardized(rows)))
         check_identified(clean, noisy, observations.names, units.scale)
         if model is None:
             units = Units(np.zeros(dim), np.ones(dim), 0.0, 1.0)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,6 @@ from jax.core import Tracer
 from noisy_jax.gone import refuse_attribute
 from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.observed.fits.features import features_of
-from noisy_jax.observed.observations import Observations
 from noisy_jax.tables import Summarized, Table
 from noisy_jax.validation import array_module, between
 
@@ -95,26 +94,6 @@ class Estimates(Summarized):
     products: tuple[tuple[int, ...], ...] = ()
     function: Callable[..., Any] | None = None
     start: Any = None
-
-    @classmethod
-    def of_line(
-        cls,
-        values: np.ndarray,
-        covariance: np.ndarray,
-        degrees_of_freedom: float | np.ndarray,
-        table: Observations,
-        form: str = "linear",
-    ) -> Self:
-        """An intercept and, behind it, a coefficient for each column of a table."""
-        return cls(
-            labels=labels_of_line(table.names),
-            values=values,
-            covariance=covariance,
-            degrees_of_freedom=degrees_of_freedom,
-            names=table.names,
-            form=form,
-            references=table.references,
-        )
 
     @property
     def _form(self) -> Form:

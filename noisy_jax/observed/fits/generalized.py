@@ -4,26 +4,114 @@ The equations are in `scores`, `roots` solves them, and `solutions` makes a fit 
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
+from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import moments_of
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import PATIENT, Root, root, solved
 from noisy_jax.observed.fits.scores import MODELS, score_equations
-from noisy_jax.observed.fits.solutions import Restored, fit_of
-from noisy_jax.observed.fits.template import Sample
+from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
+from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.validation import choice
 
 _STEP = 0.1  # smallest one of the share, in units of 1/n
 
 
-def generalized_fit(
-    sample: Sample, name: str, errors: str, labels: np.ndarray | None = None
-) -> Fit:
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Logistic(Method[Fit]):
+    """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
+
+    With C_i the covariance of the error in row i it solves
+
+        Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w.
+
+    The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩); there is
+    no regret bound. The equations may have several roots: the one that continues the uncorrected
+    fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
+    share of C is taken away, with a warning and wide intervals (`Fit.share`). Replicates
+    of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
+
+    Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
+    equations are summed over all true categories and labels, with weights that are right on
+    average. In `uncorrected` they are as recorded.
+
+    Args:
+        flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
+            the sensitivity and the specificity; or one number for both. They may depend on the true
+            label, and on nothing else.
+        weights: `[n]` weights of the rows, by which their scores are multiplied, or the name of
+            their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column, which standard errors then take as one.
+        errors: "sandwich", by the scores of rows and their leverages (HC3); or "jackknife", by fits
+            without one of up to 32 groups of rows, or of clusters, at a time, as in `Linear`.
+
+    Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
+    `losses.flipped`.
+    """
+
+    flips: Any = 0.0
+    weights: Any = None
+    clusters: Any = None
+    errors: str = "sandwich"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("errors", self.errors, ERRORS)
+        object.__setattr__(self, "flips", Flip(self.flips).rate)
+
+    def _solved(self, sample: Sample) -> Fit:
+        ones, zeros = self.flips
+        labels = np.array([[1 - zeros, zeros], [ones, 1 - ones]]) if ones or zeros else None
+        return _fit(sample, "logistic", self.errors, labels)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Poisson(Method[Fit]):
+    """Poisson regression of counts y on clean features, under Gaussian noise.
+
+    With C_i the covariance of the error in row i it solves
+
+        Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
+
+    The coefficients are consistent where the mean of y is exp(a + ⟨w, x⟩). Roots, replicates and
+    standard errors are as in `Logistic`. Intervals are somewhat narrow where few rows have most of
+    the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
+    Misclassified columns are corrected as in `Logistic`.
+
+    Args:
+        weights: as in `Logistic`.
+        clusters: as in `Logistic`.
+        exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
+            E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
+            Predictions are then of counts in a unit of it.
+        errors: as in `Logistic`.
+
+    Source: the corrected score of Nakamura (1990).
+    """
+
+    weights: Any = None
+    clusters: Any = None
+    exposure: Any = None
+    errors: str = "sandwich"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice("errors", self.errors, ERRORS)
+
+    def _solved(self, sample: Sample) -> Fit:
+        return _fit(sample, "poisson", self.errors)
+
+
+def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = None) -> Fit:
     """The fit of one of `MODELS`, by its name; `labels` as for `scores.score_equations`."""
     table, weights, exposure, family = sample.table, sample.weights, sample.exposure, MODELS[name]
     _check(table, name)
@@ -36,10 +124,11 @@ def generalized_fit(
     if n < (least := max(dim + 2, LEAST_GROUPS)):
         raise UndeterminedError(f"fit needs at least {least} rows, got {n}{if_counts(weights)}")
     check_clusters(sample.clusters)
-    gram, noisy = covariances(units.moments(rows._replace(weights=weights)))
+    standard = units.standardized(rows)
+    gram, noisy = covariances(moments_of(standard._replace(weights=weights)))
     check_identified(gram, noisy, table.names, units.scale)
     weights = np.ones(n) if weights is None else weights
-    equations = score_equations(family, units.standardized(rows), units, table, labels, weights)
+    equations = score_equations(family, standard, units, table, labels, weights)
     mean = np.average(rows.y, weights=rows.weights)
     plain = root(equations, np.append(family.link(mean), np.zeros(dim)), 0.0)
     if plain is None:

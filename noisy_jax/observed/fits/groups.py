@@ -54,11 +54,11 @@ def streamed_labels(first: int, rows: int) -> np.ndarray:
 
 
 def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[slice]]:
-    """An order of the rows in which each group is one slice; groups without rows are left out."""
+    """An order of the rows in which each of `count` groups is one slice, of no rows or more."""
     labels = labels.astype(np.uint8)  # of which NumPy sorts many fast
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(count + 1))
-    return order, [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
+    return order, [slice(*pair) for pair in itertools.pairwise(ends)]
 
 
 def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:

@@ -12,8 +12,7 @@ have if λ were 1: the sum of the squared relative standard errors of uᵀMu and
 Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 2.5.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,8 @@ class Identification(NamedTuple):
     strength: float  # (λ − 1)²/v, 0 where λ < 1; infinite without noise
     slack: float  # v/2, which is 1/n with Gaussian columns and known noise
 
-    def share(self, moments: LinearMoments) -> float:
-        """The share of the noise's moments that a fit to these moments takes away, 0 to 1.
+    def share(self, moments: LinearMoments) -> Any:
+        """The share `[...]` of the noise's moments that a fit to moments takes away, 0 to 1.
 
         It is 1 unless the identification is weak. Then it is Fuller's min(1, λ − s) − s, with the
         slack s in place of his 1/n, and with the smallest λ for which the moments of (y, x) less λ
@@ -46,17 +45,20 @@ class Identification(NamedTuple):
         noisy, clean = (_with_y(moments, share) for share in (0.0, 1.0))
         noise = noisy - clean
         # The error in y has an unknown variance: the least that its covariance allows is taken.
-        noise[0, 0] = noise[0, 1:] @ np.linalg.pinv(noise[1:, 1:], hermitian=True) @ noise[0, 1:]
+        rest = np.linalg.pinv(noise[..., 1:, 1:], hermitian=True)
+        cross = noise[..., 0, 1:]
+        noise[..., 0, 0] = np.einsum("...i,...ij,...j->...", cross, rest, cross)
         # A column may vary only in the rows of the group that is left out.
-        square = np.diag(noisy)
-        size = np.sqrt(np.where(square > SINGULAR * moments.weight, square, moments.weight))
-        noisy = noisy / np.outer(size, size) + SINGULAR * np.eye(len(size))
-        root = smallest_root(noisy, noise / np.outer(size, size))[0]
-        return float(np.clip(min(1.0, root - self.slack) - self.slack, 0.0, 1.0))
+        square, weight = np.diagonal(noisy, axis1=-2, axis2=-1), np.asarray(moments.weight)
+        size = np.sqrt(np.where(square > SINGULAR * weight[..., None], square, weight[..., None]))
+        units = size[..., :, None] * size[..., None, :]
+        noisy = noisy / units + SINGULAR * np.eye(units.shape[-1])
+        root, _ = smallest_root(noisy, noise / units)
+        return np.clip(np.minimum(1.0, root - self.slack) - self.slack, 0.0, 1.0)
 
 
 def identification(
-    parts: Sequence[LinearMoments], whole: LinearMoments, error: UncertainNoise, names, scale
+    parts: LinearMoments, whole: LinearMoments, error: UncertainNoise, names, scale
 ) -> Identification:
     """Returns the identification of a fit to columns with these names and scales.
 
@@ -65,21 +67,20 @@ def identification(
             less than the noise in it, by more than three standard errors and, for a combination,
             by more than what its choice explains.
     """
-    weight, dim = whole.weight, len(names)
+    weight, dim, count = whole.weight, len(names), len(parts.weight)
     clean, noisy = covariances(whole)
     check_identified(noisy, noisy, names, scale)
     noise = noisy - clean
     root, u = smallest_root(noisy, noise)
-    if u is None:
+    if root == np.inf:
         return Identification(np.inf, 0.0)
-    shares = np.array([part.weight for part in parts]) / weight
-    grams = np.array([part.about(whole, share=0.0)[0] for part in parts]) / weight
-    grams -= shares[:, None, None] * grams.sum(axis=0)
+    grams = parts.about(whole, share=0.0)[0] / weight
+    grams -= (parts.weight / weight)[:, None, None] * grams.sum(axis=0)
 
     def variance(u):
         """v of the ratio uᵀMu, where uᵀΣu = 1."""
         apart = np.einsum("i,gij,j->g", u, grams, u) / (u @ noisy @ u)
-        found = apart @ apart * len(parts) / (len(parts) - 1)
+        found = apart @ apart * count / (count - 1)
         if not error.exact:
             found += error.covariance(np.outer(u, u)[None])[0, 0]
         return max(float(found), np.finfo(float).tiny)
@@ -101,22 +102,29 @@ def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
     return clean, noisy
 
 
-def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray | None]:
-    """The smallest λ for which moments − λ noise is singular, and u with uᵀ noise u = 1.
+def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[Any, np.ndarray]:
+    """The smallest λ `[...]` for which moments − λ noise is singular, and u with uᵀ noise u = 1.
 
-    Infinite, and `None`, without noise. `moments` must be positive definite.
+    λ is infinite without noise, and u then 0. `moments` `[..., d, d]` must be positive definite.
     """
     inverse = np.linalg.inv(np.linalg.cholesky(moments))
-    values, vectors = np.linalg.eigh(inverse @ noise @ inverse.T)
-    if values[-1] <= SINGULAR:
-        return np.inf, None
-    return 1 / values[-1], inverse.T @ vectors[:, -1] / values[-1] ** 0.5
+    turned = np.swapaxes(inverse, -1, -2)
+    values, vectors = np.linalg.eigh(inverse @ noise @ turned)
+    largest = np.where(values[..., -1] > SINGULAR, values[..., -1], 0.0)
+    with np.errstate(divide="ignore"):
+        root = 1 / largest
+    u = (turned @ vectors[..., -1:])[..., 0]
+    return root, u / np.where(largest > 0, largest, np.inf)[..., None] ** 0.5
 
 
 def _with_y(moments: LinearMoments, share: float) -> np.ndarray:
-    """Centred moments of (y, x), `[1 + d, 1 + d]`, less a share of those of the noise."""
-    (gram, cross), square = moments.centred(share=share), moments.yy - moments.y**2 / moments.weight
-    return np.block([[np.array([[square]]), cross[None]], [cross[:, None], gram]])
+    """Centred moments of (y, x), `[..., 1 + d, 1 + d]`, less a share of those of the noise."""
+    gram, cross = moments.centred(share=share)
+    found = np.empty((*gram.shape[:-2], *np.add(gram.shape[-2:], 1)))
+    found[..., 0, 0] = moments.yy - moments.y**2 / moments.weight
+    found[..., 0, 1:] = found[..., 1:, 0] = cross
+    found[..., 1:, 1:] = gram
+    return found
 
 
 def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:

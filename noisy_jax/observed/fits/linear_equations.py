@@ -12,14 +12,14 @@ from moments without the rows.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments
 from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block, Outer
-from noisy_jax.observed.fits.units import moments_of
 from noisy_jax.observed.observations.rows import Rows
 
 
@@ -28,32 +28,27 @@ class LinearEquations:
     """The equations of groups of standardized rows.
 
     Attributes:
-        parts: the moments of each group.
+        parts: the moments of each group, with a leading axis.
         rows: all rows, or `None` where only their moments are kept, as of chunks.
     """
 
-    parts: Sequence[LinearMoments]
+    parts: LinearMoments
     rows: Rows | None = None
-
-    @classmethod
-    def of_groups(cls, rows: Rows, groups: Sequence[slice]) -> "LinearEquations":
-        """From standardized rows in the order of their groups."""
-        return cls([moments_of(rows.some(group)) for group in groups], rows)
 
     @functools.cached_property
     def whole(self) -> LinearMoments:
         """The moments of all groups."""
-        return functools.reduce(LinearMoments.plus, self.parts)
+        return self.parts.total()
 
-    @property
+    @functools.cached_property
     def center(self) -> np.ndarray:
         """`[d]`, x̄."""
         return self.whole.x / self.whole.weight
 
-    def root(self, moments: LinearMoments, share: float) -> np.ndarray:
-        """θ `[1 + d]` that solves the equations with these moments, of all groups or some."""
+    def root(self, moments: LinearMoments, share: Any) -> np.ndarray:
+        """θ `[..., 1 + d]` that solves the equations with these moments, of all groups or some."""
         intercept, beta = moments.solution(share=share)
-        return np.append(intercept + beta @ self.center, beta)
+        return np.concatenate([(intercept + beta @ self.center)[..., None], beta], axis=-1)
 
     def at(self, theta: np.ndarray, share: float) -> Sums:
         """Σψ and ∂Σψ/∂θ, from the moments."""

@@ -7,14 +7,20 @@ For a row with noisy features x̃ = x + n, E n = 0 and Cov n = Σ, and a target 
 with the covariance c of n and the noise in ỹ, which is usually 0.
 
 Sums of these over rows are the moments that least squares on the clean rows would use. They can be
-merged: moments of two parts of a table add up to those of the whole.
+merged: moments of two parts of a table add up to those of the whole. Moments of groups of rows have
+a leading axis of groups.
 
 Source: corrected least squares (Fuller, Measurement Error Models, 1987, Sec. 2.2; Nakamura, 1990).
 """
 
+import functools
+import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from noisy_jax.observed.observations.rows import Rows
 
 ROWS = 8192
 """Rows of a part that fits into a processor's cache."""
@@ -22,14 +28,14 @@ _SINGULAR = 1e-13  # share of the largest pivot, which rounding may leave
 
 
 class LinearMoments(NamedTuple):
-    """Weighted sums over rows; w_i is the weight of row i."""
+    """Weighted sums over rows, or over each of G groups of rows; w_i is the weight of row i."""
 
-    weight: float  # Σ w
+    weight: Any  # Σ w
     x: np.ndarray  # [d], Σ w x̃
     xx: np.ndarray  # [d, d], Σ w x̃x̃ᵀ
-    y: float  # Σ w ỹ
+    y: Any  # Σ w ỹ
     xy: np.ndarray  # [d], Σ w x̃ỹ
-    yy: float  # Σ w ỹ²
+    yy: Any  # Σ w ỹ²
     cov: np.ndarray  # [d, d], Σ w Σ_i
     squared_cov: np.ndarray  # [d, d], Σ w² Σ_i, the error that centring brings in
     cross: np.ndarray  # [d], Σ w c_i
@@ -38,6 +44,14 @@ class LinearMoments(NamedTuple):
     def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
         """The moments of both parts together; with sign −1, of this one without the other."""
         return LinearMoments._make(a + sign * b for a, b in zip(self, other, strict=True))
+
+    def total(self) -> "LinearMoments":
+        """The moments of all groups together."""
+        return LinearMoments._make(leaf.sum(axis=0) for leaf in self)
+
+    def of_groups_with_rows(self) -> "LinearMoments":
+        """Without the groups that have no rows."""
+        return LinearMoments._make(leaf[self.weight > 0] for leaf in self)
 
     def moved(self, scale, center, y_scale: float, y_center: float) -> "LinearMoments":
         """The moments of scale ∘ x̃ + center and of y_scale ỹ + y_center, also of several parts."""
@@ -61,8 +75,8 @@ class LinearMoments(NamedTuple):
             squared_cross=scale * y_scale * self.squared_cross,
         )
 
-    def centred(self, *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """The moments about the means: an unbiased Gram matrix `[d, d]` and cross moment `[d]`.
+    def centred(self, *, share: Any = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """Moments about the means: an unbiased Gram matrix `[..., d, d]`, and `[..., d]` with y.
 
         The mean of the noisy rows has an error of covariance Σ w²Σ_i/(Σ w)², so that
 
@@ -73,41 +87,48 @@ class LinearMoments(NamedTuple):
         """
         return self.about(self, share=share)
 
-    def about(self, whole: "LinearMoments", *, share: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    def about(self, whole: "LinearMoments", *, share: Any = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """The part of `whole.centred(share=share)` of these rows, which are some of its rows."""
-        x, y = whole.x / whole.weight, whole.y / whole.weight
-        moved = np.outer(self.x, x)
-        gram = self.xx - moved - moved.T + self.weight * np.outer(x, x)
-        cross = self.xy - self.x * y - (self.y - self.weight * y) * x
-        gram -= share * (self.cov - self.squared_cov / whole.weight)
-        cross -= share * (self.cross - self.squared_cross / whole.weight)
+        (weight, own_y), (total, y) = (
+            (np.asarray(one.weight)[..., None], np.asarray(one.y)[..., None])
+            for one in (self, whole)
+        )
+        x, y, share = whole.x / total, y / total, np.asarray(share)[..., None]
+        moved = self.x[..., :, None] * x[..., None, :]
+        gram = self.xx - moved - np.swapaxes(moved, -1, -2)
+        gram += (weight * x)[..., :, None] * x[..., None, :]
+        cross = self.xy - self.x * y - (own_y - weight * y) * x
+        gram -= share[..., None] * (self.cov - self.squared_cov / total[..., None])
+        cross -= share * (self.cross - self.squared_cross / total)
         return gram, cross
 
-    def solution(self, *, share: float = 1.0) -> tuple[float, np.ndarray]:
-        """Intercept and coefficients `[d]` that solve the normal equations.
+    def solution(self, *, share: Any = 1.0) -> tuple[Any, np.ndarray]:
+        """Intercept and coefficients `[..., d]` that solve the normal equations.
 
         Where they are singular, as without the only row of a category, the shortest coefficients.
         """
         gram, cross = self.centred(share=share)
         try:
-            pivots = np.diag(np.linalg.cholesky(gram)) ** 2
-            singular = pivots.min() < _SINGULAR * pivots.max()
+            pivots = np.diagonal(np.linalg.cholesky(gram), axis1=-2, axis2=-1) ** 2
+            singular = (pivots.min(axis=-1) < _SINGULAR * pivots.max(axis=-1)).any()
         except np.linalg.LinAlgError:
             singular = True
         if singular:
-            beta = np.linalg.lstsq(gram, cross, rcond=_SINGULAR)[0]
+            inverse = np.linalg.pinv(gram, _SINGULAR, hermitian=True)
+            beta = (inverse @ cross[..., None])[..., 0]
         else:
-            beta = np.linalg.solve(gram, cross)
-        return float(self.y - self.x @ beta) / self.weight, beta
+            beta = np.linalg.solve(gram, cross[..., None])[..., 0]
+        return (self.y - np.sum(self.x * beta, axis=-1)) / self.weight, beta
 
-    def clean_error(self, intercept: float, beta: np.ndarray) -> float:
+    def clean_error(self, intercept: Any, beta: np.ndarray) -> Any:
         """Σ w (ỹ − a − ⟨β, x̃⟩)² − w βᵀΣβ + 2w βᵀc, unbiased for a predictor's error on clean rows.
 
         It contains the variance of the noise in ỹ.
         """
-        a = intercept
-        total = self.yy - 2 * (self.xy - self.cross) @ beta + beta @ (self.xx - self.cov) @ beta
-        return float(total + a * (a * self.weight - 2 * self.y + 2 * self.x @ beta))
+        square = np.einsum("...i,...ij,...j->...", beta, self.xx - self.cov, beta)
+        total = self.yy - 2 * np.sum((self.xy - self.cross) * beta, axis=-1) + square
+        x = np.sum(self.x * beta, axis=-1)
+        return total + intercept * (intercept * self.weight - 2 * self.y + 2 * x)
 
 
 def clean_errors(
@@ -163,3 +184,17 @@ def linear_moments(
         cross=cross_sum,
         squared_cross=squared_cross,
     )
+
+
+def moments_of(rows: Rows, which: slice = slice(None)) -> LinearMoments:
+    """The moments of a slice of the rows, in blocks that fit into a processor's cache."""
+    start, stop, _ = which.indices(len(rows.y))
+    ends = itertools.pairwise([start, *range(start + ROWS, stop, ROWS), stop])
+    blocks = (linear_moments(*rows.some(slice(*pair))) for pair in ends)
+    return functools.reduce(LinearMoments.plus, blocks)
+
+
+def moments_by_group(rows: Rows, groups: Sequence[slice]) -> LinearMoments:
+    """The moments of each group of rows, with a leading axis."""
+    parts = [moments_of(rows, group) for group in groups]
+    return LinearMoments._make(map(np.array, zip(*parts, strict=True)))

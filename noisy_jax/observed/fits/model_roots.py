@@ -8,7 +8,6 @@ import numpy as np
 from noisy_jax.intervals import half_width
 from noisy_jax.losses import squared
 from noisy_jax.observed.fits.doubts import BELOW, LEVEL, Doubt
-from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations
 from noisy_jax.observed.fits.result import Fit
@@ -68,26 +67,26 @@ def model_fit(
     if useless is not None:
         sample.tell([Doubt(useless, spoils=False)])
 
-    def estimates(theta, covariance, freedom):
-        return Estimates(
-            labels=names,
-            values=plain.center + plain.scale * theta,
-            covariance=covariance * np.outer(plain.scale, plain.scale),
-            degrees_of_freedom=freedom,
-            names=table.names,
-            form="curve",
-            references=table.references,
-            function=functions[1].curve,
-            start=start,
-        )
-
+    way = Restored(
+        noise=UncertainNoise(table),
+        cov=table.means().mean_cov(),
+        combined=np.diag(plain.scale),
+        offset=plain.center,
+        known={
+            "labels": names,
+            "names": table.names,
+            "references": table.references,
+            "form": "curve",
+            "function": functions[1].curve,
+            "start": start,
+        },
+        slopes=False,
+    )
     return fit_of(
         sample,
         Root(plain, zero, 0.0),
         corrected,
-        Restored(
-            UncertainNoise(table), np.eye(size), table.means().mean_cov(), estimates, slopes=False
-        ),
+        way,
         errors,
         doubts=lambda found, spread: _doubts(found, spread, sample.clusters),
     )

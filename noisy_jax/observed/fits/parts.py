@@ -14,63 +14,20 @@ their rows.
 import dataclasses
 import functools
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.groups import GROUPS, grouped, streamed_labels
-from noisy_jax.observed.fits.linear_moments import LinearMoments, linear_moments
+from noisy_jax.observed.fits.groups import grouped, streamed_labels
+from noisy_jax.observed.fits.linear_moments import LinearMoments, moments_by_group
 from noisy_jax.observed.fits.units import Units, reduced
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.chunks import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import Pass, check_alike
 from noisy_jax.validation import instance, listed
-
-
-class GroupSums(NamedTuple):
-    """Sums over the rows seen so far, by groups of rows."""
-
-    rows: int
-    ends: np.ndarray  # [2, d + 1]: −(least value) and largest value of the columns and y
-    groups: LinearMoments  # with a leading axis of groups
-
-    @classmethod
-    def empty(cls, dim: int) -> "GroupSums":
-        """No rows of d columns."""
-        shapes = linear_moments(np.zeros((0, dim)), np.zeros(0), np.zeros((dim, dim)))
-        groups = LinearMoments._make(np.zeros((GROUPS, *np.shape(leaf))) for leaf in shapes)
-        return cls(0, np.full((2, dim + 1), -np.inf), groups)
-
-    def with_rows(self, units: Units, table: Observations) -> "GroupSums":
-        """The sums with the rows of a table, whose moments are in these units."""
-        if table.beside:
-            raise ValueError(
-                f"chunks and parts of a table take no {listed([*table.beside])}: these are for one "
-                "table, read whole"
-            )
-        rows = table.means()
-        low, high = (
-            np.append(reduced(end, rows.x), end.reduce(rows.y)) for end in (np.minimum, np.maximum)
-        )
-        labels = streamed_labels(self.rows, len(rows.y))
-        order, slices = grouped(labels)
-        groups = [np.copy(leaf) for leaf in self.groups]
-        for group in slices:
-            part = units.moments(rows.some(order[group]))
-            for total, value in zip(groups, part, strict=True):
-                total[labels[order[group][0]]] += value
-        ends = np.maximum(self.ends, [-low, high])
-        return GroupSums(self.rows + len(rows.y), ends, LinearMoments._make(groups))
-
-    def parts(self) -> list[LinearMoments]:
-        """The moments of each group that has rows."""
-        return [
-            LinearMoments._make(np.asarray(leaf)[group] for leaf in self.groups)
-            for group in np.flatnonzero(self.groups.weight)
-        ]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -83,21 +40,20 @@ class TableMoments:
     Attributes:
         table: the names and the noise of the part.
         doubts: what the rows show against the assumptions of the fit.
-        units: means and standard deviations of the part, in which the sums are.
-        sums: of each group of rows.
+        units: means and standard deviations of the part, in which the moments are.
+        rows: the number of rows.
+        ends: `[2, d + 1]`, −(least value) and largest value of the columns and y.
+        groups: the moments of each of 32 groups of rows, of which some may have none.
         turn: number of the group in which the next row would be.
     """
 
     table: Observations
     doubts: tuple[Doubt, ...]
     units: Units
-    sums: GroupSums
+    rows: int
+    ends: np.ndarray
+    groups: LinearMoments
     turn: int
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self.sums.rows
 
     def __repr__(self) -> str:
         """The number of rows, and the columns."""
@@ -114,15 +70,16 @@ class TableMoments:
         scale, y_scale = new.scale / own.scale, new.y_scale / own.y_scale
         center = (new.center - own.center) / own.scale
         y_center = (new.y_center - own.y_center) / own.y_scale
-        moved = other.sums.groups.moved(scale, center, y_scale, y_center)
-        pairs = zip(self.sums.groups, moved, strict=True)
-        sums = GroupSums(
-            self.rows + other.rows,
-            np.maximum(self.sums.ends, other.sums.ends),
-            LinearMoments._make(a + np.roll(b, self.turn, axis=0) for a, b in pairs),
+        moved = other.groups.moved(scale, center, y_scale, y_center)
+        turned = LinearMoments._make(np.roll(leaf, self.turn, axis=0) for leaf in moved)
+        return dataclasses.replace(
+            self,
+            doubts=(*self.doubts, *(one for one in other.doubts if one not in self.doubts)),
+            rows=self.rows + other.rows,
+            ends=np.maximum(self.ends, other.ends),
+            groups=self.groups.plus(turned),
+            turn=self.turn + other.turn,
         )
-        found = (*self.doubts, *(one for one in other.doubts if one not in self.doubts))
-        return TableMoments(self.table, found, own, sums, self.turn + other.turn)
 
 
 def moments(table: Observations) -> TableMoments:
@@ -183,8 +140,21 @@ def _of_chunks(chunks: Iterable[Observations]) -> TableMoments:
             "products are for one whole table, not for chunks or moments of parts: read it whole, "
             "by nj.csv"
         )
-    units, sums = Units.of(first.means().x, first.y), GroupSums.empty(len(first.names))
+    units, rows, ends, groups = Units.of(first.means().x, first.y), 0, None, None
     for chunk in table:
-        sums = sums.with_rows(units, chunk)
-    turn = int(streamed_labels(sums.rows, 1)[0])
-    return TableMoments(first, tuple(doubts(first)), units, sums, turn)
+        if chunk.beside:
+            raise ValueError(
+                f"chunks and parts of a table take no {listed([*chunk.beside])}: these are for one "
+                "table, read whole"
+            )
+        own = chunk.means()
+        low, high = (
+            np.append(reduced(end, own.x), end.reduce(own.y)) for end in (np.minimum, np.maximum)
+        )
+        order, slices = grouped(streamed_labels(rows, len(own.y)))
+        made = moments_by_group(units.standardized(own, order), slices)
+        rows += len(own.y)
+        ends = np.maximum(-np.inf if ends is None else ends, [-low, high])
+        groups = made if groups is None else groups.plus(made)
+    turn = int(streamed_labels(rows, 1)[0])
+    return TableMoments(first, tuple(doubts(first)), units, rows, ends, groups, turn)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.observed.fits.doubts import Doubt
-from noisy_jax.observed.fits.estimates import Estimates
+from noisy_jax.observed.fits.estimates import Estimates, labels_of_line
 from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.result import Fit, percent
 from noisy_jax.observed.fits.roots import Root, root
@@ -21,24 +21,37 @@ ERRORS = ("sandwich", "jackknife")
 
 
 class Restored(NamedTuple):
-    """The way from θ `[p]` of equations to estimates in original units."""
+    """The way from θ `[p]` of equations to estimates in original units, `offset + combined θ`."""
 
     noise: UncertainNoise  # in the units of the equations
-    combined: np.ndarray  # [p, p], the estimates in terms of θ, but for what is added to them
     cov: np.ndarray  # [d, d], mean covariance of the noise
-    estimates: Callable[[np.ndarray, np.ndarray, Any], Estimates]
-    """From θ, its covariance `[p, p]` and the estimates' degrees of freedom."""
+    combined: np.ndarray  # [p, p]
+    offset: np.ndarray  # [p]
+    known: dict[str, Any]  # what else `Estimates` have
     slopes: bool = True  # θ[1:] are the slopes of a line
 
     @classmethod
-    def line(cls, table: Observations, units: Units, form: str, cov: np.ndarray) -> "Restored":
-        """For θ = (a, w), intercept and slopes of columns in `units`; `form` as of `Estimates`."""
+    def line(
+        cls,
+        table: Observations,
+        units: Units,
+        form: str,
+        cov: np.ndarray,
+        at: Any = 0.0,
+        moved: np.ndarray | None = None,
+        **known: Any,
+    ) -> "Restored":
+        """For θ = (v, w), the prediction at `at` `[d]` and the slopes of columns in `units`.
 
-        def estimates(theta, covariance, freedom):
-            at = np.zeros(len(theta) - 1)
-            return units.restored(theta[0], theta[1:], covariance, at, freedom, table, form)
-
-        return cls(UncertainNoise(table, units.products), units.jacobian(0), cov, estimates)
+        θ is first multiplied by `moved` `[p, p]`. `form`, and what else is `known`, are as of
+        `Estimates`.
+        """
+        combined = units.jacobian(at)
+        combined = combined if moved is None else combined @ moved
+        offset = np.append(units.y_center, np.zeros(len(table.names)))
+        of_table = {"names": table.names, "references": table.references, "form": form}
+        known = {"labels": labels_of_line(table.names), **of_table, **known}
+        return cls(UncertainNoise(table, units.products), cov, combined, offset, known)
 
 
 def fit_of(
@@ -103,7 +116,10 @@ def estimated(
         along = np.outer(theta[1:], theta[1:])[None] if restored.slopes else moves
         added = noise.freedom(restored.cov, along)
         covariance, freedom = noise.widened(moves, added, covariance, freedom, restored.combined)
-    return restored.estimates(theta, covariance, freedom), own
+    combined = restored.combined
+    values, covariance = restored.offset + combined @ theta, combined @ covariance @ combined.T
+    numbers = {"values": values, "covariance": covariance, "degrees_of_freedom": freedom}
+    return Estimates(**numbers, **restored.known), own
 
 
 def _left_out(sample: Sample, found: Root) -> np.ndarray:

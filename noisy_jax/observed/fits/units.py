@@ -1,14 +1,11 @@
 """Rows, and units in which their columns and y have mean 0 and standard deviation 1."""
 
 import dataclasses
-import functools
-from collections.abc import Callable
 
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
-from noisy_jax.observed.fits.estimates import Estimates
-from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, linear_moments
+from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
 from noisy_jax.observed.observations.rows import Rows
@@ -77,32 +74,18 @@ class Units:
         """`[d, d]`, the units of a covariance of the columns."""
         return np.outer(self.scale, self.scale)
 
-    def standardized(self, rows: Rows) -> Rows:
-        """The rows in these units."""
-        x = rows.x - self.center
-        x /= self.scale
-        y = (rows.y - self.y_center) / self.y_scale
-        cross = None if rows.cross is None else rows.cross / (self.scale * self.y_scale)
-        return Rows(x, y, rows.cov / self.products, rows.weights, cross)
-
-    def in_order(self, rows: Rows, order: np.ndarray) -> Rows:
-        """The rows in these units and in an order, with no more copies of many rows than this."""
-        made = rows.some(order)
+    def standardized(self, rows: Rows, order: np.ndarray | None = None) -> Rows:
+        """The rows in these units, and in an order; many rows are copied once."""
+        made = rows.some(np.arange(len(rows.y)) if order is None else order)
         cov = made.cov / self.products if made.cov.ndim == 2 else made.cov
-        for start in range(0, len(order), ROWS):
+        for start in range(0, len(made.y), ROWS):
             part = slice(start, start + ROWS)
             made.x[part] -= self.center
             made.x[part] /= self.scale
             if cov.ndim == 3:
                 cov[part] /= self.products
-        made = made._replace(y=(made.y - self.y_center) / self.y_scale, cov=cov)
-        if made.cross is None:
-            return made
-        return made._replace(cross=made.cross / (self.scale * self.y_scale))
-
-    def moments(self, rows: Rows) -> LinearMoments:
-        """The moments of the rows in these units."""
-        return moments_of(rows, self.standardized)
+        cross = None if made.cross is None else made.cross / (self.scale * self.y_scale)
+        return made._replace(y=(made.y - self.y_center) / self.y_scale, cov=cov, cross=cross)
 
     def table(self, table: Observations, x=None, y=None) -> Observations:
         """The table in these units, with x and y if they are given."""
@@ -123,26 +106,6 @@ class Units:
         matrix, offset = recording(observations.categories, len(self.scale))
         offset = (matrix @ self.center + offset - self.center) / self.scale
         return matrix * self.scale / self.scale[:, None], offset
-
-    def restored(
-        self, value, beta, covariance, at, degrees_of_freedom, table, form="linear"
-    ) -> Estimates:
-        """The line in original units that predicts `value` at `at` `[d]`, with slopes `beta` `[d]`.
-
-        `covariance` `[1 + d, 1 + d]` is that of both, in these units.
-        """
-        jacobian = self.jacobian(at)
-        moved = jacobian @ np.append(value, beta)
-        moved[0] += self.y_center
-        covariance = jacobian @ covariance @ jacobian.T
-        return Estimates.of_line(moved, covariance, degrees_of_freedom, table, form)
-
-
-def moments_of(rows: Rows, changed: Callable[[Rows], Rows] = lambda rows: rows) -> LinearMoments:
-    """The moments of rows that are changed block by block."""
-    parts = (slice(start, start + ROWS) for start in range(0, len(rows.y), ROWS))
-    moments = (linear_moments(*changed(rows.some(part))) for part in parts)
-    return functools.reduce(LinearMoments.plus, moments)
 
 
 def reduced(ufunc: np.ufunc, values: np.ndarray) -> np.ndarray:
