@@ -7,12 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
-from noisy_jax.jaxlib_errors import avoid_wrong_sums
 from noisy_jax.version import __version__ as __version__
-from noisy_jax.version import check_jax
+from noisy_jax.version import check_jax, warn_of_wrong_sums
 
 check_jax()
-avoid_wrong_sums()
+warn_of_wrong_sums()
 
 if TYPE_CHECKING:  # the same names for type checkers and editors
     from noisy_jax import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
+import scipy  # scipy.special is imported when it is used
 
 LEVEL = 0.95
 """The level of the intervals that the library prints."""

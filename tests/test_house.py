@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     (
         *("validation", "intervals", "running", "sums", "draws", "texts", "version"),
-        *("gone", "jaxlib_errors", "varying", "ball", "warning"),
+        *("gone", "varying", "ball", "warning"),
     ),
     ("base", "series", "matrices", "columns", "saving", "features"),
     ("noise", "kernels", "checkpoints", "tables"),

@@ -6,12 +6,15 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.configuration import versions
 from noisy_jax.validation import writable_folder
-from noisy_jax.version import LOWEST_JAX
+from noisy_jax.version import LOWEST_JAX, WRONG_SUMS
 from tests.errors import disk_full, raises
 from tests.running import printed
 
@@ -49,7 +52,7 @@ print(sorted(m for m in sys.modules if m.startswith(("jax", "noisy_jax"))))
 from noisy_jax import *
 """
     # A computation would start JAX's backend, which raises for a platform that does not exist.
-    own = ["noisy_jax", "noisy_jax.gone", "noisy_jax.jaxlib_errors", "noisy_jax.version"]
+    own = ["noisy_jax", "noisy_jax.gone", "noisy_jax.version"]
     expected = f"{['jaxlib', 'jaxlib.version', *own]}\n"
     assert printed("-c", code, JAX_PLATFORMS="none") == expected
 
@@ -102,12 +105,46 @@ except ImportError as error:
         assert 'pip install --upgrade "jax>=0.8"' in found
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rows"), [(np.float64, 16_385), (np.float64, 40_000), (np.float32, 40_000)]
+)
+def test_sums_beside_a_product_are_those_of_their_own_rows(rng, dtype, rows):
+    """Those of jaxlib 0.10.2 are not, from 128 KiB on (https://github.com/jax-ml/jax/issues/39103)."""
+    x, z = (rng.normal(size=(n, 3)).astype(dtype) for n in (3, rows))
+    with jax.enable_x64(dtype == np.float64):
+        gram = jax.jit(nj.kernels.gaussian(length_scale=1.0))(x, z)
+        scaled = jax.jit(jax.vmap(lambda row: jnp.sum((x @ row) ** 2)))(z)
+    assert gram.dtype == dtype
+    expected = np.exp(-np.sum((x[:, None] - z[None]) ** 2, axis=-1) / 2)
+    np.testing.assert_allclose(gram, expected, atol=1e-5)
+    np.testing.assert_allclose(scaled, np.sum((z @ x.T) ** 2, axis=1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("version", WRONG_SUMS)
+def test_a_jaxlib_with_wrong_sums_is_excluded_and_an_import_warns_of_it(version):
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    needed = next(n for n in project["project"]["dependencies"] if n.startswith("jaxlib"))
+    assert f"!={version}" in needed
+    code = f"""
+import jaxlib.version, os, warnings
+jaxlib.version.__version__ = {version!r}
+before = os.environ.get("XLA_FLAGS")
+with warnings.catch_warnings(record=True) as found:
+    import noisy_jax
+print([str(w.message).partition(" (")[0] for w in found], os.environ.get("XLA_FLAGS") == before)
+"""
+    told = [f"jaxlib {version} computes wrong sums on CPUs"]
+    assert printed("-c", code, XLA_FLAGS="") == f"{told} True\n"
+    flags = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
+    assert printed("-c", code, XLA_FLAGS=flags) == "[] True\n"
+
+
 def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     root = Path(__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     known = *project["dependencies"], *extras["demo"], *extras["test"][1:]
-    wanted = dict(each.split(">=") for each in known)
+    wanted = dict(each.split(",")[0].split(">=") for each in known)
     lines = (root / "tests" / "lowest.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     assert {each.split(">=")[0] for each in project["dependencies"]} <= {*tested}

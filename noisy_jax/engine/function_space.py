@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import chex
 import jax
-import numpy as np
 
 from noisy_jax.base import Learner, Readings, Sample
 from noisy_jax.engine.expansion import Round, expansion
@@ -123,17 +122,9 @@ def memory_of(kernel: Kernel | World, space: Space, buffer: Buffer | None) -> Me
             "buffer must make a Memory from a space, as engine.everything(horizon) does, but made "
             f"a {type(memory).__name__}"
         )
-    if memory.space.inner is not space.inner and not _is_linear(kernel):
+    if memory.linear and not (isinstance(kernel, Kernel) and kernel.linear):
         raise ValueError(
-            "buffer must make a memory of the kernel's own space: a weight_vector holds linear "
-            "functions; for other kernels use random features (worlds.fourier_gaussian)"
+            "buffer must keep atoms: a weight_vector holds linear functions only; for other "
+            "kernels use random features (worlds.fourier_gaussian)"
         )
     return memory
-
-
-def _is_linear(kernel) -> bool:
-    if not isinstance(kernel, Kernel) or kernel.series is None:
-        return False
-    series = kernel.series(1)
-    linear = series.degree == 1 and np.asarray(series.coefficients)[0] == 0
-    return bool(linear) and kernel.envelope is None

@@ -56,6 +56,7 @@ class Memory(NamedTuple):
         forgets: whether it drops atoms, so that ‖f‖ is not known.
         width: K, how many atoms a round adds, along the first axis of `Round.atom`; `new_atoms`
             and `coefficients` are `[B·K]` then. `None` for one atom without that axis.
+        linear: whether f = w is one vector, for kernels with k(x, z) = ⟨x, z⟩ only.
     """
 
     space: Space
@@ -67,6 +68,7 @@ class Memory(NamedTuple):
     longest_block: int | None = None
     forgets: bool = False
     width: int | None = None
+    linear: bool = False
 
 
 MakeMemory: TypeAlias = Callable[[Space], Memory]
@@ -137,7 +139,7 @@ def weight_vector() -> MakeMemory:
 
     def memory(space: Space) -> Memory:
         space = Space(products, products, space.points)
-        return Memory(space, init, values, evaluate, absorb)
+        return Memory(space, init, values, evaluate, absorb, linear=True)
 
     return memory
 

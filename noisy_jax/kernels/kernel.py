@@ -40,6 +40,7 @@ class Kernel:
         entire: of a kernel of x − z, `gram` of points that are `near_origin` already, written with
             operations that are entire in x and z; `None` where `gram` is written so already, or k
             is not entire.
+        linear: whether k(x, z) = ⟨x, z⟩, so that a learner's function is one vector `[d]`.
     """
 
     gram: Callable[[chex.Array, chex.Array], jax.Array]
@@ -48,6 +49,7 @@ class Kernel:
     envelope: Envelope | None = None
     spectrum: Callable[[chex.PRNGKey, int, int], jax.Array] | None = None
     entire: Callable[[chex.Array, chex.Array], jax.Array] | None = None
+    linear: bool = False
 
     def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
         """The Gram matrix, `[n, m]`."""

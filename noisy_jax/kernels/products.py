@@ -8,7 +8,7 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import Kernel, inner_products
 from noisy_jax.series import PowerSeries, log_factorials, power_series
-from noisy_jax.validation import array_module, non_negative, positive, whole
+from noisy_jax.validation import array_module, concrete, non_negative, positive, whole
 
 
 def linear() -> Kernel:
@@ -19,7 +19,9 @@ def linear() -> Kernel:
         >>> print(linear()(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]])))
         [[11. 17.]]
     """
-    return _of_inner_product(lambda a: a, lambda order: _polynomial_series(1, 0.0, order))
+    return _of_inner_product(
+        lambda a: a, lambda order: _polynomial_series(1, 0.0, order), linear=True
+    )
 
 
 def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
@@ -42,7 +44,8 @@ def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
     def series(order):
         return _polynomial_series(degree, offset, order)
 
-    return _of_inner_product(lambda a: (a + offset) ** degree, series)
+    linear = degree == 1 and concrete(offset) == 0
+    return _of_inner_product(lambda a: (a + offset) ** degree, series, linear=linear)
 
 
 def _polynomial_series(degree, offset, order) -> PowerSeries:
@@ -120,8 +123,8 @@ def binomial(*, alpha: chex.Numeric) -> Kernel:
     return _of_inner_product(value, series)
 
 
-def _of_inner_product(value, series) -> Kernel:
+def _of_inner_product(value, series, linear=False) -> Kernel:
     def gram(x, z):
         return value(inner_products(x, z))
 
-    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series)
+    return Kernel(gram, lambda x: value(jnp.sum(x**2, axis=-1)), series, linear=linear)

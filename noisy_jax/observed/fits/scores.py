@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # comes with JAX; scipy.special is imported when it is used
+import scipy  # scipy.special is imported when it is used
 
 from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
