@@ -111,12 +111,12 @@ def test_docstrings_become_restructured_text():
 def test_links_of_the_repository_lead_to_pages():
     import pages
 
-    text = "[a](#glossary) [b](colabs/errata.ipynb) [c](CLAIMS.md) ![d](.images/regret.png)"
+    text = "[a](#how-to-cite) [b](colabs/errata.ipynb) [c](CLAIMS.md) ![d](.images/regret.png)"
     content = [text + " [e](https://x.org) [f](CONTRIBUTING.md) [g](docs/engineer.md#learners)"]
     pages.relinked(None, Path("../README.md"), "index", content)
     blob = f"{pages.REPOSITORY}/blob/main/CLAIMS.md"
     assert re.findall(r"\((.*?)\)", content[0]) == [
-        *["sources.md#glossary", "colabs/errata.ipynb", blob, "../.images/regret.png"],
+        *["sources.md#how-to-cite", "colabs/errata.ipynb", blob, "../.images/regret.png"],
         *["https://x.org", "contributing.md", "engineer.md#learners"],
     ]
     guide = ["[a](../README.md#a-study-of-learners) [b](../colabs/errata.ipynb) [c](engineer.md)"]

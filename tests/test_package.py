@@ -77,7 +77,6 @@ def test_the_version_is_that_of_the_configuration_files():
     assert versions()["noisy_jax"] == nj.__version__
     for file, line in {
         "CITATION.cff": f"\nversion: {nj.__version__}\n",
-        "README.md": f"  version = {{{nj.__version__}}},\n",
         "CHANGELOG.md": f"\n## [{nj.__version__}] - 20",
     }.items():
         assert line in (Path(__file__).parent.parent / file).read_text("utf-8"), file

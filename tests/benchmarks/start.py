@@ -29,7 +29,6 @@ ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in UNSET}
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (STUDY,) = (code for code in EXAMPLES if "nj.study(" in code)
-STUDY = f"import jax, noisy_jax as nj\n{STUDY}"
 COUNTED = """
 import jax, logging, time, numpy as np, noisy_jax as nj
 key, rng = jax.random.key(0), np.random.default_rng(0)

@@ -57,7 +57,6 @@ def test_the_readmes_study_compiles_few_programs_however_many_horizons(horizons)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (example,) = (each for each in examples if "[1024, 4096, 16_384]" in each)
-    example = "import jax\nimport noisy_jax as nj\n" + example  # as the README's examples before it
     script = COUNTER + example.replace("[1024, 4096, 16_384]", horizons) + "\nprint(compiled)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     done = subprocess.run(
