@@ -3,18 +3,55 @@
 The file is a NumPy archive, which `np.load` reads: the tag first, then the sums.
 """
 
+import hashlib
 import io
 import os
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
 from noisy_jax.version import __version__
 from noisy_jax.warning import warn
+
+
+def checkpoint_of(path: Any, tag: str, parts: Any) -> "Checkpoint | None":
+    """Returns the checkpoint of a run with this tag, or `None` if no file is named.
+
+    The file is also known by a digest of `parts`, a pytree of numbers, texts, keys and functions,
+    of which functions do not count.
+    """
+    if not isinstance(tag, str):
+        raise ValueError(f"tag must be a text, got {given(tag)}")
+    if path is None:
+        if tag:
+            raise ValueError(
+                "tag names the run of a checkpoint: give checkpoint as well, or no tag"
+            )
+        return None
+    if not tag:
+        raise ValueError(
+            "checkpoint needs a tag, a text that says what the run is and with which settings, "
+            "such as tag='two copies, radius 1': the file cannot tell functions apart"
+        )
+    return Checkpoint(path, f"{tag} {_digest(parts)}")
+
+
+def _digest(parts: Any) -> str:
+    """Returns a digest of the numbers, texts and keys in a pytree."""
+    total = hashlib.sha256()
+    for leaf in jax.tree.leaves(parts):
+        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            total.update(str(jax.random.key_impl(leaf)).encode())
+            leaf = jax.random.key_data(leaf)
+        if not callable(leaf):
+            array = np.asarray(leaf)
+            total.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return total.hexdigest()
 
 
 class Checkpoint:

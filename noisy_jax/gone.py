@@ -10,6 +10,8 @@ _MIXTURE = (
     "one of your own kernel and surrogate"
 )
 
+_RECEIVED = "functions return it, and help(result) shows its fields"
+
 GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
@@ -54,7 +56,18 @@ GONE: dict[str, dict[str, str]] = {
         "matern_measure": "worlds.matern is the world of its kernel",
         "Decay": "nothing needs it any more",
     },
+    "noisy_jax.simulated.bounds": dict.fromkeys(
+        (
+            *("MistakeGuarantee", "MultilevelMoments", "OneCopyLowerBound", "RiskGuarantee"),
+            *("SelfBounding", "TruncationGuarantee"),
+        ),
+        _RECEIVED,
+    ),
+    "noisy_jax.simulated.comparators": dict.fromkeys(
+        ("ConvexBall", "KernelBall", "LinearBall", "Regularized"), _RECEIVED
+    ),
     "noisy_jax.simulated.streams": {
+        **dict.fromkeys(("Adversary", "Mixtures", "OneCopyAdversaries"), _RECEIVED),
         "csv": "frame = pandas.read_csv(path) reads the file, and "
         "nj.streams.scaled(frame.drop(columns='y'), frame['y']) makes the stream",
     },

@@ -164,6 +164,8 @@ def case(settings, each):
             diagonal = float(lifted.diagonal)
             radius = ball.lifted_norms(settings.horizons)
         bound = functools.partial(bounds.parallel_worlds, diagonal, y_second_moment=y_second_moment)
+        if name == "uncorrected_kernel":
+            bound = bounds.rate_of(bound)
         makers[name] = functools.partial(_tuned, factory, bound, radius, settings.rate_factor)
         radii[name] = radius[max(radius)]
     heading = (

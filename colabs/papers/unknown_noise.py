@@ -187,7 +187,9 @@ def _polynomial(settings, data) -> Case:
     }
     learners = {name: truncation.learner for name, truncation in truncations.items()}
     for name, factory in seeing.items() if settings.loss == "squared" else ():
-        learners[name] = _tuned(settings, factory, diagonal, moments, settings.radius)
+        learners[name] = _tuned(
+            settings, factory, diagonal, moments, settings.radius, proved=name == "clean"
+        )
     heading = (
         f"kernel (⟨x, z⟩ + {settings.offset:g})^{DEGREE}; functions of norm at most "
         f"{settings.radius:g} compete\n{words}"
@@ -223,10 +225,11 @@ def _gaussian(settings, data) -> Case:
     return Case("gaussian", f"{heading}\n{words}", comparator, truncations, learners)
 
 
-def _tuned(settings, factory, diagonal, moments, radius) -> MakeLearner:
+def _tuned(settings, factory, diagonal, moments, radius, proved=True) -> MakeLearner:
     bound = functools.partial(
         bounds.parallel_worlds, diagonal, y_second_moment=moments.y_second_moment
     )
+    bound = bound if proved else bounds.rate_of(bound)
     return tuned(factory, bound, radius=radius, rate_factor=settings.rate_factor)
 
 

@@ -88,20 +88,24 @@ def observe_block(
     `centred` may not draw independent rows, and for noise that changes by round, unless Gaussian.
 
     The m ≤ B rounds have numbers `[m]`, instances `[m, d]` and targets `[m]`. `offset` is the first
-    number mod B; if it is the int 0, one block is drawn instead of two.
+    number mod B; only if it is the int 0, one block has them all.
     """
     block_key, round_key = jax.random.split(key)
     keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)
     (x_noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)
 
     def drawn(distribution, rows):
-        rows = jnp.roll(jnp.pad(rows, ((0, BLOCK - len(x)), (0, 0))), offset, axis=0)
-        block_keys = [jax.random.fold_in(block_key, rounds[0] // BLOCK + i) for i in range(2)]
-        shown = _copies(block_keys[0], rows, distribution, copies)
-        if not (isinstance(offset, int) and offset == 0):
-            next_block = jnp.arange(BLOCK)[:, None] < offset
-            shown = jnp.where(next_block, _copies(block_keys[1], rows, distribution, copies), shown)
-        return jnp.roll(shown, -offset, axis=1)[:, : len(x)].swapaxes(0, 1)
+        """Rows of the one or two blocks, aligned to multiples of B, in which the rounds lie."""
+        blocks, dim = 1 if isinstance(offset, int) and offset == 0 else 2, rows.shape[1]
+        placed = jnp.zeros((blocks * BLOCK, dim), rows.dtype)
+        placed = jax.lax.dynamic_update_slice_in_dim(placed, rows, offset, 0)
+        keys = [jax.random.fold_in(block_key, rounds[0] // BLOCK + i) for i in range(blocks)]
+        parts = placed.reshape(blocks, BLOCK, dim)
+        shown = [
+            _copies(key, rows, distribution, copies) for key, rows in zip(keys, parts, strict=True)
+        ]
+        shown = jnp.concatenate(shown, axis=1)
+        return jax.lax.dynamic_slice_in_dim(shown, offset, len(x), 1).swapaxes(0, 1)
 
     if x_axis is None and type(x_noise).centred is Noise.centred:
         shown = drawn(x_noise, x)

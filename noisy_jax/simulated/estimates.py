@@ -1,4 +1,4 @@
-"""Estimates over seeds: what is kept of the seeds that have run, and what follows from it."""
+"""Estimates over seeds: a running mean that merges with others, its intervals and quantiles."""
 
 import functools
 import math
@@ -11,50 +11,68 @@ import numpy as np
 from noisy_jax.intervals import half_width
 from noisy_jax.running import Running
 
-
-class Sums(NamedTuple):
-    """What is kept of the seeds that have run.
-
-    Attributes:
-        moments: count, mean and Σ(value − mean)² of what the run returned.
-        values: what it returned for each seed, with a leading axis; `None` without quantiles.
-    """
-
-    moments: Running
-    values: Any = None
-
-    def plus(self, other: "Sums") -> "Sums":
-        """Returns the sums of both sets of seeds; the values of `other` come last."""
-        values = jax.tree.map(lambda *both: np.concatenate(both), self.values, other.values)
-        return Sums(self.moments.plus(other.moments), values)
+Ranges = tuple[tuple[int, int], ...]
+"""Ranges of seeds, each as its first seed and the one after its last."""
 
 
 class Estimate(NamedTuple):
     """Mean over seeds, with its uncertainty.
 
     Attributes:
-        mean: the run's pytree, each leaf the float64 mean over seeds.
-        std_error: the same shapes, standard error of the mean; NaN with one seed.
-        num_seeds: S.
-        quantiles: the same shapes with a leading axis, one entry for each of the given levels;
-            `None` if no levels were given.
-        levels: of the quantiles.
+        sums: count, mean and Σ(value − mean)² of what the run returned, in float64.
         seeds: the ranges of seeds, each as its first seed and the one after its last.
-        sums: what `merge` adds up.
+        levels: of the quantiles.
+        values: what the run returned for each seed, with a leading axis; `None` without quantiles.
     """
 
-    mean: Any
-    std_error: Any
-    num_seeds: int
-    quantiles: Any
-    levels: tuple[float, ...]
-    seeds: tuple[tuple[int, int], ...]
-    sums: Sums
+    sums: Running
+    seeds: Ranges
+    levels: tuple[float, ...] = ()
+    values: Any = None
+
+    @classmethod
+    def of(cls, values: Any, start: int, levels: tuple[float, ...] = ()) -> "Estimate":
+        """Returns the estimate from what seeds from `start` on returned, `[S, ...]` each."""
+        sums = Running.of(values)
+        return cls(sums, ((start, start + sums.count),), levels, values if levels else None)
+
+    @property
+    def mean(self) -> Any:
+        """The run's pytree, each leaf the float64 mean over seeds."""
+        return self.sums.mean
+
+    @property
+    def std_error(self) -> Any:
+        """The shapes of `mean`, standard errors of the mean; NaN with one seed."""
+        return self.sums.std_error
 
     @property
     def half_width(self) -> Any:
         """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
         return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
+
+    @property
+    def num_seeds(self) -> int:
+        """S."""
+        return int(self.sums.count)
+
+    @property
+    def quantiles(self) -> Any:
+        """The shapes of `mean` with a leading axis, one entry for each level; `None` without."""
+        return jax.tree.map(lambda leaf: _quantiles(leaf, self.levels), self.values)
+
+    def plus(self, other: "Estimate") -> "Estimate":
+        """Returns the estimate of both sets of seeds, which must be disjoint.
+
+        Raises:
+            ValueError: if a seed is in both of them, or if they differ in more than the seeds.
+        """
+        own, others = ((one.levels, jax.tree.map(np.shape, one.mean)) for one in (self, other))
+        if own != others:
+            raise ValueError("merge needs estimates of one run, with the same levels of quantiles")
+        seeds = _joined(self.seeds + other.seeds)
+        values = jax.tree.map(lambda *both: np.concatenate(both), self.values, other.values)
+        return Estimate(self.sums.plus(other.sums), seeds, self.levels, values)
 
     @staticmethod
     def merge(estimates: Iterable["Estimate"]) -> "Estimate":
@@ -80,31 +98,19 @@ class Estimate(NamedTuple):
         parts = sorted(estimates, key=lambda part: part.seeds)
         if not parts:
             raise ValueError("merge needs at least one estimate, got none")
-        shapes = [(p.levels, jax.tree.map(np.shape, p.mean)) for p in parts]
-        if any(one != shapes[0] for one in shapes):
-            raise ValueError("merge needs estimates of one run, with the same levels of quantiles")
-        ranges = sorted(one for part in parts for one in part.seeds)
-        joined = [ranges.pop(0)]
-        for start, stop in ranges:
-            before, end = joined[-1]
-            if start < end:
-                raise ValueError(f"seed {start} is in two of the estimates: take disjoint ranges")
-            if start == end:
-                joined[-1] = (before, stop)
-            else:
-                joined.append((start, stop))
-        sums = functools.reduce(Sums.plus, (part.sums for part in parts))
-        return estimated(sums, tuple(joined), parts[0].levels)
+        return functools.reduce(Estimate.plus, parts)
 
 
-def estimated(
-    sums: Sums, seeds: tuple[tuple[int, int], ...], levels: tuple[float, ...]
-) -> Estimate:
-    """Returns the estimate that follows from the sums over ranges of seeds."""
-    moments = sums.moments._replace(count=int(sums.moments.count))
-    quantiles = jax.tree.map(lambda leaf: _quantiles(leaf, levels), sums.values)
-    whole = sums._replace(moments=moments)
-    return Estimate(moments.mean, moments.std_error, moments.count, quantiles, levels, seeds, whole)
+def _joined(ranges: Ranges) -> Ranges:
+    """Disjoint ranges in order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start < joined[-1][1]:
+            raise ValueError(f"seed {start} is in two of the estimates: take disjoint ranges")
+        if joined and start == joined[-1][1]:
+            start, _ = joined.pop()
+        joined.append((start, stop))
+    return tuple(joined)
 
 
 def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:

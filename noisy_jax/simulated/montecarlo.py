@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.checkpoints import Checkpoint
-from noisy_jax.running import Running
-from noisy_jax.simulated.estimates import Estimate, Sums, estimated
+from noisy_jax.checkpoints import Checkpoint, checkpoint_of
+from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.validation import between, collected, given, instance, parsed_key, whole
 from noisy_jax.warning import warn
 
@@ -83,28 +81,17 @@ def monte_carlo(
     """
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
-    key = parsed_key(key)
-    seeds = seed_range(num_seeds)
-    batch_size, mesh = divided(len(seeds), batch_size, mesh)
-    batches = Batches(run, key, seeds, batch_size, mesh)
+    key, seeds = parsed_key(key), seed_range(num_seeds)
+    run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
     levels = checked_levels(quantiles)
-    sums, store = batches.nothing(bool(levels)), None
-    check_tag(tag, checkpoint)
-    if checkpoint is not None:
-        if not tag:
-            raise ValueError(
-                "checkpoint needs a tag, a text that says what the run is and with which settings, "
-                "such as tag='two copies, radius 1': the file cannot tell functions apart"
-            )
-        store = Checkpoint(checkpoint, f"{tag} {digest(run, key, seeds.start, bool(levels))}")
-        sums = resumed(store, sums, seeds)
-    for after in batches.after(sums):
-        sums = after
-        if store is not None:
-            store.save(sums)
+    store = checkpoint_of(checkpoint, tag, (run, key, seeds.start, bool(levels)))
+    sizes = divided(len(seeds), batch_size, mesh)
+
+    def report(counts: list[int]) -> None:
         if progress:
-            progress(int(sums.moments.count), len(seeds))
-    found = estimated(sums, ((seeds.start, seeds.stop),), levels)
+            progress(counts[0], len(seeds))
+
+    (found,) = estimates([(run, key)], seeds, sizes, levels, store, report)
     if _all_alike(found):
         warn(
             f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
@@ -113,84 +100,77 @@ def monte_carlo(
     return found
 
 
-class Batches:
-    """The batches of seeds of one run; `seeds`, `batch_size` and `mesh` are checked before."""
-
-    def __init__(self, run, key, seeds: range, batch_size: int, mesh: Mesh | None):
-        run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
-        if mesh is not None:
-            mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
-        self._arguments = run, key
-        self._seeds = seeds
-        self._options = {"batch_size": batch_size, "mesh": mesh}
-
-    def nothing(self, keeps_values: bool) -> Sums:
-        """Returns the sums before the first seed."""
-        arguments, mesh = self._arguments, self._options["mesh"]
-        if mesh is not None:  # placed as `after` places them: JAX then traces the run once
-            shared = NamedSharding(mesh, PartitionSpec())
-            arguments = jax.tree.map(
-                lambda leaf: leaf.update(sharding=shared),
-                jax.eval_shape(lambda *leaves: leaves, *arguments),
-            )
-        with _context(mesh):
-            values = _batch.eval_shape(*arguments, 0, **self._options)
-        values = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape[1:])), values)
-        return Sums(Running.of(values), values if keeps_values else None)
-
-    def after(self, sums: Sums) -> Iterator[Sums]:
-        """Yields the sums after each batch of the seeds that have not run yet."""
-        (run, key), mesh = self._arguments, self._options["mesh"]
-        if mesh is not None:
-            run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
-        begin = self._seeds.start + int(sums.moments.count)
-        for start in range(begin, self._seeds.stop, self._options["batch_size"]):
-            with _context(mesh):
-                batch = jax.device_get(_batch(run, key, start, **self._options))
-            own = self._seeds.stop - start  # other seeds only fill up the batch
-            values = jax.tree.map(lambda leaf, own=own: np.asarray(leaf[:own], np.float64), batch)
-            kept = None if sums.values is None else values
-            sums = sums.plus(Sums(Running.of(values), kept))
-            yield sums
+Run = tuple[jax.tree_util.Partial, chex.PRNGKey]
+"""A function of a key, and the key from which those of its seeds follow."""
 
 
-def check_tag(tag: str, checkpoint: Any) -> None:
-    """Raises ValueError if the tag of a checkpoint is no text, or is given without a checkpoint."""
-    if not isinstance(tag, str):
-        raise ValueError(f"tag must be a text, got {given(tag)}")
-    if tag and checkpoint is None:
-        raise ValueError("tag names the run of a checkpoint: give checkpoint as well, or no tag")
+def estimates(
+    runs: Sequence[Run],
+    seeds: range,
+    sizes: tuple[int, Mesh | None],
+    levels: tuple[float, ...],
+    store: Checkpoint | None,
+    progress: Callable[[list[int]], Any],
+) -> list[Estimate]:
+    """Returns the estimate of each of several runs, whose arguments are checked before.
 
-
-def resumed(store: Checkpoint, empty: Any, seeds: range) -> Any:
-    """Returns what a checkpoint holds of these seeds: a pytree of `Sums`, like `empty`."""
-    found = store.load(empty)
-    stored = jax.tree.leaves(found, is_leaf=lambda node: isinstance(node, Sums))
-    for sums in stored:
-        count, rows = int(sums.moments.count), map(len, jax.tree.leaves(sums.values))
-        if count < 0 or any(each != count for each in rows):
-            raise ValueError(store.damaged())
-    most = max(int(sums.moments.count) for sums in stored)
-    if most > len(seeds):
-        raise ValueError(
-            f"the checkpoint {store.path} already holds {most} seeds, more than the {len(seeds)} "
-            f"from seed {seeds.start} to seed {seeds.stop - 1}: ask for at least as many, or name "
-            "another file"
-        )
+    Args:
+        runs: which return the same shapes.
+        seeds: of each run.
+        sizes: of batches, and the mesh (`divided`).
+        levels: of quantiles.
+        store: from which the runs resume, and where their sums are stored after each batch.
+        progress: called after each batch with the numbers of seeds done, one for each run.
+    """
+    found: list[Any] = [None] * len(runs)
+    if store is not None:
+        shapes = jax.eval_shape(*runs[0])
+        nothing = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape)), shapes)
+        found = _resumed(store, [Estimate.of(nothing, seeds.start, levels)] * len(runs), seeds)
+    for i, run in enumerate(runs):
+        left = seeds[0 if found[i] is None else found[i].num_seeds :]
+        for start, values in _batches(*run, left, *sizes):
+            batch = Estimate.of(values, start, levels)
+            found[i] = batch if found[i] is None else found[i].plus(batch)
+            if store is not None:
+                store.save([(one.sums, one.values) for one in found])
+            progress([0 if one is None else one.num_seeds for one in found])
     return found
 
 
-def digest(*parts: Any) -> str:
-    """Returns a digest of the numbers, texts and keys in pytrees; functions do not count."""
-    total = hashlib.sha256()
-    for leaf in jax.tree.leaves(parts):
-        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            total.update(str(jax.random.key_impl(leaf)).encode())
-            leaf = jax.random.key_data(leaf)
-        if not callable(leaf):
-            array = np.asarray(leaf)
-            total.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    return total.hexdigest()
+def _batches(
+    run: jax.tree_util.Partial, key: chex.PRNGKey, seeds: range, batch_size: int, mesh: Mesh | None
+) -> Iterator[tuple[int, Any]]:
+    """Yields the first seed of each batch, and in float64 what its seeds return."""
+    if mesh is not None:
+        mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
+        run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
+    for start in seeds[::batch_size]:
+        # The context's mesh is this one, as `shard_map` asks where the caller has set another one.
+        with contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh):
+            batch = jax.device_get(_batch(run, key, start, batch_size=batch_size, mesh=mesh))
+        own = seeds.stop - start  # other seeds only fill up the batch
+        yield start, jax.tree.map(lambda leaf, own=own: np.asarray(leaf[:own], np.float64), batch)
+
+
+def _resumed(store: Checkpoint, empty: list[Estimate], seeds: range) -> list[Estimate]:
+    """Returns the estimates that a checkpoint holds of these seeds, in place of empty ones."""
+    found = []
+    for (sums, values), none in zip(
+        store.load([(one.sums, one.values) for one in empty]), empty, strict=True
+    ):
+        count, rows = int(sums.count), map(len, jax.tree.leaves(values))
+        if count < 0 or any(each != count for each in rows):
+            raise ValueError(store.damaged())
+        if count > len(seeds):
+            raise ValueError(
+                f"the checkpoint {store.path} already holds {count} seeds, more than the "
+                f"{len(seeds)} from seed {seeds.start} to seed {seeds.stop - 1}: ask for at least "
+                "as many, or name another file"
+            )
+        ranges = ((seeds.start, seeds.start + count),)
+        found.append(none._replace(sums=sums._replace(count=count), seeds=ranges, values=values))
+    return found
 
 
 def seed_range(num_seeds: int | range) -> range:
@@ -236,7 +216,8 @@ def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 def _all_alike(found: Estimate) -> bool:
     """Whether at least 8 seeds all returned the same, and not only whole numbers, as counts are."""
-    means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in found[:2])
+    trees = found.mean, found.std_error
+    means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in trees)
     same = np.all(errors <= _ROUNDED * np.abs(means))
     return bool(found.num_seeds >= 8 and same and np.any(means % 1 != 0))
 
@@ -248,11 +229,6 @@ def _check_results(values: Any) -> None:
         raise ValueError("run must return a pytree of at least one array, got none")
     if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
-
-
-def _context(mesh: Mesh | None) -> contextlib.AbstractContextManager[Any]:
-    """The mesh as that of the context, as `shard_map` asks where the caller has set another one."""
-    return contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh)
 
 
 @functools.partial(jax.jit, static_argnames=("batch_size", "mesh"))

@@ -1,12 +1,10 @@
-"""Learners tuned by their theorems for a horizon, and what a study of such learners compiles.
+"""The learners of a study, tuned for its horizons, and the programs that run them.
 
-A study compiles the runs of its learners, in one program for all horizons if possible.
+A study compiles one program for all its horizons where every learner can be made for a traced one.
 """
 
 import dataclasses
 import functools
-import inspect
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,17 +19,43 @@ from noisy_jax.base import Learner, Stream, check_learner
 from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise
+from noisy_jax.noise.observation import BLOCK
 from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate, at_rate_factor
-from noisy_jax.simulated.rollouts import BLOCK, final_regret
+from noisy_jax.simulated.rollouts import checked_regret
 from noisy_jax.validation import given
 
-MakeLearner = Callable[..., tuple[Learner, Any]]
-"""`make(horizon)` or `make(horizon, room)`, which return a learner tuned for a horizon and the
-theorem's guarantee for it, or `None` if there is none.
+MakeLearner = Callable[[Any], tuple[Learner, Any]]
+"""`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.
 
-A function with an argument `room` builds the learner with room for so many rounds. It may get a
-traced horizon; a study then compiles one program for all horizons.
+A study calls it with each of its horizons, and compiles a program for each; with `AnyHorizon`, one
+program for all of them.
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class AnyHorizon:
+    """A function that makes a learner for any horizon, also for a traced one.
+
+    Studies compile one program for all their horizons if each of their learners is one of these, or
+    a `Learner`.
+
+    Args:
+        make: `make(horizon, room) -> (learner, guarantee)`: a learner that is tuned for `horizon`
+            rounds, with room for `room`, an int, and the theorem's guarantee, or `None`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> def make(horizon, room):
+        ...     return nj.learners.two_copies(radius=1.0, learning_rate=horizon**-0.5), None
+        >>> learner, _ = AnyHorizon(make)(100)
+    """
+
+    make: Callable[[Any, int], tuple[Learner, Any]]
+
+    def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
+        """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
+        return self.make(horizon, horizon if room is None else room)
+
 
 _BOUNDS = {
     learners.two_copies: bounds.two_copies,
@@ -39,10 +63,10 @@ _BOUNDS = {
     learners.uncorrected: bounds.uncorrected,
     learners.parallel_worlds: bounds.parallel_worlds,
     learners.fourier_worlds: bounds.parallel_worlds,
-    learners.uncorrected_kernel: bounds.parallel_worlds,
+    learners.uncorrected_kernel: None,
     learners.random_truncation: bounds.random_truncation,
 }
-"""The bound that belongs to each learner of the library."""
+"""The bound that is proved for each learner of the library."""
 
 
 def tuned(
@@ -51,29 +75,36 @@ def tuned(
     moments: DataMoments | None = None,
     *,
     rate_factor: chex.Numeric | None = 1.0,
+    room: bool | None = None,
     **options: Any,
-) -> MakeLearner:
+) -> AnyHorizon:
     """A learner for `study`, at the theorem's learning rate for each horizon.
+
+    Learners without a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
 
     Args:
         factory: of a linear learner, such as `learners.two_copies`; or, without `moments`, of a
-            kernel learner, such as `functools.partial(learners.parallel_worlds, world)` or
-            `functools.partial(learners.fourier_worlds, features)`. It takes a `learning_rate`.
+            kernel learner, such as `functools.partial(learners.parallel_worlds, world)`. It takes a
+            `learning_rate`, which may be traced; one that looks at the number is called by a
+            function of your own, `horizon -> (learner, guarantee)`.
         bound: the guarantee for this learner, such as `bounds.two_copies`, or for a kernel learner
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`. The
-            bound of another learner of the library is an error.
+            bound of another learner of the library is an error; `bounds.rate_of(bound)` gives a
+            learner its rate where no bound is proved, as for `learners.uncorrected_kernel`.
         moments: of the noisy data, by `bounds.moments`, for linear learners. They are the first
             argument of the bound.
         rate_factor: m > 0, a multiple of the theorem's learning rate (`bounds.at_rate_factor`).
             `None` for the adaptive rate and its guarantee (`bounds.at_adaptive_rate`), which is
             usually far better for kernels.
+        room: whether the factory takes the number of rounds to have room for, as `horizon=`; by
+            default those without `moments` do. `False` for `learners.fourier_worlds`, which has
+            room for any number.
         **options: passed to the factory and to the bound, such as `radius=1.0`; random truncation
             has none. If only the factory (or only the bound) takes an option, bind it first with
             `functools.partial`.
 
     Returns:
-        `(horizon, room=horizon) -> (learner, guarantee)`. The bound is NaN for
-        `learners.uncorrected_kernel`, whose gradients are biased.
+        A function of the horizon, which returns the learner and its guarantee.
 
     Example:
         >>> import noisy_jax as nj
@@ -83,59 +114,31 @@ def tuned(
         0.025
     """
     learner, theorem = _without_partial(factory), _without_partial(bound)
-    if not _takes(factory, "learning_rate"):
-        raise ValueError(
-            "factory must take a learning_rate, such as learners.two_copies, got "
-            f"{getattr(learner, '__name__', learner)}: pass a learner that has no rate to study "
-            "as it is"
+    proved = _BOUNDS.get(learner, theorem)
+    if theorem in _BOUNDS.values() and theorem is not proved:
+        right = (
+            "of the form bounds.rate_of(bound)" if proved is None else f"bounds.{proved.__name__}"
         )
-    expected = _BOUNDS.get(learner, theorem)
-    if theorem in _BOUNDS.values() and theorem is not expected:
         raise ValueError(
-            f"bound must be bounds.{expected.__name__} for learners.{learner.__name__}, got "
+            f"bound must be {right} for learners.{learner.__name__}, got "
             f"bounds.{theorem.__name__}, which holds for another learner"
         )
-    return _Tuned(factory, bound, moments, rate_factor, options)
+    known = () if moments is None else (moments,)
+    room = moments is None if room is None else room
+    return AnyHorizon(functools.partial(_tuned, factory, bound, known, rate_factor, room, options))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Tuned:
-    """What `tuned` returns; its `repr` stands in a study's `config.json`."""
-
-    factory: Callable[..., Learner]
-    bound: Callable[..., Any]
-    moments: DataMoments | None
-    rate_factor: chex.Numeric | None
-    options: dict[str, Any]
-
-    def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
-        moments = [] if self.moments is None else [self.moments]
-        theory = self.bound(*moments, horizon=horizon, **self.options)
-        guarantee = guarantee_at(theory, self.rate_factor)
-        # Linear learners and those on random features have room for any number of rounds.
-        needs_room = self.moments is None and _takes(self.factory, "horizon")
-        size = {"horizon": horizon if room is None else room} if needs_room else {}
-        rate = None if self.rate_factor is None else guarantee.learning_rate
-        learner = self.factory(learning_rate=rate, **size, **self.options)
-        if _without_partial(self.factory) is learners.uncorrected_kernel:
-            guarantee = guarantee._replace(regret=math.nan)  # the theorem is on unbiased gradients
-        return learner, guarantee
+def _tuned(factory, bound, moments, rate_factor, needs_room, options, horizon, room):
+    """The learner and the guarantee of `tuned` for a horizon."""
+    guarantee = guarantee_at(bound(*moments, horizon=horizon, **options), rate_factor)
+    rate = None if rate_factor is None else guarantee.learning_rate
+    size = {"horizon": room} if needs_room else {}
+    return factory(learning_rate=rate, **size, **options), guarantee
 
 
 def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:
     """The guarantee at a multiple of the theorem's rate, or at the adaptive one (`None`)."""
     return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
-
-
-def _takes(factory: Callable[..., Any], name: str) -> bool:
-    """Whether a function can be called with an argument of this name."""
-    try:
-        inspect.signature(factory).bind_partial(**{name: None})
-    except TypeError:
-        return False
-    except ValueError:  # a built-in function without a signature
-        pass
-    return True
 
 
 def _without_partial(function):
@@ -144,53 +147,134 @@ def _without_partial(function):
     return function
 
 
-class Always:
-    """The same learner at each horizon, without a guarantee before the run."""
+class Entry:
+    """A learner of a study, or what makes it for each horizon.
 
-    def __init__(self, learner: Learner):
-        self.learner = learner
+    Entries of the same object are equal, so that another study with it compiles nothing.
+    """
 
-    def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, None]:
-        """The learner."""
-        return self.learner, None
+    def __init__(self, name: str, entered: Any):
+        self.name, self._entered = name, entered
+        self.any_horizon = isinstance(entered, Learner | AnyHorizon)
+        if not isinstance(entered, Learner) and not callable(entered):
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
+                f"guarantee) such as tuned returns, got {given(entered)}"
+            )
+        if any(entered is vars(learners)[each] for each in learners.__all__):
+            made = entered.__name__
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, got the function {made}, which makes one: "
+                f"call it, as {made}(radius=…), or use tuned({made}, …)"
+            )
 
-    def __eq__(self, other) -> bool:  # so that another study with the learner compiles nothing
-        return isinstance(other, Always) and other.learner is self.learner
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and other._entered is self._entered
 
     def __hash__(self) -> int:
-        return id(self.learner)
+        return id(self._entered)
 
     def __repr__(self) -> str:
-        needs = self.learner.needs
+        if not isinstance(self._entered, Learner):
+            return repr(self._entered)
+        needs = self._entered.needs
         return f"a learner of {needs.copies} copies, noise = {needs.noise!r}"
 
+    def at(self, horizon: Any, room: int) -> tuple[Learner, Any]:
+        """Returns the learner and its guarantee, with room for more rounds where it can be made."""
+        if isinstance(self._entered, Learner):
+            return self._entered, None
+        own = isinstance(self._entered, AnyHorizon)
+        pair = self._entered(horizon, room) if own else self._entered(horizon)
+        if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                "learners must be functions horizon -> (learner, guarantee), with None if there is "
+                f"no guarantee, but one returned {given(pair)}"
+            )
+        learner, guarantee = pair
+        check_learner(learner, "the first of (learner, guarantee)")
+        if not (guarantee is None or hasattr(guarantee, "regret")):
+            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
+        return learner, guarantee
 
-def runs(
-    makers: tuple[MakeLearner, ...],
+    def most_rounds(self) -> float:
+        """How many rounds it can play at most, as far as that is known before it is made."""
+        limit = self._entered.needs.horizon if isinstance(self._entered, Learner) else None
+        return np.inf if limit is None else limit
+
+
+@dataclasses.dataclass(frozen=True)
+class _Program:
+    """The run of one seed, `(stream, noise, y_noise, best, rounds, key)` to what a study records.
+
+    Programs of equal entries are equal, so that JAX compiles one of them for several studies.
+
+    Attributes:
+        entries: of the study.
+        horizon: that of the learners; `None` if they are made in the program, for its `rounds`.
+        room: number of rounds that there is room for.
+        loss: of the regret.
+        learners: those that are made before, if there is a horizon.
+    """
+
+    entries: tuple[Entry, ...]
+    horizon: int | None
+    room: int
+    loss: Loss
+    learners: tuple[Learner, ...] = dataclasses.field(compare=False, default=())
+
+    def __call__(self, stream, noise, y_noise, best, rounds, key):
+        """Returns the regret of each learner, less that of the first, and whether it diverged."""
+        own, rounds = self.learners, rounds if self.horizon is None else self.horizon
+        if self.horizon is None:
+            horizon = jnp.asarray(rounds, float)
+            own = [each.at(horizon, self.room)[0] for each in self.entries]
+        regret: Any = checked_regret(
+            paired(*own), stream, noise, y_noise, best, rounds, key, loss=self.loss
+        )
+        diverged = ~jnp.isfinite(regret)
+        regret = jnp.where(diverged, jnp.nan, regret)
+        return regret, regret - regret[0], diverged
+
+
+def programs(
+    entries: tuple[Entry, ...],
+    made: Sequence[Sequence[Learner]],
+    bests: Sequence[chex.Array],
     horizons: Sequence[int],
     loss: Loss,
     data: tuple[Stream, Any, Any],
-) -> Callable[[int, chex.Array], jax.tree_util.Partial]:
-    """A function of a horizon of a study and of the comparator's predictions: the run of one seed.
+) -> list[jax.tree_util.Partial]:
+    """Returns the run of one seed, `key -> (regret, difference, diverged)`, for each horizon.
 
-    The run is `key -> (regret, difference, diverged)`. If each `make` takes a traced horizon and
-    `room`, all horizons share one compiled program, which runs on the longest stream and stops
-    after `rounds`.
+    If all entries serve any horizon, they share one compiled program, which runs on the longest
+    stream and stops after its number of rounds.
+
+    Args:
+        entries: of the study.
+        made: learners for each horizon.
+        bests: predictions of the comparator for each horizon.
+        horizons: of the study.
+        loss: of the regret.
+        data: stream, noise and noise of the targets.
     """
-    every = zip(makers, *(made(makers, horizon) for horizon in horizons), strict=True)
-    makers = tuple(_constant(pairs) or make for make, *pairs in every)
-    room = -(-horizons[-1] // BLOCK) * BLOCK
-    shared = all(_serves_any_horizon(make, room) for make in makers)
-    longest = _first_of(horizons[-1], data, room) if shared else []
-
-    def run(horizon: int, best: chex.Array) -> jax.tree_util.Partial:
-        if shared:
-            told = *longest, first(horizon, best, room), np.int32(horizon)
-            return jax.tree_util.Partial(_program(makers, None, room, loss), *told)
-        program = _program(makers, horizon, horizon, loss)
-        return jax.tree_util.Partial(program, *_first_of(horizon, data), best, None)
-
-    return run
+    every = zip(horizons, made, bests, strict=True)
+    if not all(entry.any_horizon for entry in entries):
+        return [
+            jax.tree_util.Partial(
+                _Program(entries, horizon, horizon, loss, tuple(own)),
+                *_first_of(horizon, data), best, None,
+            )
+            for horizon, own, best in every
+        ]  # fmt: skip
+    last = horizons[-1]
+    whole_blocks = -(-last // BLOCK) * BLOCK  # so that other horizons of as many share the program
+    room = max(int(min(whole_blocks, *(entry.most_rounds() for entry in entries))), last)
+    program, longest = _Program(entries, None, room, loss), _first_of(last, data, room)
+    return [
+        jax.tree_util.Partial(program, *longest, first(horizon, best, room), np.int32(horizon))
+        for horizon, _, best in every
+    ]
 
 
 def first(rounds: int, tree, size: int | None = None):
@@ -202,72 +286,3 @@ def first(rounds: int, tree, size: int | None = None):
 
 def _first_of(rounds, data, size=None):
     return [one if isinstance(one, Noise | None) else first(rounds, one, size) for one in data]
-
-
-def takes_room(make: Callable[..., Any]) -> bool:
-    """Whether a function has an argument `room`."""
-    try:
-        return "room" in inspect.signature(make).parameters
-    except ValueError:  # a built-in function without a signature
-        return False
-
-
-def _constant(pairs: Sequence[tuple[Learner, Any]]) -> Always | None:
-    """The learner that a function of the horizon always returns, if it does."""
-    learner = pairs[0][0]
-    return Always(learner) if all(each is learner for each, _ in pairs) else None
-
-
-def _serves_any_horizon(make: MakeLearner, room: int) -> bool:
-    """Whether `make` builds a learner with this room for a traced horizon."""
-    built = []
-
-    def build(horizon):
-        built.append(make(horizon, room=room)[0])
-
-    if not takes_room(make):
-        return False
-    try:
-        jax.eval_shape(build, jax.ShapeDtypeStruct((), jnp.result_type(float)))
-    except (TypeError, ValueError):  # it looks at the number
-        return False
-    size = built[0].needs.horizon
-    return size is None or size >= room
-
-
-@functools.lru_cache(maxsize=64)
-def made(makers: tuple[MakeLearner, ...], horizon: int) -> list[tuple[Learner, Any]]:
-    """Learners and guarantees, made once and outside every trace: makers may look at numbers."""
-    made = [make(horizon, room=horizon) if takes_room(make) else make(horizon) for make in makers]
-    for pair in made:
-        if isinstance(pair, Learner) or not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(
-                "learners must be functions horizon -> (learner, guarantee), with None if there is "
-                f"no guarantee, but one returned {given(pair)}"
-            )
-        learner, guarantee = pair
-        check_learner(learner, "the first of (learner, guarantee)")
-        if not (guarantee is None or hasattr(guarantee, "regret")):
-            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
-    return made
-
-
-@functools.lru_cache(maxsize=64)
-def _program(makers: tuple[MakeLearner, ...], horizon: int | None, room: int, loss: Loss):
-    """The run of one seed; cached, so that JAX compiles it once for several studies.
-
-    Without a horizon the learners are built in the program for its traced number of rounds.
-    """
-    known = None if horizon is None else made(makers, horizon)
-
-    def run(stream, noise, y_noise, best, rounds, key):
-        pairs = known or [make(jnp.asarray(rounds, float), room=room) for make in makers]
-        learner = paired(*(learner for learner, _ in pairs))
-        regret: Any = final_regret(
-            learner, stream, noise, key, loss=loss, comparator=best, y_noise=y_noise, rounds=rounds
-        )
-        diverged = ~jnp.isfinite(regret)
-        regret = jnp.where(diverged, jnp.nan, regret)
-        return regret, regret - regret[0], diverged
-
-    return run

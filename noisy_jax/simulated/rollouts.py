@@ -35,7 +35,7 @@ from noisy_jax.validation import (
     whole,
     within,
 )
-from noisy_jax.varying import by_compiler, zeros_like
+from noisy_jax.varying import by_compiler, of_this_device
 from noisy_jax.warning import warn
 
 
@@ -116,16 +116,19 @@ def rollout(
         >>> print(jax.numpy.isfinite(jax.grad(mean_loss)(0.0)))
         True
     """
-    key = parsed_key(key)
-    stream = _checked(learner, stream, noise, y_noise)
+    key, stream = parsed_key(key), sound_stream(stream)
+    check_run(learner, stream, noise, y_noise)
+    _check_room(learner.needs.horizon, len(stream.y), state)
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
 
     def run(stream, noise, key, y_noise, state, first_round) -> Rollout:
-        state, blocks = _through_blocks(
-            learner, stream, noise, key, lambda predictions, _: predictions,
-            y_noise=y_noise, state=state, first_round=first_round,
-        )  # fmt: skip
+        play, dim = _player(learner, noise, y_noise, key, first_round), stream.x.shape[-1]
+        state = learner.init(dim) if state is None else in_this_precision(learner.init, state, dim)
+        rounds = first_round + jnp.arange(len(stream.y))
+        state, blocks = scan_in_blocks(
+            play, state, _Block(stream, rounds, *_changing(noise, y_noise))
+        )
         predictions = jnp.concatenate([p.reshape(-1, *p.shape[2:]) for p in blocks])
         after = jnp.asarray(learner.predict(state, jnp.asarray(stream.x)[-1]))
         broken = ~jnp.isfinite(jnp.concatenate([predictions, after[None]]))
@@ -155,29 +158,58 @@ def final_regret(
     are those of `rollout`. The regret, `[]` or `[L]` for `wrappers.paired`, is NaN or infinite if
     the learner diverged.
     """
-    key = parsed_key(key)
-    stream = _checked(learner, stream, noise, y_noise)
+    key, stream = parsed_key(key), sound_stream(stream)
+    check_run(learner, stream, noise, y_noise)
     check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
     count = len(stream.y) if rounds is None else rounds
     sound = within("rounds", count, 1, len(stream.y))
+    regret = checked_regret(learner, stream, noise, y_noise, comparator, count, key, loss=loss)
+    return jnp.where(jnp.isnan(sound), jnp.nan, regret)
 
-    def run(stream, noise, key, y_noise, comparator, count, rounds, sound) -> jax.Array:
-        def excess(predictions, block):
-            (clean, best), t = block
-            columns = (-1,) + (1,) * (predictions.ndim - 1)
-            own = loss(predictions, jnp.reshape(clean.y, columns))
-            each = own - jnp.reshape(loss(best, clean.y), columns)
-            return jnp.sum(jnp.where(t.reshape(columns) < count, each, 0), axis=0)
 
-        _, blocks = _through_blocks(
-            learner, stream, noise, key, excess,
-            y_noise=y_noise, comparator=comparator, count=rounds,
-        )  # fmt: skip
-        regret = jnp.concatenate(blocks).sum(axis=0)
-        return jnp.where(jnp.isnan(sound), jnp.nan, regret)
+@jax.default_matmul_precision("highest")
+def checked_regret(
+    learner: Learner,
+    stream: Stream,
+    noise: Noise | PerRound,
+    y_noise: Noise | PerRound | None,
+    comparator: chex.Array,
+    count: chex.Numeric,
+    key: chex.PRNGKey,
+    *,
+    loss: Loss,
+) -> jax.Array:
+    """`final_regret` of the first `count` rounds, for arguments that fit together (`check_run`)."""
+    _check_room(learner.needs.horizon, len(stream.y), None)
 
-    return by_compiler(run, stream, noise, key, y_noise, comparator, count, rounds, sound)
+    def run(stream, noise, y_noise, comparator, count, key) -> jax.Array:
+        play, state = _player(learner, noise, y_noise, key, 0), learner.init(stream.x.shape[-1])
+        columns = jax.eval_shape(learner.predict, state, stream.x[0]).shape
+
+        def excess(state, inputs):
+            """The learner's loss less the comparator's, summed over the rounds that count."""
+            block, best = inputs
+            state, predictions = play(state, block)
+            along = (-1,) + (1,) * len(columns)
+            own = loss(predictions, jnp.reshape(block.clean.y, along))
+            each = own - jnp.reshape(loss(best, block.clean.y), along)
+            counts = jnp.reshape(block.rounds, along) < count
+            return state, jnp.sum(jnp.where(counts, each, 0), axis=0, dtype=float)
+
+        def none(state, _):
+            return state, of_this_device(jnp.zeros(columns))
+
+        def excess_or_none(state, inputs):
+            return jax.lax.cond(inputs[0].rounds[0] < count, excess, none, state, inputs)
+
+        rounds = jnp.arange(len(stream.y))
+        blocks = _Block(stream, rounds, *_changing(noise, y_noise)), comparator
+        every = isinstance(count, int) and count == len(stream.y)
+        _, sums = scan_in_blocks(excess if every else excess_or_none, state, blocks)
+        return jnp.concatenate(sums).sum(axis=0)
+
+    return by_compiler(run, stream, noise, y_noise, comparator, count, key)
 
 
 def warn_of_other_noise(learner: Learner, noise: Noise | PerRound, name: str = "learner") -> None:
@@ -218,76 +250,70 @@ def warn_of_other_flips(learner: Learner, y_noise: Any, name: str = "learner") -
         )
 
 
-def _checked(learner, stream, noise, y_noise) -> Stream:
-    """The stream, of arrays, if everything fits together."""
-    check_learner(learner)
-    stream = sound_stream(stream)
+def check_run(
+    learner: Learner, stream: Stream, noise: Any, y_noise: Any, name: str = "learner"
+) -> None:
+    """Raises ValueError if a learner cannot learn from a sound stream under some noise.
+
+    It warns if it can, but is built for something else.
+    """
+    check_learner(learner, name)
     check_noise(noise, y_noise, len(stream.y))
-    if learner.needs.targets == "exact" and y_noise is not None:
+    needs, of_targets = learner.needs, by_round(y_noise)[0]
+    if needs.targets == "exact" and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")
-    if isinstance(by_round(y_noise)[0], Flip):
+    if isinstance(of_targets, Flip):
         check_labels("stream.y", stream.y)
-        if learner.needs.flips is False:
+        if needs.flips is False:
             raise ValueError(
                 "y_noise is noise.Flip, under which this learner is biased: use a learner of "
                 "labels, such as norma with losses.flipped"
             )
-    if isinstance(by_round(y_noise)[0], Correlated) and learner.needs.targets != "any":
+    if isinstance(of_targets, Correlated) and needs.targets != "any":
         raise ValueError(
             "y_noise must be independent of the noise in x for this learner; two_copies, "
             "known_covariance and the linear moments of corrected_ftrl correct for noise.Correlated"
         )
     check_targets_of(learner, "stream.y", stream.y)
-    warn_of_other_noise(learner, noise)
-    warn_of_other_flips(learner, y_noise)
+    warn_of_other_noise(learner, noise, name)
+    warn_of_other_flips(learner, y_noise, name)
     warn_of_sizes(learner, stream.x)
-    return stream
 
 
-def _through_blocks(
-    learner,
-    stream,
-    noise,
-    key,
-    judge,
-    *,
-    y_noise,
-    state=None,
-    first_round: Any = 0,
-    comparator=None,
-    count=None,
-):
-    """Runs the rounds in blocks, whose output is `judge(predictions, ((clean, comparator), t))`.
+class _Block(NamedTuple):
+    """Successive rounds; all rounds of a run before `scan_in_blocks` divides them.
 
-    Blocks without any of the first `count` rounds are left out: their output is zero. Returns as
-    `scan_in_blocks`.
+    Attributes:
+        clean: `[m, d]` instances and `[m]` targets.
+        rounds: `[m]`, their numbers.
+        noise: their distributions, if these change from round to round, else `None`.
+        y_noise: the same for the noise in y.
     """
-    horizon, dim = stream.x.shape
-    _check_room(learner.needs.horizon, horizon, state)
-    rounds = first_round + jnp.arange(horizon)
+
+    clean: Stream
+    rounds: jax.Array
+    noise: PerRound | None
+    y_noise: PerRound | None
+
+
+def _changing(*noises: Any) -> list[PerRound | None]:
+    """The distributions that change from round to round, and `None` in place of the constant."""
+    return [noise if isinstance(noise, PerRound) else None for noise in noises]
+
+
+def _player(learner, noise, y_noise, key, first_round):
+    """A function from a state and a block to the state after it, and the block's predictions."""
     offset = first_round % BLOCK
-    changing = [one if isinstance(one, PerRound) else None for one in (noise, y_noise)]
 
-    def block(state, inputs):
-        told, rounds, changing = inputs
-        clean, _ = told
+    def play(state, block: _Block):
+        noises = block.noise or noise, block.y_noise or y_noise
         samples, keys = observe_block(
-            key, rounds, offset, clean.x, clean.y, changing[0] or noise, changing[1] or y_noise,
-            copies=learner.needs.copies,
-        )  # fmt: skip
-        state, predictions, _ = unrolled(learner)(state, samples, clean.x, keys)
-        return state, judge(predictions, (told, rounds))
-
-    def block_or_none(state, inputs):
-        own = jax.jit(block)  # traced once for both
-        zero = zeros_like(jax.eval_shape(own, state, inputs)[1])
-        return jax.lax.cond(
-            inputs[1][0] < count, own, lambda state, _: (state, zero), state, inputs
+            key, block.rounds, offset, *block.clean, *noises, copies=learner.needs.copies
         )
+        state, predictions, _ = unrolled(learner)(state, samples, block.clean.x, keys)
+        return state, predictions
 
-    state = learner.init(dim) if state is None else in_this_precision(learner.init, state, dim)
-    inputs = ((stream, comparator), rounds, changing)
-    return scan_in_blocks(block if count is None else block_or_none, state, inputs)
+    return play
 
 
 def _check_room(room, horizon, state) -> None:

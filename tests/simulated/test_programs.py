@@ -1,9 +1,11 @@
 """How many programs a study compiles, and that one program for all horizons changes no number."""
 
+import gc
 import os
 import re
 import subprocess
 import sys
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -101,33 +103,47 @@ def test_kernel_learners_share_one_program_over_the_horizons(compiled, tuned):
 
 
 @pytest.mark.slow
-def test_a_function_with_room_shares_one_program_and_is_told_the_horizon(compiled):
+def test_a_function_for_any_horizon_shares_one_program_and_is_told_the_horizon(compiled):
     def make(horizon, room):
         learner = nj.learners.two_copies(radius=1.0, learning_rate=0.3 * horizon**-0.5)
         return learner._replace(needs=learner.needs._replace(horizon=room)), None
 
-    shared = study({"a": make}, [60, 300]).rows
+    shared = study({"a": nj.simulated.AnyHorizon(make)}, [60, 300]).rows
     assert compiled.count(BATCHES) == 1
     alone = study({"a": lambda horizon: make(horizon, 300)}, [60, 300]).rows
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
 
 
-@pytest.mark.slow
-def test_a_factory_that_looks_at_its_rate_is_called_outside_of_the_program():
-    rates = []
+def test_a_learner_with_just_enough_room_shares_the_program(compiled):
+    learner = nj.learners.two_copies(radius=1.0)
+    full = learner._replace(needs=learner.needs._replace(horizon=300))
+    study({"full": full}, [60, 300])
+    assert compiled.count(BATCHES) == 1
+    message = "the stream has 300 rounds, but the learner has room for 299"
+    full = learner._replace(needs=learner.needs._replace(horizon=299))
+    raises(message, study, {"full": full}, [60, 300])
 
-    def factory(learning_rate, **options):
-        rates.append(float(learning_rate))
-        return nj.learners.two_copies(learning_rate=learning_rate, **options)
 
-    own = nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)
-    horizons = [60, 120]
-    one, other = (study({"a": make}, horizons) for make in (own, TUNED))
-    expected = [float(TUNED(horizon)[1].learning_rate) for horizon in horizons]
-    assert sorted(rates) == pytest.approx(sorted(expected))
-    for a, b in zip(one.rows, other.rows, strict=True):
-        np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
+def test_an_error_of_a_function_for_any_horizon_is_shown():
+    """It was taken for a function that looks at the number."""
+
+    def make(horizon, room):
+        if isinstance(horizon, jax.core.Tracer):
+            raise ValueError("no learner for this")
+        return nj.learners.two_copies(radius=1.0), None
+
+    raises("no learner for this", study, {"a": nj.simulated.AnyHorizon(make)}, [60])
+
+
+def test_learners_of_a_study_are_kept_by_nothing_but_the_caches_of_jax():
+    learner = nj.learners.two_copies(radius=1.0)
+    kept = weakref.ref(learner.step)
+    study({"a": learner}, [60])
+    del learner
+    jax.clear_caches()
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Streams on which a learner does badly, found by gradient ascent on its regret."""
 
 from noisy_jax.simulated.adversaries.ascent import ascend, clean_regret, structured_starts
-from noisy_jax.simulated.adversaries.search import Worst, worst
+from noisy_jax.simulated.adversaries.search import worst
 
-__all__ = ["Worst", "ascend", "clean_regret", "structured_starts", "worst"]
+__all__ = ["ascend", "clean_regret", "structured_starts", "worst"]

@@ -5,6 +5,9 @@ All formulas are computed with arrays, so that a horizon may be traced.
 bound that can be computed.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.simulated.bounds import as_printed
 from noisy_jax.simulated.bounds.after_run import (
     adaptive_rate,
@@ -16,14 +19,13 @@ from noisy_jax.simulated.bounds.after_run import (
 )
 from noisy_jax.simulated.bounds.guarantee import (
     Guarantee,
-    TruncationGuarantee,
     at_rate_factor,
     high_probability,
+    rate_of,
 )
 from noisy_jax.simulated.bounds.kernel import parallel_worlds, surrogate_radius
 from noisy_jax.simulated.bounds.linear import (
     DataMoments,
-    SelfBounding,
     known_covariance,
     moments,
     self_bounding,
@@ -32,21 +34,18 @@ from noisy_jax.simulated.bounds.linear import (
 )
 from noisy_jax.simulated.bounds.mistake_counts import (
     Drift,
-    MistakeGuarantee,
     alma,
     drift,
     margin_errors,
     mistakes,
 )
-from noisy_jax.simulated.bounds.multilevel import MultilevelMoments, multilevel
+from noisy_jax.simulated.bounds.multilevel import multilevel
 from noisy_jax.simulated.bounds.norma import (
-    RiskGuarantee,
     online_to_batch,
     regularized_risk,
     truncation_error,
 )
 from noisy_jax.simulated.bounds.one_copy import (
-    OneCopyLowerBound,
     one_copy_excess,
     one_copy_lower_bound,
 )
@@ -56,12 +55,6 @@ __all__ = [
     "DataMoments",
     "Drift",
     "Guarantee",
-    "MistakeGuarantee",
-    "MultilevelMoments",
-    "OneCopyLowerBound",
-    "RiskGuarantee",
-    "SelfBounding",
-    "TruncationGuarantee",
     "adaptive_rate",
     "alma",
     "as_printed",
@@ -83,6 +76,7 @@ __all__ = [
     "parallel_worlds",
     "parameter_free",
     "random_truncation",
+    "rate_of",
     "regularized_risk",
     "self_bounding",
     "surrogate_radius",
@@ -91,3 +85,9 @@ __all__ = [
     "uncorrected",
     "unknown_noise",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError, which for a name that left says what to write instead."""
+        refuse(__name__, name)

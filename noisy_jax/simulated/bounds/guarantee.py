@@ -1,10 +1,13 @@
-"""What projected online gradient descent guarantees from unbiased gradient estimates.
+"""Guarantees of projected online gradient descent from unbiased gradient estimates.
 
-With G ≥ E‖∇̃_t‖², a ball of radius W and η = W/√(GT), the expected regret on clean data is at most
-W √(GT).
+With G ≥ E‖∇̃_t‖², a ball of radius W, T rounds and η = W/√(GT), the expected regret on clean data is
+at most W √(GT).
 """
 
-from typing import NamedTuple, TypeVar
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import chex
 import jax
@@ -15,7 +18,7 @@ from noisy_jax.validation import between, concrete, given, instance, positive
 
 
 class Guarantee(NamedTuple):
-    """What a theorem guarantees for T rounds.
+    """The promise of a theorem for T rounds.
 
     Attributes:
         learning_rate: `[]`, η, the factor that multiplies the gradient.
@@ -29,19 +32,17 @@ class Guarantee(NamedTuple):
 
 
 class TruncationGuarantee(NamedTuple):
-    """What a theorem guarantees for `learners.random_truncation` and T rounds, and what it costs.
+    """A `Guarantee` of learning from a random number of copies, with its cost; all `[]`.
 
     Attributes:
-        learning_rate: `[]`, η, the factor that multiplies the gradient; zero if the moments
-            overflow.
-        regret: `[]`, bound on the expected regret on clean data; infinite if it overflows.
-        second_moment: `[]`, B_g B_Ψ ≥ E‖g̃Ψ̃‖².
-        copies: `[]`, average number of noisy copies in a round.
-        bias: `[]`, the part of the regret bound that comes from cutting off the series of the
-            slope; it does not depend on the learning rate.
-        idle: `[]`, bound on the regret of predicting zero for T rounds.
-        informative_from: `[]`, the number of rounds from which on the regret bound is smaller than
-            `idle`, with the learning rate tuned for each horizon; infinite if it never is.
+        learning_rate: η; zero if the moments overflow.
+        regret: bound on the expected regret on clean data; infinite if it overflows.
+        second_moment: B_g B_Ψ ≥ E‖g̃Ψ̃‖².
+        copies: average number of noisy copies in a round.
+        bias: the part of the bound that is due to a bias, at any learning rate.
+        idle: bound on the regret of predicting zero for T rounds.
+        informative_from: number of rounds from which on the bound, with the rate tuned for each
+            horizon, is smaller than `idle`; infinite if it never is.
     """
 
     learning_rate: jax.Array | float
@@ -54,7 +55,7 @@ class TruncationGuarantee(NamedTuple):
 
     @property
     def vacuous(self) -> jax.Array | bool:
-        """`[]`, whether the bound is no better than the bound of predicting zero."""
+        """`[]`, true if the bound is no better than the bound of predicting zero."""
         return self.regret >= self.idle
 
 
@@ -66,15 +67,12 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGua
 
         η = mW/√(GT),   W²/(2η) + ηGT/2 = ½(m + 1/m) W√(GT)
 
-    Theorems use the largest possible gradients. Where the actual gradients are much smaller, a
-    larger rate learns faster; this is the guarantee that remains. For a `Guarantee` the factor
-    ½(m + 1/m) ≥ 1 also multiplies the parts of the bound that do not depend on the rate (the bias
-    of `uncorrected`), so the result is still a bound. For a `TruncationGuarantee` the bias is left
-    as it is, and `vacuous` and `informative_from` describe the new bound.
+    Theorems use the largest possible gradients; where the actual ones are much smaller, a larger
+    rate learns faster. The factor ½(m + 1/m) ≥ 1 also multiplies the bias of `uncorrected`, so that
+    the result is still a bound; the `bias` of random truncation stays as it is.
 
     Args:
-        guarantee: a `Guarantee` or `TruncationGuarantee` at the theorem's own rate η = W/√(GT), not
-            the result of this function.
+        guarantee: at the theorem's own rate η = W/√(GT), not the result of this function.
         rate_factor: m > 0.
 
     Example:
@@ -88,8 +86,25 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGua
     return guarantee._replace(learning_rate=rate_factor * guarantee.learning_rate)
 
 
+def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
+    """A bound's learning rate without the bound, which is NaN: for a learner not proved to have it.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> theory = rate_of(nj.bounds.parallel_worlds)(
+        ...     1.0, horizon=100, radius=1.0, y_second_moment=1.0)
+        >>> print(theory.learning_rate, theory.regret)
+        0.025 nan
+    """
+    return functools.partial(_rate_of, bound)
+
+
+def _rate_of(bound, *arguments, **options):
+    return bound(*arguments, **options)._replace(regret=math.nan)
+
+
 def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
-    """The guarantee with `growth` times the regret bound; a bias stays the same."""
+    """The guarantee with `growth` times the regret bound, but for its bias."""
     if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
@@ -118,28 +133,24 @@ def high_probability(
 
         regret ≤ guarantee.regret + 2W√(2GT ln(1/δ)),   if ‖∇̃_t‖² ≤ G in every draw of the noise
 
-    Descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. What is left of the regret is
-    the martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩, each term of which lies in an interval of length 4W√G:
+    Descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. The rest of the regret is the
+    martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩, each term of which lies in an interval of length 4W√G:
     Azuma's inequality. It holds for noise that is drawn independently of a fixed stream, against
-    every u that does not depend on the noise, at any learning rate that the guarantee is for.
-
-    G must be a bound and not a mean: give `two_copies` and `known_covariance` the largest ‖x̃‖²,
-    ‖x̃‖⁴ and ỹ² that can occur as `DataMoments`. `parallel_worlds` needs the largest ỹ² only, as
-    ‖Ψ̂(x̃)‖² ≤ R² under any noise. Gaussian noise in a linear learner has no such G.
-
-    It is loose: quantiles of the regret over seeds are far smaller (`study(…, quantiles=…)`).
+    every u that does not depend on the noise. It is loose: quantiles of the regret over seeds are
+    far smaller (`study(…, quantiles=…)`).
 
     Args:
-        guarantee: of `two_copies`, `known_covariance`, `uncorrected` or `parallel_worlds`, also
-            `at_rate_factor` or `at_adaptive_rate`, with G as above. Gradient estimates of
-            `random_truncation` have no useful largest norm.
-        horizon: T, as in the guarantee.
-        radius: W, as in the guarantee.
+        guarantee: any `Guarantee`, at any learning rate, whose G is a bound and not a mean: give
+            `two_copies` and `known_covariance` the largest ‖x̃‖², ‖x̃‖⁴ and ỹ² that can occur as
+            `DataMoments`, `parallel_worlds` the largest ỹ². Gaussian noise in a linear learner and
+            `random_truncation` have no such G.
+        horizon: T of the guarantee.
+        radius: W of the guarantee.
         failure_probability: δ in (0, 1).
 
-    Source: asserted, and not computed, in Learning from Noisy Data under Distributional
-    Assumptions, Sec. 2, and Online Learning of Noisy Data with Kernels, after Theorem 4. The
-    argument is from Cesa-Bianchi, Conconi and Gentile (2004).
+    Source: asserted in Learning from Noisy Data under Distributional Assumptions, Sec. 2, and
+    Online Learning of Noisy Data with Kernels, after Theorem 4; Cesa-Bianchi, Conconi and Gentile
+    (2004).
 
     Example:
         >>> import noisy_jax as nj

@@ -1,4 +1,4 @@
-"""Guarantees of the learners of linear predictors.
+"""Guarantees of the learners of linear predictors: η = B_w/√(GT), regret ≤ B_w √(GT).
 
 Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horizon`, and the
 `radius` B_w > 0 of the ball that holds the weights. The papers print second moments G without the
@@ -42,15 +42,9 @@ def moments(
 ) -> DataMoments:
     """The `DataMoments` of a stream under noise: each is the largest over the rounds.
 
-    They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
-    `noise.Attributes` and `noise.Misclassified` the latter is larger, as the guarantee of
-    `known_covariance` requires.
-
-    Args:
-        stream: T clean rounds.
-        noise: distribution of the noise in x̃, or `noise.PerRound` of T distributions.
-        y_noise: scalar distribution of the noise in ỹ, independent of that in x̃, or
-            `noise.PerRound`; none by default.
+    They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`, which is
+    larger for `noise.Attributes` and `noise.Misclassified`, as `known_covariance` requires. The
+    arguments are those of `rollout`; the noise in y must be independent of the noise in x.
 
     Example:
         >>> import noisy_jax as nj
@@ -84,11 +78,10 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
 
 
 def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """Guarantee of `learners.two_copies` for T = `horizon` rounds in a ball of radius B_w.
+    """Guarantee of `learners.two_copies`.
 
-    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), with B_x and B_y of `moments`. G
-    is attained, at x̃ = x = w = −y = 1. `self_bounding` is smaller where B_y is not much larger than
-    B_w B_x; where B_y is much larger, the loss is nearly linear and this bound is nearly attained.
+    G = 4B_x²(B_w B_x + B_y)² is attained, at x̃ = x = w = −y = 1. `self_bounding` is smaller where
+    B_y is not much larger than B_w B_x; where it is, this bound is nearly attained.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.
@@ -105,10 +98,9 @@ def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Nume
 def known_covariance(
     moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
 ) -> Guarantee:
-    """Guarantee of `learners.known_covariance` for T = `horizon` rounds in a ball of radius B_w.
+    """Guarantee of `learners.known_covariance`.
 
-    G = 4B_x²(B_w B_x + B_y)², η = B_w/√(GT), regret ≤ B_w √(GT), where B_x⁴ ≥ E‖x̃‖⁴ is
-    `moments.x_fourth_moment`.
+    G is that of `two_copies`, with B_x⁴ ≥ E‖x̃‖⁴ (`moments.x_fourth_moment`).
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
@@ -126,13 +118,10 @@ def known_covariance(
 
 
 def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
-    """Guarantee of `learners.uncorrected` for T = `horizon` rounds, linear in T.
+    """Guarantee of `learners.uncorrected`, linear in T; not in the papers.
 
     G and η are those of `known_covariance`. The bias 2Σw of the gradients costs
-    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ, where B_Σ is
-    `moments.noise_norm`.
-
-    Source: not in the papers.
+    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
 
     Example:
         >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
@@ -145,12 +134,7 @@ def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Num
 
 
 class SelfBounding(NamedTuple):
-    """What `self_bounding` guarantees for T rounds, at this learning rate only.
-
-    Attributes:
-        learning_rate: `[]`, η.
-        regret: `[]`, bound on the expected regret on clean data.
-    """
+    """A rate η and the bound on the expected regret at this rate only; both `[]`."""
 
     learning_rate: chex.Array
     regret: chex.Array

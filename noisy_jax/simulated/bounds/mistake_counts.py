@@ -1,4 +1,4 @@
-"""How many mistakes online classifiers make at most, on every stream.
+"""The largest number of mistakes of online classifiers, on every stream.
 
 Online gradient descent on the soft margin,
 
@@ -30,15 +30,12 @@ _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 
 
 class Drift(NamedTuple):
-    """How far the functions g_1, …, g_m move, with which a learner is compared in m rounds.
-
-    `drift` computes it; `margin_errors` and `mistakes` use it. Norms are those of the kernel's
-    Hilbert space. If all g_t are equal, `length` and `squared_length` are zero.
+    """Size and moves of comparators g_1, …, g_m in the kernel's Hilbert space; all `[]`.
 
     Attributes:
-        norm: `[]`, B ≥ ‖g_t‖ for all t.
-        length: `[]`, D_1 ≥ Σ_t ‖g_{t+1} − g_t‖.
-        squared_length: `[]`, D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use min(D_2, D_1²).
+        norm: B ≥ ‖g_t‖ for all t.
+        length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖, zero if all are equal.
+        squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use min(D_2, D_1²).
     """
 
     norm: chex.Numeric
@@ -47,14 +44,14 @@ class Drift(NamedTuple):
 
 
 class MistakeGuarantee(NamedTuple):
-    """How many mistakes a theorem allows at most, and the hyper-parameters at which it does.
+    """The largest number of mistakes, and the hyper-parameters at which it holds; all `[]`.
 
     Attributes:
-        learning_rate: `[]`, η.
-        regularization: `[]`, λ; zero against a comparator that does not move.
-        margin: `[]`, ρ of the soft margin max(0, ρ − yf) that the learner descends on.
-        mistakes: `[]`, bound on the number of rounds with y_t f_t(x_t) ≤ ρ for `margin_errors`,
-            with y_t f_t(x_t) ≤ 0 for `mistakes`.
+        learning_rate: η.
+        regularization: λ; zero against a comparator that does not move.
+        margin: ρ of the soft margin max(0, ρ − yf) that the learner descends on.
+        mistakes: bound on the number of rounds with y_t f_t(x_t) ≤ ρ for `margin_errors`, with
+            y_t f_t(x_t) ≤ 0 for `mistakes`.
     """
 
     learning_rate: chex.Array
@@ -67,13 +64,12 @@ class MistakeGuarantee(NamedTuple):
 def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
     """The drift of a sequence of comparators: max ‖g_t‖, Σ ‖g_{t+1} − g_t‖, Σ ‖g_{t+1} − g_t‖².
 
-    Measure it on the comparators. The bounds do not hold with the drift of a learner's iterates.
+    The bounds do not hold with the drift of a learner's iterates.
 
     Args:
         weights: `[m, n]`, one comparator a row: coefficients a of g = Σ_i a_i k(x_i, ·) over n
             points, or the weights of a linear function.
-        gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions, whose norms are
-            Euclidean.
+        gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions.
 
     Source: Online Learning with Kernels, Sec. IV.B.
 
@@ -119,7 +115,7 @@ def margin_errors(
     comparator_margin: chex.Numeric,
     comparator_loss: chex.Numeric,
 ) -> MistakeGuarantee:
-    """How many margin errors, y_t f_t(x_t) ≤ ρ, there are at most against drifting comparators.
+    """The largest number of margin errors, y_t f_t(x_t) ≤ ρ, against drifting comparators.
 
     With γ = μ − ρ, C = ¼X²(B² + B(√(m D_2) + D_1)) and h = γ/(1 + √(1 + γK/C)),
 
@@ -160,7 +156,7 @@ def mistakes(
     comparator_margin: chex.Numeric,
     comparator_loss: chex.Numeric,
 ) -> MistakeGuarantee:
-    """How many mistakes, y_t f_t(x_t) ≤ 0, there are at most against drifting comparators.
+    """The largest number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
 
     The bound, η and λ of `margin_errors` at γ = μ, with the same arguments. It holds for a learner
     with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2; if
@@ -211,7 +207,7 @@ def alma(
     comparator_margin: chex.Numeric,
     comparator_loss: chex.Numeric = 0.0,
 ) -> chex.Array:
-    """How many updates `learners.alma` makes at most, and so how many mistakes; on every stream.
+    """The largest number of updates, and so of mistakes, of `learners.alma` on every stream.
 
         m ≤ (R/2 + √(R²/4 + K/γ + A))² − A,   R = max(2, A)/(Cγ),   A = C² + 2θC
 
@@ -221,8 +217,7 @@ def alma(
 
     Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, for
     separable data: 2(2/α − 1)²/γ² + 8/α − 4 for θ = √8(1 − α)/α and C = √2. The bound for K > 0 is
-    derived here. (At A = 1, R = 1/(Cγ) would do where ⟨u, w_k⟩ never becomes negative, but not on
-    every stream: a test has a counterexample.)
+    derived here. (R = 1/(Cγ) at A = 1 would need ⟨u, w_k⟩ ≥ 0: a test has a counterexample.)
 
     Args:
         threshold: θ ≥ 0, as in `learners.alma`.

@@ -28,15 +28,7 @@ def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
 
 
 class MultilevelMoments(NamedTuple):
-    """What `bounds.multilevel` returns; numbers.
-
-    Attributes:
-        correction: bound on E‖B̂‖², of the part of the estimate that removes the bias.
-        second_moment: bound on the second moment of the whole estimate.
-        copies: how many copies it takes on average.
-        continue_with: q.
-        ratio: r.
-    """
+    """Bounds on E‖B̂‖², the `correction` of the bias, and on E‖f̂‖²; average copies; q and r."""
 
     correction: float
     second_moment: float
@@ -78,12 +70,11 @@ def multilevel(
         length_scale: ℓ > 0, for the feature map of the Gaussian kernel.
         lipschitz: L ≥ 0, for any other f.
         first: bound on E‖f(x̄_b)‖², with `lipschitz`.
-        levels: L of `unbiased.multilevel`, at least 1.
+        levels: number of levels, as in `unbiased.multilevel`, like b, q and r.
         base: b ≥ 1.
         continue_with: q in (0, 1].
         ratio: r in (0, 1).
-        price: of a copy, at least 0, where the other costs of a round are 1; by default 1. It has
-            an effect where q or r is not given.
+        price: of a copy, where the other costs of a round are 1 (default 1), to choose q and r.
 
     Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.
 
@@ -93,9 +84,6 @@ def multilevel(
         >>> found = multilevel(noise, dim=10, length_scale=1.0, continue_with=0.5, ratio=2**-1.5)
         >>> print(f"{found.second_moment:.1f} from {found.copies:.1f} copies")
         6.4 from 2.4 copies
-        >>> cheap, dear = (multilevel(noise, dim=10, length_scale=1.0, price=p) for p in (0.1, 10))
-        >>> cheap.copies > dear.copies
-        True
     """
     noise = instance("noise", noise, Noise)
     levels, base = whole("levels", levels), whole("base", base)

@@ -2,8 +2,14 @@
 
     f_1 = 0,   f_{t+1} = (1 − η_t λ) f_t − η_t ℓ'(f_t(x_t), y_t) k(x_t, ·)
 
-They hold on every stream: nothing in them is an expectation, except in `online_to_batch`.
-X² ≥ k(x_t, x_t), c ≥ |ℓ'| and λ are as in `regularized_risk` throughout.
+They hold on every stream: nothing in them is an expectation, except in `online_to_batch`. Arguments
+of all of them:
+
+- `diagonal`: X² ≥ k(x_t, x_t), positive;
+- `slope`: c ≥ |ℓ'|, positive; 1 for the soft margin, logistic, ε-insensitive and Huber's loss. The
+  squared loss has no such bound;
+- `regularization`: λ > 0, and `learning_rate`: η < 1/λ;
+- `horizon`: m > 0 rounds.
 """
 
 from typing import NamedTuple
@@ -16,12 +22,12 @@ from noisy_jax.validation import between, non_negative, positive
 
 
 class RiskGuarantee(NamedTuple):
-    """What Theorems 4 and 6 guarantee for the regularized risk in m rounds.
+    """The guarantee of Theorems 4 and 6 for the regularized risk in m rounds; all `[]`.
 
     Attributes:
-        learning_rate: `[]`, η of η_t = η/√t.
-        regret: `[]`, a√m + b, bound on the cumulative regularized risk minus the best g's.
-        second_moment: `[]`, 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
+        learning_rate: η of η_t = η/√t.
+        regret: a√m + b, bound on the cumulative regularized risk minus the best g's.
+        second_moment: 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 
     learning_rate: chex.Array
@@ -43,10 +49,8 @@ def regularized_risk(
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b
         a = 2λU²(2ηλ + 1/(ηλ)),   b = U²/(2η),   U = cX/λ
 
-    where R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖² is the regularized risk of g on the m rounds.
-    ηλ = 1/√2 gives the smallest a, 4√2 λU². With the slowly growing memory of Theorem 6, which
-    keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), a = 2λU²(6ηλ + 1/(ηλ)), the
-    smallest at ηλ = 1/√6.
+    where R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖². With the slowly growing memory of Theorem 6,
+    which keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), 6ηλ stands for 2ηλ.
 
     U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|, whichever terms are dropped, at
     every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i| (Eq. 17). The
@@ -56,13 +60,12 @@ def regularized_risk(
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
     Args:
-        diagonal: X² ≥ k(x_t, x_t), positive.
-        horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|, positive; 1 for the soft margin, logistic, ε-insensitive and Huber's loss.
-            (The squared loss has no such bound.)
-        regularization: λ > 0.
-        learning_rate: η < 1/λ of η_t = η/√t; by default the one with the smallest a.
-        growing_memory: whether the run drops terms as in Theorem 6.
+        diagonal: X², like c, λ and m at the head of the module.
+        horizon: m.
+        slope: c.
+        regularization: λ.
+        learning_rate: η; by default the one with the smallest a, 1/(√2 λ) or 1/(√6 λ).
+        growing_memory: for a run that drops terms as in Theorem 6.
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "learning_rate": 0.5}
@@ -109,29 +112,26 @@ def online_to_batch(
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
     This holds for every g with probability 1 − δ over m independent examples. The expectation is
-    over a new example (x, y), and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that
-    NORMA predicts with in the m rounds (`wrappers.averaged`). R_reg[g], the regularized risk of g
-    on the m examples, a, b and the learning rates are those of `regularized_risk`.
+    over a new example, and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that NORMA
+    predicts with (`wrappers.averaged`). R_reg, a and b are those of `regularized_risk`.
 
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Args:
-        diagonal: X², as in `regularized_risk`, like all that is not said here.
-        horizon: m > 0 rounds.
-        slope: c ≥ |ℓ'|.
-        regularization: λ > 0.
+        diagonal: X², like c, η, λ and m at the head of the module.
+        horizon: m.
+        slope: c.
+        regularization: λ.
+        learning_rate: η, as in `regularized_risk`.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
             with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).
-        learning_rate: η < 1/λ of η_t = η/√t.
 
     Example:
         >>> options = {"slope": 1.0, "regularization": 1.0, "largest_risk": 2.5}
-        >>> for m in (100, 10_000):
-        ...     bound = online_to_batch(1.0, horizon=m, failure_probability=0.05, **options)
-        ...     print(f"{m:6}: {bound:.3f}")
-           100: 1.185
-         10000: 0.118
+        >>> bound = online_to_batch(1.0, horizon=100, failure_probability=0.05, **options)
+        >>> print(f"{bound:.3f}")
+        1.185
     """
     risk = regularized_risk(
         diagonal,
@@ -158,19 +158,17 @@ def truncation_error(
 
     It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for all n,
     with β = 1 − ηλ. It is attained if all x are equal and the slope is c in every round. The
-    values f(x) and f_τ(x) differ by at most X times the bound.
-
-    The bound compares terms of one run. A run that drops terms while it learns has other
-    coefficients, and may differ by more.
+    values f(x) and f_τ(x) differ by at most X times the bound. A run that drops terms while it
+    learns has other coefficients, and may differ by more.
 
     Source: Online Learning with Kernels, Proposition 1.
 
     Args:
-        diagonal: X² ≥ k(x_t, x_t), positive.
+        diagonal: X², like c, η and λ at the head of the module.
         buffer: τ ≥ 0, the number of terms kept.
-        slope: c, as in `regularized_risk`.
-        learning_rate: η < 1/λ.
-        regularization: λ > 0.
+        slope: c.
+        learning_rate: η.
+        regularization: λ.
         rounds: n ≥ 0, the number of examples seen; by default the bound holds for all n.
 
     Example:

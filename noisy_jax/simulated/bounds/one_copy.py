@@ -25,12 +25,7 @@ _HALVINGS = 64
 
 
 class OneCopyLowerBound(NamedTuple):
-    """The lower bound of `one_copy_lower_bound`, and where it is attained.
-
-    Attributes:
-        weight: the constant weight that attains the bound; between the minimizers of the two risks.
-        lower_bound: lower bound on the larger of the two expected average regrets, for every T.
-    """
+    """The bound on the larger of the two expected average regrets, and the w that attains it."""
 
     weight: float
     lower_bound: float
@@ -40,10 +35,9 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     """The lower bound on the average regret of all learners that read one copy a round.
 
     Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has at
-    least this expected average regret on clean data under one of the two adversaries
-    `streams.one_copy_adversaries`, against the best weight in [−B, B], for every T. It is
-    (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the
-    absolute loss.
+    least this expected average regret on clean data in A or in B, against the best weight in
+    [−B, B], for every T. It is (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the
+    hinge, 4/9 at 5/9 for the absolute loss.
 
     From one minimizer to the other the excess of A increases and the excess of B decreases, so that
     the lower bound is where they cross. Both are found by bisection, in float64 on the host.
@@ -74,13 +68,7 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
     """excess_A(w) and excess_B(w), `[2, ...]` in float64, of weights `[...]` that never change.
 
-    These are their average regrets under the two `streams.one_copy_adversaries`, against the best
-    weight in [−B, B].
-
-    Args:
-        loss: as in `one_copy_lower_bound`.
-        weights: `[...]`, w.
-        radius: B > 0.
+    They are average regrets; loss and radius are as in `one_copy_lower_bound`.
 
     Example:
         >>> import noisy_jax as nj

@@ -40,11 +40,10 @@ def random_truncation(
 ) -> TruncationGuarantee:
     """Guarantee of `learners.random_truncation`.
 
-    By default B_Ψ and B_g are exact sums over the distributions that the estimator draws from, and
-    2 b √(B_w max k) a round is added for the bias b of a derivative whose series is cut off.
-    Predictions and competitors use the kernel with its series cut off, which differs from
-    the kernel by at most `estimator.kernel_bias`. In a world B_Ψ is R², and the bound is on regret
-    against every u with ‖û‖² ≤ B_w.
+    By default B_Ψ and B_g are exact sums over the distributions that the estimator draws from (in a
+    world B_Ψ is R²), and 2 b √(B_w max k) a round is added for the bias b of a derivative whose
+    series is cut off. Predictions and competitors use the kernel with its series cut off, which
+    differs from the kernel by at most `estimator.kernel_bias`.
 
     `closed_form=True` gives the theorems' bound, for the geometric distribution of all orders with
     base p:

@@ -1,16 +1,15 @@
 """Comparators: the best clean predictor in hindsight, which regret is measured against."""
 
-from noisy_jax.simulated.comparators.convex import ConvexBall, convex_ball
-from noisy_jax.simulated.comparators.kernel import KernelBall, kernel_ball, world_ball
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
+from noisy_jax.simulated.comparators.convex import convex_ball
+from noisy_jax.simulated.comparators.kernel import kernel_ball, world_ball
 from noisy_jax.simulated.comparators.l1 import l1_ball
-from noisy_jax.simulated.comparators.linear import LinearBall, linear_ball
-from noisy_jax.simulated.comparators.regularized_risk import Regularized, regularized
+from noisy_jax.simulated.comparators.linear import linear_ball
+from noisy_jax.simulated.comparators.regularized_risk import regularized
 
 __all__ = [
-    "ConvexBall",
-    "KernelBall",
-    "LinearBall",
-    "Regularized",
     "convex_ball",
     "kernel_ball",
     "l1_ball",
@@ -18,3 +17,9 @@ __all__ = [
     "regularized",
     "world_ball",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError, which for a name that left says what to write instead."""
+        refuse(__name__, name)

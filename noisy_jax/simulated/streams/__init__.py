@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
 from noisy_jax.simulated.streams.adversaries import (
-    Adversary,
-    OneCopyAdversaries,
     one_copy_adversaries,
 )
 from noisy_jax.simulated.streams.mixtures import (
     DIFFICULTIES,
     Difficulty,
-    Mixtures,
     drifting,
     switching,
 )
@@ -31,10 +28,7 @@ from noisy_jax.simulated.streams.teachers import linear, teacher
 __all__ = [
     "DATASETS",
     "DIFFICULTIES",
-    "Adversary",
     "Difficulty",
-    "Mixtures",
-    "OneCopyAdversaries",
     "dataset",
     "drifting",
     "from_arrays",
