@@ -156,17 +156,19 @@ class Entry:
     def __init__(self, name: str, entered: Any):
         self.name, self._entered = name, entered
         self.any_horizon = isinstance(entered, Learner | AnyHorizon)
-        if not isinstance(entered, Learner) and not callable(entered):
+        if isinstance(entered, Learner):
+            return
+        if not callable(entered):
             raise ValueError(
                 f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
                 f"guarantee) such as tuned returns, got {given(entered)}"
             )
-        if any(entered is vars(learners)[each] for each in learners.__all__):
-            made = entered.__name__
-            raise ValueError(
-                f"learners[{name!r}] must be a Learner, got the function {made}, which makes one: "
-                f"call it, as {made}(radius=…), or use tuned({made}, …)"
-            )
+        for made in learners.__all__:
+            if entered is vars(learners)[made]:
+                raise ValueError(
+                    f"learners[{name!r}] must be a Learner, got the function {made}, which makes "
+                    f"one: call it, as {made}(radius=…), or use tuned({made}, …)"
+                )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Entry) and other._entered is self._entered
