@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 from noisy_jax.gone import refuse
 from noisy_jax.observed.fits import methods
 from noisy_jax.observed.fits.assumptions import AssumptionWarning
-from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.fit import fit, load_fit
 from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
+from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.parts import TableMoments, moments
 from noisy_jax.observed.fits.result import Fit

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import NoisyTable
+from noisy_jax.observed.observations.rows import Rows
 
 _NUMBERS = 1 << 20  # of noisy rows that are in memory at once
 
@@ -32,7 +32,8 @@ class AddedNoise:
     """B ≥ 2 draws of noise for the rows of a table, and the estimates from them.
 
     Args:
-        table: the rows.
+        rows: of the table, which may have weights.
+        estimated: whether their covariances are estimates, in whose place their mean is taken.
         draws: B.
         seed: of the draws.
         refit: the estimator, which is called again for each level and draw.
@@ -41,15 +42,16 @@ class AddedNoise:
 
     def __init__(
         self,
-        table: NoisyTable,
+        rows: Rows,
+        estimated: bool,
         draws: int,
         seed: int,
         refit: Refit,
         advance: Callable[[int], None],
     ):
-        self.table, self.draws, self.seed = table, draws, seed
+        self.rows, self.estimated, self.draws, self.seed = rows, estimated, draws, seed
         self.refit, self.advance = refit, advance
-        self.cov = cov = table.some(slice(None)).cov
+        self.cov = cov = self._some(slice(None)).cov
         self.shared = cov.ndim == 2
         variances = np.atleast_2d(np.diagonal(cov, axis1=-2, axis2=-1))
         self.noisy = np.flatnonzero(variances.any(axis=0))
@@ -62,7 +64,7 @@ class AddedNoise:
             kept: the places of the rows that are taken; all by default.
             cov: `[d, d]` in place of the covariance of the table.
         """
-        rows = self.table.some(kept)
+        rows = self._some(kept)
         root = self.root(rows.cov if cov is None else cov)
         plain = self.refit(rows.x[None], rows.y, rows.weights)
         self.advance(1)
@@ -85,6 +87,12 @@ class AddedNoise:
         )
         return _summed(theta, spread)
 
+    def _some(self, kept: Any) -> Rows:
+        rows = self.rows.some(kept)
+        if not self.estimated or rows.cov.ndim == 2:
+            return rows
+        return rows._replace(cov=np.average(rows.cov, axis=0, weights=rows.weights))
+
     def root(self, cov: np.ndarray) -> np.ndarray:
         """The symmetric root `[..., m, m]` of the covariance of the noisy columns.
 
@@ -100,7 +108,7 @@ class AddedNoise:
 
     def normal(self, draw: int) -> np.ndarray:
         """The draw of this number, `[n, m]` of N(0, 1)."""
-        size = len(self.table.rows.y), len(self.noisy)
+        size = len(self.rows.y), len(self.noisy)
         return np.random.default_rng((self.seed, draw)).standard_normal(size)
 
 

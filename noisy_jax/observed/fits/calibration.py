@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.approximate import OURS, NoisyTable
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.estimates import FORMS
-from noisy_jax.observed.fits.generalized import separated
-from noisy_jax.observed.fits.groups import check_clusters
+from noisy_jax.observed.fits.generalized import check_targets, separated
 from noisy_jax.observed.fits.identification import covariances
 from noisy_jax.observed.fits.linear_moments import linear_moments
 from noisy_jax.observed.fits.result import Fit
@@ -20,6 +19,7 @@ from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
+from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice
 
 _SLOPES = {
@@ -84,33 +84,52 @@ class RegressionCalibration(Method[Fit]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choice("model", self.model, OURS)
+        choice("model", self.model, ("linear", *MODELS))
         choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:
-        found = NoisyTable.of(sample.table, self.model)
-        check_clusters(sample.clusters)
-        equations, roots = CalibratedEquations(self.model, found.rows, found.estimated), []
+        table, name = sample.table, self.model
+        estimated = check_approximate(table)
+        if name in MODELS:
+            check_targets(table, name)
+        rows, units, reliability = sample.standardized(table.means(), scales_y=name == "linear")
+        equations, roots = CalibratedEquations(name, rows, estimated), []
         theta = equations.start()
         for share in (0.0, 1.0):
             theta = root(equations, theta, share)
             if theta is None:
-                seen = found.rows._replace(x=equations.calibrated(share).x)
-                raise UndeterminedError(separated(seen, sample.table, self.model))
+                seen = rows._replace(x=equations.calibrated(share).x)
+                raise UndeterminedError(separated(seen, table, name))
             roots.append(Root(equations, theta, share))
-        about, name = f"{self.model.capitalize()} regression on calibrated columns.", self.model
+        about = f"{name.capitalize()} regression on calibrated columns."
         if name != "linear":
             about += f" Approximate; nj.methods.{name.capitalize()}() is consistent."
         return fit_of(
             sample,
             roots[0],
             roots[1],
-            Restored.line(sample.table, found.units, name, found.rows.mean_cov()),
+            Restored.line(table, units, name, rows.mean_cov()),
             self.errors,
-            reliability=found.reliability,
-            scale=Rows.of(sample.table).x.std(axis=0),
+            reliability=reliability,
+            scale=table.means().x.std(axis=0),
             about=about,
         )
+
+
+def check_approximate(table: Observations) -> bool:
+    """Returns whether covariances of rows are estimates, right in their mean only.
+
+    ValueError if SIMEX and regression calibration cannot take the noise of the table.
+    """
+    if table.cross_cov is not None:
+        raise ValueError(
+            "SIMEX and regression calibration need errors in y that are independent of those "
+            "in x; nj.methods.Linear takes correlated errors"
+        )
+    if table.categories or table.products is not None:
+        table.check_each_row("an approximate method")
+    noise = by_round(table.noise)[0]
+    return not table.each_row or (noise is not None and noise.depends_on_x)
 
 
 class CalibratedEquations:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from noisy_jax.observed.fits.extrapolation import SimexFit
+from noisy_jax.observed.fits.fourier import Fourier, OneOf
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import LinearFit
 from noisy_jax.observed.fits.methods import Linear, Logistic, Poisson
 from noisy_jax.observed.fits.model import Model

@@ -10,15 +10,12 @@ import numpy as np
 
 from noisy_jax.noise import Flip
 from noisy_jax.observed.fits.clustered import ONE_CLUSTER
-from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
-from noisy_jax.observed.fits.identification import check_identified, covariances
-from noisy_jax.observed.fits.linear_moments import moments_of
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import PATIENT, Root, root, solved
 from noisy_jax.observed.fits.scores import MODELS, score_equations
 from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.units import Rows, UndeterminedError, Units
+from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
 from noisy_jax.validation import choice
 
@@ -115,18 +112,12 @@ def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = Non
     """The fit of one of `MODELS`, by its name; `labels` as for `scores.score_equations`."""
     table, weights, exposure, family = sample.table, sample.weights, sample.exposure, MODELS[name]
     _check(table, name)
-    rows = Rows.of(table, weights)
+    rows = table.means(weights)
     if exposure is not None:  # y − E m = E (y/E − m): rates, with the exposure E as a weight
         own = exposure if weights is None else weights * exposure
         rows = rows._replace(y=rows.y / exposure, weights=own)
-    units = dataclasses.replace(Units.of(rows.x, rows.y, table), y_center=0, y_scale=1)
+    standard, units, reliability = sample.standardized(rows, scales_y=False)
     n, dim = rows.x.shape
-    if n < (least := max(dim + 2, LEAST_GROUPS)):
-        raise UndeterminedError(f"fit needs at least {least} rows, got {n}{if_counts(weights)}")
-    check_clusters(sample.clusters)
-    standard = units.standardized(rows)
-    gram, noisy = covariances(moments_of(standard._replace(weights=weights)))
-    check_identified(gram, noisy, table.names, units.scale)
     weights = np.ones(n) if weights is None else weights
     equations = score_equations(family, standard, units, table, labels, weights)
     mean = np.average(rows.y, weights=rows.weights)
@@ -139,7 +130,7 @@ def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = Non
         solved(equations, plain, n, family.no_root, PATIENT._replace(least=_STEP / n)),
         Restored.line(table, units, name, equations.rows[0].mean_cov()),
         errors,
-        reliability=np.diag(gram) / np.diag(noisy),
+        reliability=reliability,
         scale=units.scale,
         exposed=exposure is not None,
         about=f"{family.words} and Gaussian noise, or misclassification as stated.",

@@ -13,7 +13,6 @@ import numpy as np
 from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.clustered import ONE_CLUSTER
-from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.doubts import LEVEL as OF_DOUBTS
 from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import (
@@ -31,7 +30,7 @@ from noisy_jax.observed.fits.identification import (
     covariances,
     identification,
 )
-from noisy_jax.observed.fits.judged import Judged, compared
+from noisy_jax.observed.fits.judged import Comparison, Judged, compared
 from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.linear_moments import LinearMoments, moments_by_group
 from noisy_jax.observed.fits.parts import moments_of_parts
@@ -375,7 +374,8 @@ def linear_result(
     The uncorrected fit is of `plain`: the same rows, perhaps with equal weights, or with products
     as they were measured.
     """
-    found, judged = [], []
+    found: list[Any] = []
+    judged: list[Any] = []
     for problem, corrected in ((made, True), (plain, False)):
         root, left = problem.root(corrected), problem.without_each(corrected)
         moved = problem.recorded(corrected)
@@ -390,10 +390,11 @@ def linear_result(
     freedom = float(made.noise.freedom(made.cov, -judged[0].slope[None])[0])
     variance = made.variance * units.y_scale**2
     return LinearFit.of(
-        *found,
+        found[0],
+        found[1],
         made.table,
         reliability=np.diag(clean) / np.diag(noisy),
-        risk=compared(*judged, variance, noise=made.noise, freedom=freedom),
+        risk=compared(judged[0], judged[1], variance, noise=made.noise, freedom=freedom),
         num_rows=made.num_rows,
         scale=units.scale * np.sqrt(np.diag(noisy)),
         gram=clean * units.products,

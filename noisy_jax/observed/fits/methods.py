@@ -1,8 +1,8 @@
 """Methods of `nj.fit`: each owns its options, and fits a table by `method.fitted(table)`."""
 
 from noisy_jax.observed.fits.calibration import RegressionCalibration
+from noisy_jax.observed.fits.fourier import Fourier, OneOf
 from noisy_jax.observed.fits.generalized import Logistic, Poisson
-from noisy_jax.observed.fits.kernel_methods import Fourier, OneOf
 from noisy_jax.observed.fits.linear import Linear
 from noisy_jax.observed.fits.model import Model
 from noisy_jax.observed.fits.simex import SIMEX

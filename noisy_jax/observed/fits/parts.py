@@ -140,7 +140,9 @@ def _of_chunks(chunks: Iterable[Observations]) -> TableMoments:
             "products are for one whole table, not for chunks or moments of parts: read it whole, "
             "by nj.csv"
         )
-    units, rows, ends, groups = Units.of(first.means().x, first.y), 0, None, None
+    units, rows = Units.of(first.means().x, first.y), 0
+    ends: Any = -np.inf
+    groups: Any = None
     for chunk in table:
         if chunk.beside:
             raise ValueError(
@@ -154,7 +156,7 @@ def _of_chunks(chunks: Iterable[Observations]) -> TableMoments:
         order, slices = grouped(streamed_labels(rows, len(own.y)))
         made = moments_by_group(units.standardized(own, order), slices)
         rows += len(own.y)
-        ends = np.maximum(-np.inf if ends is None else ends, [-low, high])
+        ends = np.maximum(ends, [-low, high])
         groups = made if groups is None else groups.plus(made)
     turn = int(streamed_labels(rows, 1)[0])
     return TableMoments(first, tuple(doubts(first)), units, rows, ends, groups, turn)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from noisy_jax.intervals import LEVEL
-from noisy_jax.observed.fits.comparison import Comparison
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
+from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means

@@ -24,7 +24,7 @@ from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.linear_moments import clean_errors, linear_moments
 from noisy_jax.observed.fits.sandwich import satterthwaite
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
 BY_VALUES = (
@@ -52,7 +52,7 @@ def differ_by_row(observations: Observations) -> bool:
 
 def row_weights(observations: Observations) -> np.ndarray:
     """The weights `[n]` of a linear fit, at most 1."""
-    rows = Rows.of(observations)
+    rows = observations.means()
     units = Units.of(rows.x, rows.y, observations)
     x, y, cov, *_, cross = units.standardized(rows)
     cov = np.broadcast_to(cov, (len(y), *cov.shape[-2:]))
@@ -82,7 +82,7 @@ def intrinsic_scatter(
     the clean centred moments `gram` `[d, d]` per row. Degrees of freedom are Satterthwaite's, as in
     `sandwich`.
     """
-    rows = Rows.of(observations, weights)
+    rows = observations.means(weights)
     n, dim = rows.x.shape
     own = np.ones(n) if weights is None else weights
     own = own / own.sum()

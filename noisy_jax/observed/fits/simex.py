@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.observed.fits.added_noise import AddedNoise, AtLevels
-from noisy_jax.observed.fits.approximate import NoisyTable
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
+from noisy_jax.observed.fits.calibration import check_approximate
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
-from noisy_jax.observed.fits.groups import check_clusters, jackknifed, labels_of
+from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import Rows
 from noisy_jax.validation import choice, listed, positive, whole
 
 _BACK = np.array([-1.0])
@@ -127,16 +126,16 @@ class _Simex:
 
     def __init__(self, sample: Sample, method: SIMEX):
         self.sample, self.method = sample, method
-        self.table = NoisyTable.of(sample.table, None, sample.weights)
+        self.estimated = check_approximate(sample.table)
+        self.rows = sample.table.means(sample.weights)
+        self.reliability = sample.standardized(self.rows)[2]
         self.levels = np.array([0.0, *np.unique(np.asarray(method.levels, float))])
         self.box = BlackBox(method.estimator, sample.table.names)
         if sample.weights is not None:
             self.box.check_takes_weights()
-        check_clusters(sample.clusters)
         self.done, self.passes = 0, 1
-        self.added = AddedNoise(
-            self.table, method.draws, method.seed, self.box.refit, self._advance
-        )
+        drawn = method.draws, method.seed
+        self.added = AddedNoise(self.rows, self.estimated, *drawn, self.box.refit, self._advance)
 
     def _advance(self, count: int) -> None:
         self.done += count
@@ -166,7 +165,7 @@ class _Simex:
     def _needs_jackknife(self) -> bool:
         """Returns whether only the jackknife counts all errors; ValueError if it must not run."""
         why = ""
-        if self.table.estimated:
+        if self.estimated:
             why = "takes the covariance of the noise as known, but it is estimated from the rows"
         elif self.sample.clusters is not None:
             why = "takes the covariances that the estimator returns, which know of no clusters"
@@ -201,7 +200,7 @@ class _Simex:
         spread = found.reshape(size, size)
         lost = np.diag(spread) <= 0
         spread[lost] = spread[:, lost] = np.nan
-        return spread, first.covariances[0], float(len(self.table.rows.y) - size)
+        return spread, first.covariances[0], float(len(self.rows.y) - size)
 
     def _by_noise(self) -> np.ndarray | float:
         """The covariance `[p, p]` that a stated standard error of the noise brings in.
@@ -259,8 +258,8 @@ class _Simex:
             Estimates(values=theta, covariance=spread, **known),
             Estimates(values=first.estimates[0], covariance=plain, **known),
             table,
-            reliability=self.table.reliability if box.by_column else None,
-            scale=Rows.of(table).x.std(axis=0) if box.by_column else None,
+            reliability=self.reliability if box.by_column else None,
+            scale=table.means().x.std(axis=0) if box.by_column else None,
             about=f"SIMEX of {box.title}: noise of {levels} times the covariance is added, "
             f"{method.draws} draws each, and the {method.extrapolation} curve is "
             "extended to −1. Approximate.",

@@ -10,9 +10,14 @@ import numpy as np
 
 from noisy_jax.observed.fits.assumptions import enough_copies, remarked, told, warned
 from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
+from noisy_jax.observed.fits.identification import check_identified, covariances
+from noisy_jax.observed.fits.linear_moments import moments_of
 from noisy_jax.observed.fits.parts import TableMoments
+from noisy_jax.observed.fits.units import UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
+from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation import collected, given, instance
 
 _Fit = TypeVar("_Fit")
@@ -66,6 +71,26 @@ class Sample:
         kept, few = enough_copies(self.table, least)
         self.doubts.extend(few)
         return self.some(kept)
+
+    def standardized(self, rows: Rows, *, scales_y: bool = True) -> tuple[Rows, Units, np.ndarray]:
+        """The sample's `rows` in units, these, and the reliability `[d]` of each column.
+
+        Raises:
+            ValueError: rows or clusters are too few for standard errors, a column is constant, or
+                no more than its error.
+        """
+        n, dim = rows.x.shape
+        if n < (least := max(dim + 2, LEAST_GROUPS)):
+            few = f"fit needs at least {least} rows, got {n}"
+            raise UndeterminedError(f"{few}{if_counts(self.weights)}")
+        check_clusters(self.clusters)
+        units = Units.of(rows.x, rows.y, self.table)
+        if not scales_y:
+            units = dataclasses.replace(units, y_center=0.0, y_scale=1.0)
+        rows = units.standardized(rows)
+        clean, noisy = covariances(moments_of(rows._replace(weights=self.weights)))
+        check_identified(clean, noisy, self.table.names, units.scale)
+        return rows, units, np.diag(clean) / np.diag(noisy)
 
     def tell(self, found: Sequence[Doubt]) -> None:
         """Warns of more doubts, and adds them to the remarks of the fit."""

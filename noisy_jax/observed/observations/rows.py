@@ -1,6 +1,6 @@
 """Rows as fits by moments and scores take them: means of copies, with the errors of these."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,6 @@ class Rows(NamedTuple):
     cov: np.ndarray  # [d, d] or [n, d, d], covariance of the error in a row of x
     weights: np.ndarray | None = None  # [n]
     cross: np.ndarray | None = None  # [d] or [n, d], covariance of the errors in x and y
-
-    @classmethod
-    def of(cls, table: Any, weights: np.ndarray | None = None) -> "Rows":
-        """All rows of `Observations`, in original units (see `Observations.means`)."""
-        return table.means(weights)
 
     def mean_cov(self) -> np.ndarray:
         """`[d, d]`, the mean covariance of the errors."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from noisy_jax.observed.fits.added_noise import AddedNoise
-from noisy_jax.observed.fits.approximate import NoisyTable
 from noisy_jax.observed.observations import from_arrays
 
 LEVELS = np.array([0.0, 0.5, 1.0, 2.0])
@@ -17,11 +16,8 @@ def rows(rng, by_row):
     """A table with one covariance, or with one for each row."""
     x = rng.normal(size=(N, 3))
     y = 0.3 + x @ [1.0, -0.5, 0.4] + rng.normal(size=N)
-    made = NoisyTable.of(from_arrays(x, y, noise=COV), None)
-    if by_row:
-        size = rng.uniform(0.2, 1, (N, 1, 1))
-        made = made._replace(rows=made.rows._replace(cov=size * made.rows.cov))
-    return made
+    made = from_arrays(x, y, noise=COV).means()
+    return made._replace(cov=rng.uniform(0.2, 1, (N, 1, 1)) * made.cov) if by_row else made
 
 
 def symmetric_root(cov):
@@ -68,10 +64,10 @@ def refit(x, y, weights):
 def test_estimates_are_those_of_a_loop_over_draws_and_levels(rng, by_row, without, monkeypatch):
     monkeypatch.setattr("noisy_jax.observed.fits.added_noise._NUMBERS", 4 * 3 * 150)
     table, counted = rows(rng, by_row), []
-    added = AddedNoise(table, DRAWS, 5, refit, counted.append)
+    added = AddedNoise(table, False, DRAWS, 5, refit, counted.append)
     draws = np.array([added.normal(b) for b in range(DRAWS)])
     kept = np.arange(N) if without is None else np.delete(np.arange(N), GROUPS[without])
-    x, y, cov = table.rows.some(kept)[:3]
+    x, y, cov = table.some(kept)[:3]
     expected = by_loop(least_squares, x, y, cov, draws[:, kept], added.noisy)
     check(added.at(LEVELS, kept=kept), expected)
     if without is not None:

@@ -200,7 +200,7 @@ def test_a_root_of_another_branch_is_not_taken(rng):
     """The corrected loss of counts has saddle points as well, where its gradient is zero, too."""
     x, y = drawn(rng, "poisson")
     table = from_arrays(noisy(rng, x), y, noise=COV)
-    rows, units = Rows.of(table), Units(np.zeros(2), np.ones(2), 0.0, 1.0)
+    rows, units = table.means(), Units(np.zeros(2), np.ones(2), 0.0, 1.0)
     equations = score_equations(MODELS["poisson"], rows, units, table, None, np.ones(1500))
     right = nj.fit(table, model="poisson").values
     np.testing.assert_allclose(root_near(equations, 0.9 * right, 1.0), right, rtol=1e-6)

@@ -29,7 +29,7 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     flips = LABELS if model == "logistic" else None
     table, chances = every_recording(np.column_stack([a, b]), z, y, 0.3, flips)
     number = np.repeat(np.arange(n), len(chances) // n)
-    original = Rows.of(table)
+    original = table.means()
     units = Units(original.x.mean(axis=0), original.x.std(axis=0), 0.0, 1.0)
     rest = units, table, flips, np.ones(len(table.y))
     made = score_equations(MODELS[model], units.standardized(original), *rest)

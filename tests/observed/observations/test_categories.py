@@ -16,7 +16,6 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import chunks, csv, from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT, key
@@ -51,7 +50,7 @@ def test_moments_are_those_of_the_true_categories(rng):
     z, y = rng.normal(size=(2, n))
     table, chances = every_recording(truth, z, y, 0.04)
     assert table.names == ("a", "b[late]", "b[middle]", "z")
-    found = linear_moments(*Rows.of(table, chances))
+    found = linear_moments(*table.means(chances))
     clean = np.column_stack([truth[:, 0], truth[:, 1] == 1, truth[:, 1] == 2, z])
     noise = np.diag([0, 0, 0, 0.04 * n])
     np.testing.assert_allclose(found.x, clean.sum(axis=0), atol=1e-12)
@@ -132,7 +131,7 @@ def test_several_recordings_of_a_row_are_averaged_without_bias():
         frame = {f"b{v}": copies[:, v] for v in range(3)} | {"y": np.arange(27.0)}
         known = {"replicates": {"b": ["b0", "b1", "b2"]}, "noise": {"b": Misclassified(THREE)}}
         table = nj.table(frame, target="y", **known)
-        found = linear_moments(*Rows.of(table, THREE[true, copies].prod(axis=1)))
+        found = linear_moments(*table.means(THREE[true, copies].prod(axis=1)))
         clean = np.eye(3)[true, 1:]
         np.testing.assert_allclose(found.x, clean, atol=1e-12)
         np.testing.assert_allclose(found.xx - found.cov, np.diag(clean), atol=1e-12)

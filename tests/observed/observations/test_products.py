@@ -10,7 +10,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.noise import Gaussian, Laplace, Misclassified
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import csv, from_arrays
 from noisy_jax.observed.observations.products import expanded, measured
 from tests.errors import raises
@@ -28,10 +27,10 @@ def check_exact(table, chances, pairs, naive=0.05):
     clean = np.append(base, [CLEAN[a] * CLEAN[b] for a, b in pairs])
     whole = expanded(table)
     assert whole.names[len(base) :] == tuple(f"{a}²" if a == b else f"{a} * {b}" for a, b in pairs)
-    found = linear_moments(*Rows.of(whole, chances))
+    found = linear_moments(*whole.means(chances))
     np.testing.assert_allclose(found.x, clean, atol=1e-10)
     np.testing.assert_allclose(found.xx - found.cov, np.outer(clean, clean), atol=1e-10)
-    plain = linear_moments(*Rows.of(measured(table), chances))
+    plain = linear_moments(*measured(table).means(chances))
     assert np.abs(plain.xx - np.outer(clean, clean)).max() > naive
 
 
