@@ -24,7 +24,7 @@ Survey Methodology 28 (2002); for corrected scores Carroll et al., Measurement E
 Models (2006), App. A.6.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from noisy_jax.observed.fits.linear_moments import ROWS
 LEVERAGE = 0.95
 """Larger leverages count as this."""
 _ALONE = 0.5 - 1e-9  # leverage of a row, from which on its score says little of its error
+_ROUNDING = 1e-15  # of an iteration, relative to the largest score
 _AT_ONCE = 1 << 20  # numbers of the Jacobians in memory
 
 
@@ -47,6 +48,15 @@ class Outer(NamedTuple):
     weight: np.ndarray | float  # [m] or [], w
     taken: np.ndarray | float  # [m] or [], t
     cov: np.ndarray  # [d, d] or [m, d, d]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Outer"]) -> "Outer":
+        """The Jacobians of all rows, from parts of them."""
+        each = [(one.z, one._each(one.weight), one._each(one.taken)) for one in parts]
+        covs = [one.cov for one in parts]
+        cov = covs[0] if covs[0].ndim == 2 else np.concatenate(covs)
+        z, weight, taken = map(np.concatenate, zip(*each, strict=True))
+        return cls(z, weight, taken, cov)
 
     def summed(self, order: np.ndarray, firsts: np.ndarray) -> np.ndarray:
         """`[c, p, p]`, the sums over c clusters that begin at `firsts` in an order of the rows."""
@@ -153,15 +163,27 @@ def _without_vectors(scores: np.ndarray, rows: Outer, inverse: np.ndarray):
 
 
 def _without_matrices(scores: np.ndarray, jacobians: np.ndarray, inverse: np.ndarray):
-    """As `_without_vectors`, where each row has a matrix."""
-    moves, leverages = scores @ inverse.T, inverse @ jacobians
-    sizes = np.sqrt(np.maximum(np.einsum("nij,nji->n", leverages, leverages), 0))
-    kept = (LEVERAGE / np.maximum(sizes, LEVERAGE))[:, None]
-    moves = np.linalg.solve(np.eye(len(inverse)) - kept[..., None] * leverages, moves[..., None])
-    left_out = scores + kept * np.einsum("nij,nj->ni", jacobians, moves[..., 0])
+    """As `_without_vectors`, where each row, or cluster, has a matrix.
+
+    Where ‖A_i‖‖A⁻¹‖ is below ½, so is h, and w = Av follows from w = ψ_i + A_iA⁻¹w by iteration.
+    """
+    sizes = np.linalg.norm(jacobians, axis=(1, 2)) * np.linalg.norm(inverse)
+    far = np.flatnonzero(~(sizes < _ALONE))
+    own, sizes = scores.copy(), np.zeros(len(scores))
+    own[far] = 0.0
+    left_out, change = own, np.inf
+    while change > _ROUNDING * np.abs(left_out).max():
+        ahead = own + np.matmul(jacobians, (left_out @ inverse.T)[..., None])[..., 0]
+        left_out, change = ahead, np.abs(ahead - left_out).max()
+    leverages = inverse @ jacobians[far]
+    sizes[far] = np.sqrt(np.maximum(np.einsum("nij,nji->n", leverages, leverages), 0))
+    kept = (LEVERAGE / np.maximum(sizes[far], LEVERAGE))[:, None]
+    apart = np.eye(len(inverse)) - kept[..., None] * leverages
+    moves = np.linalg.solve(apart, (scores[far] @ inverse.T)[..., None])
+    left_out[far] = scores[far] + kept * (jacobians[far] @ moves)[..., 0]
 
     def axis(row):
-        values, vectors = np.linalg.eig(leverages[row])
+        values, vectors = np.linalg.eig(inverse @ jacobians[row])
         return np.real(vectors[:, np.argmax(np.abs(values))])
 
     return left_out, sizes, axis
@@ -170,17 +192,31 @@ def _without_matrices(scores: np.ndarray, jacobians: np.ndarray, inverse: np.nda
 def _of_clusters(blocks, clusters: np.ndarray, size: int) -> Iterator[Block]:
     """Scores and Jacobians of whole clusters."""
     count, start = int(clusters.max()) + 1, 0
-    scores, jacobians = np.zeros((count, size)), np.zeros((count, size, size))
+    scores, jacobians, outers = np.zeros((count, size)), None, []
     for own, slopes in blocks:
-        order = np.argsort(clusters[start : start + len(own)], kind="stable")
-        labels = clusters[start : start + len(own)][order]
-        firsts = np.flatnonzero(np.diff(labels, prepend=-1))
-        outer = isinstance(slopes, Outer)
-        sums = slopes.summed(order, firsts) if outer else np.add.reduceat(slopes[order], firsts)
-        scores[labels[firsts]] += np.add.reduceat(own[order], firsts)
-        jacobians[labels[firsts]] += sums
+        labels = clusters[start : start + len(own)]
+        order, firsts = _by_label(labels)
+        scores[labels[order[firsts]]] += np.add.reduceat(own[order], firsts)
+        if isinstance(slopes, Outer):
+            outers.append(slopes)
+        else:
+            jacobians = np.zeros((count, size, size)) if jacobians is None else jacobians
+            jacobians[labels[order[firsts]]] += np.add.reduceat(slopes[order], firsts)
         start += len(own)
-    return (Block(scores[part], jacobians[part]) for part in blocks_of(count, size))
+    order, firsts = _by_label(clusters)
+    ends, rows = np.append(firsts, len(clusters)), Outer.joined(outers) if outers else None
+    for part in blocks_of(count, size):
+        if rows is not None:
+            own = order[ends[part.start] : ends[min(part.stop, count)]]
+            yield Block(scores[part], rows.summed(own, firsts[part] - firsts[part.start]))
+        elif jacobians is not None:
+            yield Block(scores[part], jacobians[part])
+
+
+def _by_label(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An order of the rows by label, and where in it each label begins."""
+    order = np.argsort(labels, kind="stable")
+    return order, np.flatnonzero(np.diff(labels[order], prepend=-1))
 
 
 def satterthwaite(square, fourth, count: float, most: float) -> np.ndarray:
