@@ -39,7 +39,6 @@ TESTED_IN = {
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/characteristics": "observed/fits/test_fourier",
     "observed/fits/choices": "observed/fits/test_hidden",
-    "observed/fits/computed": "observed/fits/test_assumptions",
     "observed/fits/doubts": "observed/fits/test_assumptions",
     "observed/fits/features": "observed/fits/test_fit",
     "observed/fits/functions": "observed/fits/test_fourier",

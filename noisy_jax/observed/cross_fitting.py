@@ -42,8 +42,16 @@ class Folds(NamedTuple):
 
     @classmethod
     def of(cls, table: Observations, clusters: np.ndarray | None, count: int) -> "Folds":
-        """`count` folds; of rows, all have as many others: learners are compiled once for all."""
-        units = units_of(table, clusters, count)
+        """`count` folds; unit u belongs to fold u mod `count`.
+
+        Of rows, all folds have as many others: learners are compiled once for all.
+        """
+        most, kind = len(table.y), "rows"
+        if clusters is not None:
+            most, kind = int(clusters.max()) + 1, "clusters"
+        if count > most:
+            raise ValueError(f"folds must be at most {most}, the number of {kind}, got {count}")
+        units = dealt(table.x, table.y, clusters)
         trained = [np.flatnonzero(units % count != fold) for fold in range(count)]
         if clusters is None:
             trained = [rows[: min(map(len, trained))] for rows in trained]
@@ -57,18 +65,6 @@ class Folds(NamedTuple):
             for fold, (others, rows) in enumerate(zip(self.trained, self.judged, strict=True))
         ]
         return of_folds(parts, self.judged, self.units)
-
-
-def units_of(observations: Observations, labels: np.ndarray | None, folds: int) -> np.ndarray:
-    """The number of the unit of each row, `[n]`: rows, or clusters, in a random order.
-
-    Unit u belongs to fold u mod `folds`. `labels` `[n]` are numbers from 0 of clusters.
-    """
-    rows = len(observations.y)
-    count, kind = (rows, "rows") if labels is None else (int(labels.max()) + 1, "clusters")
-    if folds > count:
-        raise ValueError(f"folds must be at most {count}, the number of {kind}, got {folds}")
-    return dealt(observations.x, observations.y, labels)
 
 
 def function_judge(make, observations: Observations) -> tuple[Judge, Callable[[], Any]]:

@@ -7,12 +7,12 @@ import numpy as np
 
 from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.result import Fit
+from noisy_jax.observed.fits.result import Fit, check_table
 from noisy_jax.observed.observations import Observations
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.tables import picture_of
-from noisy_jax.validation import choice, instance, listed, number
+from noisy_jax.validation import choice, instance, number
 
 _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
@@ -63,11 +63,7 @@ def function(
     if not (isinstance(fit, Fit) and fit.form == "curve"):
         instance("fit", fit, FourierFit, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
     names = fit.names
-    instance("table", table, Observations, "the one that was fitted")
-    if table.names != names:
-        raise ValueError(
-            f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
-        )
+    check_table(table, names)
     column = names[0] if column is None else choice("column", column, names)
     others = [name for name in names if name != column]
     fixed = {

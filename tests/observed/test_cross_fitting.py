@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import t as student
 
 import noisy_jax as nj
-from noisy_jax.observed.cross_fitting import learner_judge, units_of
+from noisy_jax.observed.cross_fitting import Folds, learner_judge
 from noisy_jax.observed.fits.errors import affine_of
 from tests.errors import raises
 from tests.keys import SHIFT, key
@@ -30,7 +30,7 @@ def table(rows=560, copies=1, noise=None, seed=(0, SHIFT), slope=(2.0, -1.0), y_
 
 def in_folds(rows, folds=5):
     """Held-out rows of each fold of a table."""
-    return [units_of(rows, None, folds) % folds == fold for fold in range(folds)]
+    return [Folds.of(rows, None, folds).units % folds == fold for fold in range(folds)]
 
 
 def statistics(errors):

@@ -72,12 +72,6 @@ def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
     return (waves @ single).real, square.real / 2
 
 
-def largest_bias(parts: np.ndarray) -> np.ndarray:
-    """The bound `[...]` on the bias, from `[..., 2, m]` of `hidden`."""
-    square, value = np.moveaxis(np.abs(parts).max(axis=-1), -1, 0)
-    return square + 2 * value
-
-
 def hidden_share(frequencies: Frequencies, weights: np.ndarray, rows: float) -> float:
     """The share of Σ_j w_j² at frequencies ω_j for which the noise hides cos²⟨ω_j, x⟩."""
     squares = weights**2

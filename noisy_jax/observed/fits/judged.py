@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from noisy_jax.intervals import half_width
-from noisy_jax.observed.fits.hidden import largest_bias
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 
 _NOTHING = np.zeros((2, 1))  # hidden
@@ -175,6 +174,12 @@ class Judged(NamedTuple):
         return np.zeros(self.risk.shape) + (
             largest_bias(self.hidden) if np.ndim(self.hidden) else 0
         )
+
+
+def largest_bias(parts: np.ndarray) -> np.ndarray:
+    """The bound `[...]` on the bias, from `[..., 2, m]` of `fits.hidden.hidden`."""
+    square, value = np.moveaxis(np.abs(parts).max(axis=-1), -1, 0)
+    return square + 2 * value
 
 
 def of_rows(errors: np.ndarray, slope: Any = 0.0, hidden: np.ndarray = _NOTHING) -> Judged:

@@ -35,6 +35,15 @@ def lines_of(remarks: Sequence[str]) -> list[str]:
     return [textwrap.fill(f"Note: {remark}.", _WIDTH) for remark in remarks]
 
 
+def check_table(table: Observations, names: tuple[str, ...]) -> None:
+    """Raises ValueError unless it is a table with the columns of a fit."""
+    instance("table", table, Observations, "the one that was fitted, or one like it")
+    if table.names != names:
+        raise ValueError(
+            f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Saved, Summarized):
     """A corrected fit of any kind, `Fit` or `FourierFit`, which describe the attributes."""
@@ -64,12 +73,7 @@ class Result(Saved, Summarized):
         Args:
             table: the noisy rows, with the columns of the fit, such as the table that was fitted.
         """
-        instance("table", table, Observations, "nj.table makes one")
-        if table.names != self.names:
-            raise ValueError(
-                f"table must have the columns of the fit, {listed(self.names)}, got "
-                f"{listed(table.names)}"
-            )
+        check_table(table, self.names)
         found = np.asarray(self.predict(recorded_means(table)), np.float64)
         if self.exposed != ("exposure" in table.beside):
             raise ValueError(

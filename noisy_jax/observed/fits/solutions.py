@@ -12,7 +12,7 @@ from noisy_jax.observed.fits.result import Fit, percent
 from noisy_jax.observed.fits.roots import Root, root
 from noisy_jax.observed.fits.sandwich import Variance, variance
 from noisy_jax.observed.fits.template import Sample
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
 from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
 
@@ -110,13 +110,15 @@ def estimated(
     else:
         blocks = equations.blocks(theta, share)
         own = variance(blocks, jacobian, clusters, restored.combined)
-    covariance, freedom, noise = own.covariance, own.freedom, restored.noise
+    covariance, freedom = own.covariance, own.freedom
+    noise, combined = restored.noise, restored.combined
     if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
         moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), axes=1)
         along = np.outer(theta[1:], theta[1:])[None] if restored.slopes else moves
-        added = noise.freedom(restored.cov, along)
-        covariance, freedom = noise.widened(moves, added, covariance, freedom, restored.combined)
-    combined = restored.combined
+        added = noise.covariance(moves)
+        variances = [np.diag(combined @ part @ combined.T) for part in (covariance, added)]
+        covariance = covariance + added
+        freedom = combined_freedom(variances, (freedom, noise.freedom(restored.cov, along)))
     values, covariance = restored.offset + combined @ theta, combined @ covariance @ combined.T
     numbers = {"values": values, "covariance": covariance, "degrees_of_freedom": freedom}
     return Estimates(**numbers, **restored.known), own

@@ -137,6 +137,8 @@ class Method(Generic[_Fit]):
 
 def checked_table(observations: Any) -> Any:
     """A table or chunks; ValueError with the right call if x, or a file's name, stands for one."""
+    if isinstance(observations, Observations):
+        return observations
     if isinstance(observations, str | os.PathLike):
         name = os.fspath(observations)
         call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
@@ -150,10 +152,10 @@ def checked_table(observations: Any) -> Any:
             "fit takes one table of x, y and what is known of the noise, got "
             f"{given(observations)}: {call}"
         )
-    if isinstance(observations, Iterator):
-        first = next(observations, None)
-        rest = itertools.chain([] if first is None else [first], observations)
-        return tuple(rest) if isinstance(first, TableMoments) else rest
-    if isinstance(observations, Iterable):
+    if not isinstance(observations, Iterable):
+        return instance("observations", observations, Observations, f"as in {call}")
+    if not isinstance(observations, Iterator):
         return observations
-    return instance("observations", observations, Observations, f"as in {call}")
+    first = next(observations, None)
+    rest = itertools.chain([] if first is None else [first], observations)
+    return tuple(rest) if isinstance(first, TableMoments) else rest

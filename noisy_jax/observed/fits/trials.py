@@ -14,7 +14,8 @@ from noisy_jax.features import cosines_and_sines
 from noisy_jax.moments.fourier import Frequencies, fourier
 from noisy_jax.moments.unknown_noise import replicates
 from noisy_jax.observed.fits.bands import calibrated, pairs_of_groups
-from noisy_jax.observed.fits.hidden import JUDGE, hidden, largest_bias, places
+from noisy_jax.observed.fits.hidden import JUDGE, hidden, places
+from noisy_jax.observed.fits.judged import largest_bias
 
 GROUPS = 16
 """Groups of rows by which risks are cross-fitted; each row of a smaller table is one."""

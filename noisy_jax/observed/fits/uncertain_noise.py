@@ -69,27 +69,6 @@ class UncertainNoise:
         found = np.maximum(1.0, size / (_FACTOR * np.where(known, error, 1.0)))
         return np.where(known, found, np.inf)
 
-    def widened(
-        self,
-        directions: np.ndarray,
-        own: np.ndarray,
-        spread: np.ndarray,
-        freedom: float | np.ndarray,
-        jacobian: np.ndarray,
-    ) -> tuple[np.ndarray, float | np.ndarray]:
-        """Covariance `[p, p]` and degrees of freedom `[k]` with the uncertainty of Σ̂ added.
-
-        Args:
-            directions: `[p, d, d]`, derivatives of the estimates in Σ̂.
-            own: `[1]` or `[k]`, degrees of freedom of what is added, as from `freedom`.
-            spread: `[p, p]`, the covariance without it.
-            freedom: without it, `[]` or `[k]`.
-            jacobian: `[k, p]`, combinations of the estimates to which degrees of freedom belong.
-        """
-        added = self.covariance(directions)
-        variances = [np.diag(jacobian @ part @ jacobian.T) for part in (spread, added)]
-        return spread + added, combined_freedom(variances, (freedom, own))
-
 
 def combined_freedom(variances, freedoms) -> np.ndarray:
     """Satterthwaite's degrees of freedom of a sum of independent estimates of variance, over 1."""

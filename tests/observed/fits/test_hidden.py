@@ -11,8 +11,8 @@ from scipy.special import stdtrit
 import noisy_jax as nj
 from noisy_jax.observed.fits.choices import choices
 from noisy_jax.observed.fits.errors import fourier_errors
-from noisy_jax.observed.fits.hidden import hidden_share, largest_bias
-from noisy_jax.observed.fits.judged import Comparison
+from noisy_jax.observed.fits.hidden import hidden_share
+from noisy_jax.observed.fits.judged import Comparison, largest_bias
 from tests.observed.fits.test_fourier import error_of, features, fitted, generator, sine, table
 from tests.observed.rows import waves
 
