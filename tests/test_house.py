@@ -54,6 +54,7 @@ TESTED_IN = {
     "observed/observations/known": "observed/observations/test_described",
     "observed/observations/labels": "observed/observations/test_arrays",
     "observed/observations/measured": "observed/observations/test_tables",
+    "observed/observations/pooled": "observed/observations/test_tables_of_incomplete_replicates",
     "observed/observations/rows": "observed/observations/test_tables",
     "observed/learned": "observed/test_learning",
     "robust/subquantile/starts": "robust/subquantile/test_fits",

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING, common_index, numeric
-from noisy_jax.noise import CovarianceEstimate, Misclassified, Noise, PerRound, Product
+from noisy_jax.noise import Misclassified, PerRound
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
     StandardDeviation,
@@ -15,30 +15,18 @@ from noisy_jax.observed.observations.described import (
     check_not_traced,
     labelled_deviations,
 )
+from noisy_jax.observed.observations.labels import by_name
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import check_concrete, check_dimension, collected, collected_map, listed
+from noisy_jax.validation import check_concrete, collected, collected_map, listed
 from noisy_jax.warning import warn
-
-Known = (
-    float
-    | np.ndarray
-    | Sequence[Any]
-    | Mapping[str, Any]
-    | Noise
-    | PerRound
-    | CovarianceEstimate
-    | StandardDeviation
-    | None
-)
-"""What may be known of the noise: see `observations.from_arrays`."""
 
 
 def from_arrays(
     x: Any,
     y: Any,
     *,
-    noise: Known = None,
+    noise: Any = None,
     names: Sequence[str] | None = None,
     target: str | None = None,
     cross_cov: Any = None,
@@ -87,6 +75,7 @@ def from_arrays(
     x, y, names, products = collected(x), collected(y), collected(names), collected(products)
     noise, cross_cov = collected_map(noise), collected_map(cross_cov)
     check_not_traced(noise, cross_cov)
+    check_no_gaps(gaps)
     if isinstance(noise, Mapping):
         noise = {str(name): one for name, one in noise.items()}
     several = isinstance(x, list | tuple) and any(hasattr(one, "columns") for one in x)
@@ -94,18 +83,10 @@ def from_arrays(
     columns = getattr(frames[0], "columns", None)
     if names is None and columns is not None:
         names = [str(column) for column in columns]
-    target = target or str(getattr(y, "name", None) or "y")
     for name, value in (("x", x), ("y", y)):
         check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
-    beside = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
-    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
-        beside.append(("cross_cov", cross_cov))
-    if isinstance(noise, StandardDeviation) and hasattr(noise.value, "columns"):
-        beside.append(("noise", noise.value))
-    if isinstance(noise, Mapping):
-        beside += labelled_deviations(noise)
-    index = common_index(frames, y, beside)
-    check_no_gaps(gaps)
+    target = target or str(getattr(y, "name", None) or "y")
+    index = common_index(frames, y, _labelled(noise, cross_cov))
     hint = "drop such rows, as by frame.dropna(), or impute them"
     copies = [
         numeric("x", one, np.float64, hint=hint).astype(np.float64, copy=False) for one in frames
@@ -124,37 +105,39 @@ def from_arrays(
     x = x[:, None] if x.ndim == 2 else x
     if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
         warn(f"replicates of one feature have different means{_SWAP}")
-    dim = x.shape[2]
+    _, places, dim = x.shape
     names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
-        hint = _SWAP if len(names) == x.shape[1] > 1 else ""
+        hint = _SWAP if len(names) == places > 1 else ""
         raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
     shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
-    if shape[:1] == (x.shape[1],) and x.shape[1] not in (1, dim):
+    if shape[:1] == (places,) and places not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
     if isinstance(noise, Misclassified):
         noise = dict.fromkeys(names, noise)
-    if isinstance(noise, Product) and noise.depends_on_x:
-        check_dimension("Product.columns", noise.columns, (dim,))
-        noise = dict(zip(names, noise.columns, strict=True))
-    copied = np.full(dim, x.shape[1] > 1)
-    measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
+    noise, copied = by_name("noise", noise, names), np.full(dim, places > 1)
+    wrong = {}
     if isinstance(noise, Mapping):
-        wrong = {
-            name: one
-            for name, one in noise.items()
-            if name in names and isinstance(one, Misclassified)
-        }
-        if wrong:
-            columns = {
-                name: x[:, :, j] if copied[j] else x[:, 0, j] for j, name in enumerate(names)
-            }
-            columns |= {name: recoding(name, columns[name], one) for name, one in wrong.items()}
-            measured = columns_of_copies(columns)
-        every: dict[str, Any] = {**dict.fromkeys(names, 0.0), **noise}
-        noise = {name: one for name, one in every.items() if name not in wrong}
+        noise = {**dict.fromkeys(names, 0.0), **noise}
+        wrong = {n: noise.pop(n) for n in names if isinstance(noise[n], Misclassified)}
+    if wrong:
+        features = {n: x[:, :, j] if places > 1 else x[:, 0, j] for j, n in enumerate(names)}
+        recoded = {name: recoding(name, features[name], one) for name, one in wrong.items()}
+        measured = columns_of_copies(features | recoded)
+    else:
+        measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
     options = {"cross_cov": cross_cov, "products": products, "index": index}
     return observed(measured, y, noise, target=target, **options)
+
+
+def _labelled(noise: Any, cross_cov: Any) -> list[tuple[str, Any]]:
+    """Arguments with a row for each row of the table, which may have pandas labels."""
+    found = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
+    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
+        found.append(("cross_cov", cross_cov))
+    if isinstance(noise, StandardDeviation) and hasattr(noise.value, "columns"):
+        found.append(("noise", noise.value))
+    return found + (labelled_deviations(noise) if isinstance(noise, Mapping) else [])
 
 
 _SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.noise import PerRound
-from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.columns import table_of
 from noisy_jax.observed.observations.described import Reliability, StandardDeviation
 from noisy_jax.observed.observations.frames import columns_of
+from noisy_jax.observed.observations.roles import Columns
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given, listed
 
@@ -60,11 +61,7 @@ def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
             "nj.table, arrays are for nj.observations.from_arrays, and dask's frames for "
             "nj.observations.partitions"
         )
-    known = Columns(**columns)
-    if known.target is None:
-        raise ValueError("name y's column by target=")
-    check_parts(known)
-    return Chunks(frames, known)
+    return Chunks(frames, said_of_parts(columns))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -82,20 +79,17 @@ class Chunks:
                 yield table
 
 
-def of_part(
-    columns: Columns, frame: Any, where: str, *, labelled: bool = True
-) -> Observations | None:
+def of_part(columns: Columns, frame: Any, where: str, *, whole: bool = True) -> Observations | None:
     """Returns the table of some rows, `None` without rows; ValueError says `where` they are.
 
-    With `labelled` false a column that numbers or labels the rows is not looked for.
+    `whole` is as in `columns.table_of`.
     """
     by_name = isinstance(frame, Mapping)
     if not (any(map(np.size, frame.values())) if by_name else len(frame)):
         return None
     try:
         header, column, index = columns_of(frame)
-        roles = columns.roles(header, where)
-        table = columns.table(roles, column, where, index, labelled=labelled)
+        table = table_of(columns, columns.roles(header, where), column, where, index, whole=whole)
         check_no_categories(table, where)
     except ValueError as error:
         if where in str(error):
@@ -115,21 +109,23 @@ def check_no_categories(table: Observations, where: str) -> None:
         )
 
 
-def check_parts(known: Columns) -> None:
-    """Raises ValueError if a part of the rows does not show what is known of the columns."""
-    by_name = known.noise.values() if isinstance(known.noise, Mapping) else [known.noise]
-    if known.subject is not None or any(isinstance(one, Reliability) for one in by_name):
+def said_of_parts(columns: Mapping[str, Any]) -> Columns:
+    """Returns what is said of columns; ValueError if a part of the rows does not show it."""
+    said = Columns(**columns)
+    by_name = said.noise.values() if isinstance(said.noise, Mapping) else [said.noise]
+    if said.subject is not None or any(isinstance(one, Reliability) for one in by_name):
         raise ValueError(
             "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
             "(reliability): read the table by nj.csv, or give the variance of the error"
         )
-    if known.beside():
+    if said.beside:
         raise ValueError(
-            f"chunks take no {listed([*known.beside()])}: these are for one table, read whole"
+            f"chunks take no {listed([*said.beside])}: these are for one table, read whole"
         )
-    by_row = isinstance(known.noise, StandardDeviation) and np.ndim(known.noise.value) > 1
-    if by_row or isinstance(known.noise, PerRound) or np.ndim(known.cross_cov) > 1:
+    by_row = isinstance(said.noise, StandardDeviation) and np.ndim(said.noise.value) > 1
+    if by_row or isinstance(said.noise, PerRound) or np.ndim(said.cross_cov) > 1:
         raise ValueError(
             "the noise of chunks must be the same in all rows; for one a row, pass a list of "
             "tables by from_arrays"
         )
+    return said

@@ -11,49 +11,48 @@ from noisy_jax.validation import given
 _FEW = 10  # rows of different values, up to which two replicates may be equal by chance
 
 
-def rows_of_subjects(labels: Any, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+class Subjects:
     """Which rows are of which subject, in the order in which the subjects appear.
 
-    Returns:
-        `[m]`, the first row of each subject; `[n]`, the number of each row's subject, and of the
-        row among those of its subject.
+    Attributes:
+        labels: `[m]`, of the subjects.
+        first: `[m]`, the first row of each subject.
+        subject: `[n]`, the number of each row's subject.
+        place: `[n]`, the number of the row among the rows of its subject.
     """
-    numbers: dict[Any, int] = {}
-    for row, label in enumerate(labels := np.asarray(labels).tolist()):
-        if is_missing(label):
-            raise ValueError(f"row {row} of {name!r} names no subject: label it, or drop it")
-        numbers.setdefault(label, len(numbers))
-    subject = np.array([numbers[label] for label in labels])
-    order = np.argsort(subject, kind="stable")
-    starts = np.searchsorted(subject[order], np.arange(len(numbers)))
-    place = np.empty(len(labels), int)
-    place[order] = np.arange(len(labels)) - starts[subject[order]]
-    return order[starts], subject, place
 
+    def __init__(self, labels: Any, name: str):
+        numbers: dict[Any, int] = {}
+        for row, label in enumerate(labels := np.asarray(labels).tolist()):
+            if is_missing(label):
+                raise ValueError(f"row {row} of {name!r} names no subject: label it, or drop it")
+            numbers.setdefault(label, len(numbers))
+        self.labels = list(numbers)
+        self.subject = np.array([numbers[label] for label in labels])
+        order = np.argsort(self.subject, kind="stable")
+        starts = np.searchsorted(self.subject[order], np.arange(len(numbers)))
+        self.first = order[starts]
+        self.place = np.empty(len(labels), int)
+        self.place[order] = np.arange(len(labels)) - starts[self.subject[order]]
 
-def of_first_rows(values: np.ndarray, name: str, labels: Any, rows) -> np.ndarray:
-    """The values `[m]` of a column `[n]` that is the same in all rows of a subject.
+    def single(self, values: np.ndarray, name: str) -> np.ndarray:
+        """The values `[m]` of a column `[n]`; ValueError if they differ within a subject."""
+        own = values[self.first][self.subject]
+        differ = (values != own) & ~(np.isnan(values) & np.isnan(own))
+        for row in np.flatnonzero(differ)[:1]:
+            other, label = self.first[self.subject[row]], given(self.labels[self.subject[row]])
+            raise ValueError(
+                f"column {name!r} differs between rows {other} and {row} of subject {label}: drop "
+                "it, name it in replicates if these are noisy copies of one value, or take one a "
+                "subject"
+            )
+        return values[self.first]
 
-    `labels` are of the subjects, and `rows` what `rows_of_subjects` returns.
-    """
-    first, subject, _ = rows
-    both = values, values[first][subject]
-    differ = (both[0] != both[1]) & ~np.logical_and(*map(np.isnan, both))
-    for row in np.flatnonzero(differ)[:1]:
-        other, label = first[subject[row]], given(np.asarray(labels).tolist()[row])
-        raise ValueError(
-            f"column {name!r} differs between rows {other} and {row} of subject {label}: drop it, "
-            "name it in replicates if these are noisy copies of one value, or take one a subject"
-        )
-    return values[first]
-
-
-def copies_of_subjects(values: np.ndarray, rows) -> np.ndarray:
-    """`[m, V]`, the values `[n]` of each subject's rows, NaN behind the last."""
-    first, subject, place = rows
-    copies = np.full((len(first), place.max() + 1), np.nan)
-    copies[subject, place] = values
-    return copies
+    def copies(self, values: np.ndarray) -> np.ndarray:
+        """`[m, V]`, the values `[n]` of each subject's rows, NaN behind the last."""
+        copies = np.full((len(self.first), self.place.max() + 1), np.nan)
+        copies[self.subject, self.place] = values
+        return copies
 
 
 def check_copies(name: str, block: np.ndarray, labels: Any) -> None:

@@ -111,17 +111,12 @@ def reliability(ratio: float) -> Reliability:
 class ErrorOfColumn(NamedTuple):
     """The error in one copy of a column."""
 
-    variance: np.ndarray  # [], or [n] for one a row
+    variance: np.ndarray  # [], or [n] for one a row, or [n, V] for one a copy
     mean: float = 0.0  # it is subtracted from the column
-    distribution: Noise | None = None  # `None` if only the variance is known
-    only_sums: bool = False  # whether variances by row are right in sums over rows only
+    law: Noise | None = None  # its distribution; `None` if only the variance is known
+    in_sums: bool = False  # whether variances by row are right in sums over rows only
     std_error: float = 0.0  # of the variance, if it is an estimate
     unreliability: float = 0.0  # `variance` over the column's variance, if that is known
-
-    def law(self) -> str | None:
-        """The name of its distribution, if that is known and not Gaussian."""
-        known = self.distribution
-        return None if isinstance(known, Gaussian | None) else type(known).__name__
 
 
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
@@ -138,7 +133,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
             wanted = f"one standard deviation, or {len(x)}, one a row"
             raise ValueError(f"{name} must be {wanted}, got shape {list(value.shape)}")
         law: Any = jax.vmap(Gaussian) if value.ndim else Gaussian
-        return ErrorOfColumn(value**2, distribution=law(value**2) if known.gaussian else None)
+        return ErrorOfColumn(value**2, law=law(value**2) if known.gaussian else None)
     if isinstance(known, CovarianceEstimate):
         if np.size(known.cov) != 1 or np.size(known.std_error) != 1:
             raise ValueError(
@@ -157,7 +152,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         )
     if isinstance(known, Reliability):
         share = 1 - known.ratio
-        return ErrorOfColumn(share * x.var(), only_sums=share > 0, unreliability=share)
+        return ErrorOfColumn(share * x.var(), in_sums=share > 0, unreliability=share)
     if not isinstance(known, Noise):
         if np.ndim(known) or isinstance(known, PerRound):
             raise ValueError(
@@ -167,19 +162,19 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         return ErrorOfColumn(np.asarray(_size(name, known), np.float64))
     if isinstance(known, Misclassified):
         raise ValueError(
-            f"{name} is the target: flipped labels are an option of the fit, as in nj.fit(table, "
-            "nj.methods.Logistic(flips=(0.1, 0.2)))"
+            f"{name} is of one of several recordings: name the feature, whose replicates are "
+            "recorded alike, as noise={'x1': nj.noise.Misclassified(matrix)}"
         )
     check_complete(name, known)
     if any(map(np.ndim, jax.tree.leaves(known))):
         raise ValueError(
             f"{name} must be a distribution of one number, such as nj.noise.Laplace(0.3), got "
-            f"{type(known).__name__} of several: nj.observations.from_arrays takes noise of all "
-            "columns"
+            f"{type(known).__name__} of several: name each column, or give noise of all features, "
+            f"in their order, as noise=nj.noise.{type(known).__name__}(…)"
         )
     if isinstance(known, Dependent):
         variance = known.read_table(x[:, :, None], (name,))[1]
-        return ErrorOfColumn(variance[:, 0, 0], only_sums=True)
+        return ErrorOfColumn(variance[:, 0, 0], law=known, in_sums=True)
     return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
 
 

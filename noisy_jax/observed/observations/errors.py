@@ -6,15 +6,29 @@ different objects are independent, and columns in none of them are exact.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING
-from noisy_jax.noise import Gaussian, Noise, PerRound, Product
+from noisy_jax.noise import (
+    Gaussian,
+    Laplace,
+    Noise,
+    PerRound,
+    Product,
+    Rademacher,
+    StudentT,
+    Uniform,
+)
+from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import Categories
+from noisy_jax.observed.observations.pooled import covariances_of_means, share_of_means, unshown
+
+_OF_COLUMNS = tuple | Gaussian | Laplace | Rademacher | StudentT | Uniform | Product | Dependent
+"""Laws whose columns are independent, or Gaussian."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,19 +37,22 @@ class Errors:
 
     Attributes:
         places: of the k columns among the d columns of the table.
+        each_row: whether the covariance is right in each row; otherwise it is in sums over rows.
+        of_parts: whether parts of a table show the errors, of which the moments are added.
+        of_copies: whether they are of single copies, of which columns may have several.
+        estimated: whether the copies alone show them.
+        categories: of a misclassified column, or `None`.
+        cov: covariance `[k, k]` or `[n, k, k]` of the error in one copy, or `None` if unknown.
     """
 
     places: tuple[int, ...]
 
-    @property
-    def each_row(self) -> bool:
-        """Whether the covariance is right in each row; otherwise it is in sums over rows only."""
-        return True
-
-    @property
-    def of_parts(self) -> bool:
-        """Whether parts of a table show the errors, of which the moments are added."""
-        return True
+    each_row = True
+    of_parts = True
+    of_copies = True
+    estimated = False
+    categories: ClassVar[Categories | None] = None
+    cov: ClassVar[np.ndarray | None] = None
 
     def noisy(self) -> tuple[int, ...]:
         """Returns the places of columns whose errors are not all zero."""
@@ -50,6 +67,26 @@ class Errors:
         """
         raise NotImplementedError
 
+    def joint(self, dim: int) -> Noise | PerRound | None:
+        """Returns the law of the errors of all d columns, if others are exact, or `None`."""
+        return None
+
+    def not_gaussian(self) -> str | None:
+        """Returns the name of a stated distribution that is not Gaussian, if there is one."""
+        return None
+
+    def excess_kurtosis(self) -> np.ndarray:
+        """Returns the excess kurtosis of the error in one copy, `[k]`; NaN if it is unknown."""
+        return np.zeros(len(self.places))
+
+    def uncertainty(self, table: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Returns standard errors and `deviations` of a covariance `[k, k]` of errors of means."""
+        return None, None
+
+    def averaged(self, table: Any) -> "Errors":
+        """Returns the errors of the means of copies."""
+        raise NotImplementedError
+
     def settled(self, table: Any) -> "Errors":
         """Returns the errors as known ones, the same in all rows, where rows estimate them."""
         return self
@@ -62,8 +99,13 @@ class Errors:
         """Whether the rows of the table suffice to estimate the errors, if they are estimated."""
         return True
 
-    def joined(self, other: Any, rows: int, more: int) -> Self:
-        """Returns the errors of `rows` rows, and of `more` rows with errors `other` behind them."""
+    def joined(self, others: list[Any], counts: list[int]) -> Self:
+        """Returns the errors of the rows of tables: these, and those of `others` behind them.
+
+        Args:
+            others: the errors of the same columns in each further table.
+            counts: the rows of all tables, the first among them.
+        """
         return self
 
     def columns(self, own: np.ndarray, places: tuple[int, ...]) -> Self:
@@ -77,11 +119,11 @@ class Errors:
 
     def scaled(self, scale: np.ndarray) -> Self:
         """Returns the errors of columns that are divided by `scale` `[k]`."""
-        return self
+        raise NotImplementedError(f"{type(self).__name__} errors change with their column's units")
 
     def times(self, factors: np.ndarray) -> Self:
         """Returns the errors of rows that are multiplied by the roots of `factors` `[n]`."""
-        return self
+        raise NotImplementedError(f"{type(self).__name__} errors follow from the rows as they are")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,32 +133,26 @@ class Known(Errors):
     Attributes:
         cov: `[k, k]` of the error in one copy, the same in all rows; or `[n, k, k]`, one a row.
         law: the distribution of the error in one copy of all columns of the table, which are then
-            these k, if it is known: a `noise.PerRound` of n rows if it changes.
-        stated: name of a distribution that is not Gaussian, where one is stated for some of the
-            columns and `law` is `None` because the laws of others are unknown.
+            these k; a `noise.PerRound` of n rows if it changes. Or of independent errors a tuple of
+            k scalar distributions, whose parameters are `[]`, or `[n]` for one a row: `None` where
+            it is not known, and the name where it was known of copies, but not of their means.
         std_error: `[k, k]`, standard error of each entry of an estimated `cov`; or `None`.
         deviations: `[m, k, k]`, how the errors of different entries of `cov` depend on each other,
             as in `noise.CovarianceEstimate`; `None` takes them as independent.
-        in_sums: whether `cov` `[n, k, k]` are estimates from the rows, as of errors that are in
+        each_row: false if `cov` `[n, k, k]` are estimates from the rows, as of errors that are in
             proportion to the value, which are right in sums over rows but not in a row alone.
     """
 
-    cov: np.ndarray
+    cov: np.ndarray = dataclasses.field()
     law: Any = None
-    stated: str | None = None
     std_error: np.ndarray | None = None
     deviations: np.ndarray | None = None
-    in_sums: bool = False
-
-    @property
-    def each_row(self) -> bool:
-        """Whether the covariance is right in each row."""
-        return not self.in_sums
+    each_row: bool = dataclasses.field(default=True, kw_only=True)
 
     def noisy(self) -> tuple[int, ...]:
         """Returns the places of columns whose errors are not all zero."""
-        variances = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places))
-        return tuple(np.array(self.places)[variances.any(axis=0)].tolist())
+        own = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places)).any(axis=0)
+        return tuple(np.array(self.places)[own].tolist())
 
     def of_means(self, table, weights=None) -> np.ndarray:
         """Returns C_jk m_jk/(n_j n_k), for n_j copies of column j, m_jk of them in places of k."""
@@ -126,68 +162,102 @@ class Known(Errors):
             return self.cov * table.even_share(self.places)
         return self.cov * share_of_means(~np.isnan(table.copies_of(self.places)))
 
+    def _laws(self) -> tuple[Any, ...]:
+        """The distributions of single columns, as in `law`; a joint one of several is in each."""
+        law = by_round(self.law)[0]
+        law = law.columns if isinstance(law, Product) else law
+        return law if isinstance(law, tuple) else len(self.places) * (law,)
+
+    def joint(self, dim) -> Noise | PerRound | None:
+        """Returns the law of the errors of all d columns, if others are exact, or `None`."""
+        if not isinstance(self.law, tuple):
+            return self.law
+        if not all(isinstance(one, Noise) and not one.depends_on_x for one in self.law):
+            return None
+        parts: list[Any] = [Gaussian(0.0)] * dim
+        variances = np.zeros((*self.cov.shape[:-2], dim))
+        variances[..., self.places] = np.diagonal(self.cov, axis1=-2, axis2=-1)
+        for place, one in zip(self.places, self.law, strict=True):
+            parts[place] = one
+        gaussian = all(isinstance(one, Gaussian) for one in parts)
+        if variances.ndim == 2:
+            if gaussian:
+                return PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
+            rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(variances)), tuple(parts))
+            return PerRound(jax.vmap(lambda *own: Product(own))(*rows))
+        mean = np.array([one.mean for one in parts])
+        return Gaussian(variances, mean) if gaussian else Product(tuple(parts))
+
     def not_gaussian(self) -> str | None:
         """Returns the name of a stated distribution that is not Gaussian, if there is one."""
-        law = by_round(self.law)[0]
-        parts = law.columns if isinstance(law, Product) else (law,)
-        named = [type(one).__name__ for one in parts if not isinstance(one, Gaussian | None)]
-        return named[0] if named else self.stated
+        named = [one for one in self._laws() if not isinstance(one, Gaussian | None)]
+        return next((one if isinstance(one, str) else type(one).__name__ for one in named), None)
 
-    def averaged(self, table: Any) -> "Known":
+    def excess_kurtosis(self) -> np.ndarray:
+        """Returns the excess kurtosis of the error in one copy, `[k]`; 0 if no law is stated."""
+        law, by_row = by_round(self.law)
+        if not isinstance(law, _OF_COLUMNS | None) or (
+            by_row == 0 and not isinstance(law, Gaussian)
+        ):
+            raise ValueError(
+                "products need Gaussian errors of known covariance, or independent ones of known "
+                f"distributions, got {type(self.law).__name__}"
+            )
+        laws = self._laws()
+        return np.array([float(one.excess_kurtosis) if one else 0.0 for one in laws])
+
+    def uncertainty(self, table) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Returns standard errors and `deviations` of a covariance `[k, k]` of errors of means."""
+        share, both = table.even_share(self.places), (self.std_error, self.deviations)
+        error, moves = (None if one is None else one * share for one in both)
+        return error, moves
+
+    def averaged(self, table) -> "Known":
         """Returns the errors of the means of copies; the law of several is known if Gaussian."""
-        cov, law, count = self.of_means(table), by_round(self.law)[0], len(self.places)
-        parts = law.columns if isinstance(law, Product) else count * (law,)
-        variances = np.moveaxis(np.diagonal(cov, axis1=-2, axis2=-1), -1, 0)
-        triples = zip(parts, variances, table.replicated[list(self.places)], strict=True)
-        gaussian = jax.vmap(Gaussian) if cov.ndim == 3 else Gaussian
-        kept = [
-            gaussian(own) if isinstance(one, Gaussian) else None if several else one
-            for one, own, several in triples
-        ]
-        return dataclasses.replace(
-            self, cov=cov, law=joint_law(kept, cov, np.zeros(count)), stated=self.not_gaussian()
-        )
+        cov, gaussian = self.of_means(table), jax.vmap(Gaussian)
+        laws = []
+        for k, one in enumerate(self._laws()):
+            if isinstance(one, Gaussian):
+                one = (gaussian if cov.ndim == 3 else Gaussian)(cov[..., k, k])
+            elif table.replicated[self.places[k]] and isinstance(one, Noise):
+                one = type(one).__name__
+            laws.append(one)
+        return dataclasses.replace(self, cov=cov, law=tuple(laws))
 
     def rows(self, which) -> "Known":
         """Returns the errors of some rows."""
         law, cov = self.law, self.cov if self.cov.ndim == 2 else self.cov[which]
-        if isinstance(law, PerRound):
-            law = jax.tree.map(lambda leaf: leaf[which], law)
+        if isinstance(law, PerRound | tuple):
+            law = jax.tree.map(lambda leaf: leaf[which] if np.ndim(leaf) else leaf, law)
         return dataclasses.replace(self, cov=cov, law=law)
 
-    def joined(self, other, rows, more) -> "Known":
-        """Returns the errors of both parts; laws that differ by row are joined."""
-        law, cov, behind = self.law, self.cov, other.cov
-        if isinstance(law, PerRound):
-            law = jax.tree.map(lambda *leaves: np.concatenate(leaves), law, other.law)
-        if cov.ndim == 3 or behind.ndim == 3 or not np.array_equal(cov, behind):
-            shape = cov.shape[-2:]
-            parts = np.broadcast_to(cov, (rows, *shape)), np.broadcast_to(behind, (more, *shape))
-            cov = np.concatenate(parts)
+    def joined(self, others, counts) -> "Known":
+        """Returns the errors of the rows of tables; laws of single columns are joined as well."""
+        cov, law = stacked([self.cov, *(one.cov for one in others)], counts, 2), None
+        laws = [self.law, *(one.law for one in others)]
+        if isinstance(self.law, tuple) and len({*map(jax.tree.structure, laws)}) == 1:
+            law = jax.tree.map(lambda *leaves: stacked(leaves, counts, 0), *laws)
         return dataclasses.replace(self, cov=cov, law=law)
 
     def columns(self, own, places) -> "Known":
         """Returns the errors of some of these columns."""
-        error, moves = self.std_error, self.deviations
+        error, moves, law = self.std_error, self.deviations, self.law
         pairs = own[:, None], own
         return dataclasses.replace(
             self,
             places=places,
             cov=self.cov[..., *pairs],
-            law=_law_of_some(self.law, own),
+            law=tuple(law[k] for k in own) if isinstance(law, tuple) else _of_some(law, own),
             std_error=None if error is None else error[pairs],
             deviations=None if moves is None else moves[:, *pairs],
         )
 
     def scaled(self, scale) -> "Known":
         """Returns the errors of columns that are divided by `scale`, without their law."""
+        parts = {name: getattr(self, name) for name in ("cov", "std_error", "deviations")}
         units = np.outer(scale, scale)
-        error, moves = (
-            None if one is None else one / units for one in (self.std_error, self.deviations)
-        )
-        return dataclasses.replace(
-            self, cov=self.cov / units, law=None, std_error=error, deviations=moves
-        )
+        parts = {name: None if one is None else one / units for name, one in parts.items()}
+        return dataclasses.replace(self, law=None, **parts)
 
     def times(self, factors) -> "Known":
         """Returns the errors of rows that are multiplied, without their law."""
@@ -202,15 +272,13 @@ class Replicates(Errors):
     Copies in the same place v, of different columns, have errors that may depend on each other.
     """
 
-    @property
-    def each_row(self) -> bool:
-        """Whether the covariance is right in each row."""
-        return False
+    each_row = False
+    estimated = True
 
     def of_means(self, table, weights=None) -> np.ndarray:
-        """Returns Ĉ of `means_of_copies`."""
+        """Returns Ĉ of `covariances_of_means`."""
         names = [table.names[j] for j in self.places]
-        return means_of_copies(table.copies_of(self.places), names, weights)[2]
+        return covariances_of_means(table.copies_of(self.places), names, weights)
 
     def shown(self, table) -> bool:
         """Whether some row has two copies of each column, and of each pair of columns."""
@@ -223,6 +291,14 @@ class Replicates(Errors):
         share = share_of_means(~np.isnan(table.copies_of(self.places)))
         share = share.mean(axis=0) if share.ndim == 3 else share
         return Known(self.places, np.divide(cov, share, out=np.zeros_like(cov), where=share > 0))
+
+    def scaled(self, scale) -> "Replicates":
+        """Returns the same, as the copies are in the new units."""
+        return self
+
+    def times(self, factors) -> "Replicates":
+        """Returns the same, as the copies are multiplied."""
+        return self
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -239,15 +315,9 @@ class Unreliable(Errors):
 
     share: np.ndarray
 
-    @property
-    def each_row(self) -> bool:
-        """Whether the covariance is right in each row."""
-        return False
-
-    @property
-    def of_parts(self) -> bool:
-        """Whether parts of a table show the errors."""
-        return False
+    each_row = False
+    of_parts = False
+    of_copies = False
 
     def of_means(self, table, weights=None) -> np.ndarray:
         """Returns the variances, in diagonal matrices."""
@@ -277,7 +347,13 @@ class Recoded(Errors):
         categories: with the matrix.
     """
 
-    categories: Categories
+    categories: Categories = dataclasses.field()
+
+    of_copies = False
+
+    def excess_kurtosis(self) -> np.ndarray:
+        """Returns NaN, as errors of indicators depend on the category."""
+        return np.full(len(self.places), np.nan)
 
     def of_means(self, table, weights=None) -> np.ndarray:
         """Returns u uᵀ − diag(u)."""
@@ -289,121 +365,28 @@ class Recoded(Errors):
         return Recoded(places, self.categories._replace(places=places))
 
 
-def share_of_means(seen: np.ndarray) -> np.ndarray:
-    """Returns f, by which the errors of means of copies have a smaller covariance than of a copy.
-
-    Columns j and k with n_j and n_k copies, m_jk of them in the same places, have
-    f_jk = m_jk/(n_j n_k).
+def stacked(values: Sequence[Any], counts: Sequence[int], rank: int) -> Any:
+    """Returns as one what is known of the rows of tables, by row unless it is the same for all.
 
     Args:
-        seen: `[n, V, k]`, where there is a copy.
-
-    Returns:
-        `[k, k]` if rows have the same copies, else `[n, k, k]`.
+        values: of each table, `[...]` of this rank for all of its rows or `[n, ...]` by row; or
+            `None`.
+        counts: the rows of each table.
+        rank: of what is known of a row.
     """
-    share = _shares(seen[:1] if (seen == seen[:1]).all() else seen)[0]
-    return share[0] if len(share) == 1 else share
-
-
-def means_of_copies(
-    copies: np.ndarray, names: Sequence[str], weights: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means `[n, d]` of copies `[n, V, d]` with NaN, their numbers `[n, d]`, and Ĉ `[n, d, d]`.
-
-    Row i has the copies x̃_ijv of feature j in n_ij of the places v, where the errors of one place
-    have the covariance Σ. With m_ijk places in which both j and k are seen, the errors of the means
-    of the copies have the covariances C_ijk = f_ijk Σ_jk, f_ijk = m_ijk/(n_ij n_ik). The products
-    of residuals
-
-        S_ijk = Σ_v (x̃_ijv − x̄_ij)(x̃_ikv − x̄_ik)    have the mean    g_ijk Σ_jk,
-        g_ijk = m_ijk (1 − 1/n_ij − 1/n_ik + m_ijk/(n_ij n_ik)),
-
-    so that with weights w_i of the rows Σ̂_jk = Σ_i w_i S_ijk / Σ_i w_i g_ijk is unbiased, as is
-
-        Ĉ_ijk = f_ijk Σ̂_jk + (S_ijk − g_ijk Σ̂_jk) Σ_i w_i f_ijk / Σ_i w_i g_ijk
-
-    for C_ijk in any row, and the weighted sum over rows, Σ̂_jk Σ_i w_i f_ijk, consists of what each
-    row adds to it. With n_ij = V in all rows this is Ĉ_i = S_i/(V(V − 1)), for any weights.
-
-    Raises:
-        ValueError: no two copies show the errors of a column, or of two columns together.
-    """
-    places = copies.shape[1]
-    if places > 1 and not np.isnan(copies.sum()):
-        means = copies.mean(axis=1)
-        residuals = copies - means[:, None]
-        cov = np.einsum("nvi,nvj->nij", residuals, residuals) / (places * (places - 1))
-        return means, np.full(means.shape, places), cov
-    own = np.ones(len(copies)) if weights is None else weights
-    seen = ~np.isnan(copies)
-    counts = seen.sum(axis=1)
-    means = np.where(seen, copies, 0.0).sum(axis=1) / counts
-    residuals = np.where(seen, copies - means[:, None], 0.0)
-    share, freedom = _shares(seen)
-    products = np.einsum("nvi,nvj->nij", residuals, residuals)
-    shares, freedoms, total = (
-        np.tensordot(own, values, axes=1) for values in (share, freedom, products)
+    first = values[0]
+    if first is None or all(np.ndim(v) == rank and np.array_equal(v, first) for v in values):
+        return first
+    parts = zip(values, counts, strict=True)
+    return np.concatenate(
+        [np.broadcast_to(v, (rows, *np.shape(v)[np.ndim(v) - rank :])) for v, rows in parts]
     )
-    which = (shares > 0) & (freedom.max(axis=0, initial=0.0) < 0.1)
-    for i, j in np.argwhere(which)[:1].tolist():
-        which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
-        raise ValueError(
-            f"no row has two copies of {which}, from which the errors could be estimated: give "
-            f"the variance of one copy as noise={{{names[i]!r}: …}}; or take larger chunks, or "
-            "fewer folds"
-        )
-    freedoms = np.where(freedoms > 0, freedoms, 1.0)
-    pooled = total / freedoms
-    cov = share * pooled + (products - freedom * pooled) * (shares / freedoms)
-    return means, counts, cov
 
 
-def _shares(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """f and g `[n, k, k]` of `means_of_copies`, where there is a copy or not `[n, V, k]`."""
-    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
-    counts = seen.sum(axis=1)
-    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
-    share = both * one * other
-    return share, both * (1 - one - other + share)
-
-
-def unshown(seen: np.ndarray) -> list[list[int]]:
-    """Pairs of columns, or columns twice, of whose errors no row has two copies `[n, V, k]`."""
-    share, freedom = _shares(seen)
-    which = share.any(axis=0) & (freedom.max(axis=0, initial=0.0) < 0.1)
-    return np.argwhere(which).tolist()
-
-
-def joint_law(
-    parts: Sequence[Noise | None], cov: np.ndarray, mean: np.ndarray
-) -> Noise | PerRound | None:
-    """Returns the law of independent errors of k columns, `None` if one of them is unknown.
-
-    Args:
-        parts: scalar distributions, whose parameters are `[]`, or `[n]` for one a row.
-        cov: `[k, k]` or `[n, k, k]`, of the errors.
-        mean: `[k]`, of the errors.
-    """
-    known = tuple(one for one in parts if one is not None)
-    if len(known) < len(parts):
-        return None
-    variances, shared = np.diagonal(cov, axis1=-2, axis2=-1), cov.ndim == 2
-    if all(isinstance(one, Gaussian) for one in known):
-        if shared:
-            return Gaussian(variances, mean)
-        return PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
-    if shared:
-        return Product(known)
-    rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(cov)), known)
-    return PerRound(jax.vmap(lambda *own: Product(own))(*rows))
-
-
-def _law_of_some(law: Any, own: np.ndarray) -> Any:
-    """The distribution of the errors of some columns."""
-    if law is None:
-        return None
+def _of_some(law: Any, own: np.ndarray) -> Any:
+    """The joint distribution of the errors of some columns."""
     if isinstance(law, PerRound):
-        return PerRound(jax.vmap(lambda one: _law_of_some(one, own))(law.distribution))
+        return PerRound(jax.vmap(lambda one: _of_some(one, own))(law.distribution))
     if isinstance(law, Product):
         return Product(tuple(law.columns[k] for k in own))
 

@@ -1,21 +1,19 @@
 """Tables from CSV files, which pandas reads."""
 
+import dataclasses
 import importlib
 import io
 import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.observations.arrays import Known
-from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.described import check_no_gaps
 from noisy_jax.observed.observations.frames import of_frame
-from noisy_jax.observed.observations.roles import Roles
+from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.texts import is_number
 from noisy_jax.validation import given, listed
@@ -26,18 +24,8 @@ def csv(
     path: Any,
     *,
     target: str,
-    noise: Known = None,
-    replicates: Mapping[str, str | Sequence[str]] | str | Sequence[str] | None = None,
-    subject: str | None = None,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    cross_cov: Any = None,
-    products: Sequence[tuple[str, str]] = (),
-    weights: str | None = None,
-    clusters: str | None = None,
-    exposure: str | None = None,
     missing: Sequence[Any] | str | float | None = None,
-    **reading: Any,
+    **options: Any,
 ) -> Observations:
     r"""Returns the table of a CSV file with a header: `pandas.read_csv`, then `nj.table`.
 
@@ -46,27 +34,15 @@ def csv(
     Args:
         path: of the file, or a URL or an open file, as pandas takes them.
         target: name of y's column.
-        noise: what is known of the errors, by the names of columns, as `nj.table` takes it; columns
-            that are not named are exact.
-        replicates: a mapping from a feature to the columns with its replicates; with `subject` a
-            list of features.
-        subject: name of the column that says of which subject a row is, if each row is one
-            measurement.
-        features: names of the features; by default all columns that are not named as something
-            else, in the order of the file. Of a column of texts they are indicators.
-        drop: in place of `features`, columns to leave out. One without a name is "Unnamed: 0", ….
-        cross_cov: `[d]`, covariance of the errors in y and in the features.
-        products: pairs of features whose products linear fits take as further columns.
-        weights: name of the column with the weights of the rows.
-        clusters: name of the column that says which rows may depend on each other.
-        exposure: name of the column with times of observation, for `nj.methods.Poisson`.
         missing: texts and numbers that stand for a missing value, such as ["-999", "-"], beside
             those that pandas knows (empty cells, NA, NaN, NULL, #N/A, …), also an empty list: rows
             that lack a value are left out with a warning. By default a missing value is an error.
             In both, replicates may be missing, but not all of a row.
-        **reading: further arguments of `pandas.read_csv`, such as `sep=";"`, `decimal=","`,
-            `thousands="."`, `encoding="latin-1"`, `compression="zip"` or
-            `dtype={"group": "category"}`.
+        **options: all further arguments of `nj.table`: `noise`, `replicates`, `subject`,
+            `features`, `drop` (a column without a name is "Unnamed: 0", …), `cross_cov`,
+            `products`, `weights`, `clusters` and `exposure`. And further arguments of
+            `pandas.read_csv`, such as `sep=";"`, `decimal=","`, `thousands="."`,
+            `encoding="latin-1"`, `compression="zip"` or `dtype={"group": "category"}`.
 
     Returns:
         `Observations`, whose `index` are the numbers of the file's rows, from 0, unless
@@ -83,21 +59,10 @@ def csv(
         >>> print(rows.x[:, 0].tolist())
         [[50.5, 9.0], [70.25, 4.0], [64.0, 7.0]]
     """
-    known = Columns(
-        target=str(target),
-        noise=noise,
-        replicates=replicates,
-        cross_cov=cross_cov,
-        subject=subject,
-        features=features,
-        drop=drop,
-        products=products,
-        weights=weights,
-        clusters=clusters,
-        exposure=exposure,
-    )
+    names = {field.name for field in dataclasses.fields(Columns)}
+    reading = {name: value for name, value in options.items() if name not in names}
+    said = Columns(target, **{name: options[name] for name in names & {*options}})
     where = _name(path)
-    check_no_gaps(reading.pop("gaps", None))
     if "std_error" in reading:
         raise TypeError("std_error is now noise={'x1': nj.sd(column='x1_sd')}")
     if missing is not None:
@@ -105,12 +70,12 @@ def csv(
             raise ValueError("name what is missing by missing or by na_values, not by both")
         codes = [missing] if isinstance(missing, str | int | float) else missing
         reading["na_values"] = [str(one) for one in codes]
-    frame = read_frame(path, str(target), **reading)
-    roles = known.roles(list(frame.columns), where)
+    frame = read_frame(path, said.target, **reading)
+    roles = said.roles(list(frame.columns), where)
     check_named(where, roles.names)
-    further = [one for one in (subject, *known.beside().values()) if one is not None]
+    further = [one for one in (said.subject, *said.beside.values()) if one is not None]
     frame = _complete(frame, roles, further, where, left_out=missing is not None)
-    return of_frame(known, frame, where, roles)
+    return of_frame(said, frame, where, roles)
 
 
 def read_frame(path: Any, target: str, **reading: Any) -> Any:

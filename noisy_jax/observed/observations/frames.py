@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from noisy_jax.columns import check_same_rows, index_of
-from noisy_jax.observed.observations.arrays import Known
-from noisy_jax.observed.observations.columns import Columns
-from noisy_jax.observed.observations.described import check_no_gaps
-from noisy_jax.observed.observations.roles import Roles
+from noisy_jax.observed.observations.columns import table_of
+from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import collected, given
 
@@ -18,7 +16,7 @@ def table(
     frame: Any,
     *,
     target: str,
-    noise: Known = None,
+    noise: Any = None,
     replicates: Mapping[str, str | Sequence[str]] | str | Sequence[str] | None = None,
     subject: str | None = None,
     features: Sequence[str] | None = None,
@@ -116,9 +114,8 @@ def table(
         >>> print(rows.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('sbp', 'age') [ 1.  -0.5] [ 0.8 -0.5]
     """
-    check_no_gaps(gaps)
-    known = Columns(
-        target=str(target),
+    said = Columns(
+        target=target,
         noise=noise,
         replicates=replicates,
         cross_cov=cross_cov,
@@ -129,21 +126,22 @@ def table(
         weights=weights,
         clusters=clusters,
         exposure=exposure,
+        gaps=gaps,
     )
-    return of_frame(known, frame, "the frame")
+    return of_frame(said, frame, "the frame")
 
 
-def of_frame(known: Columns, frame: Any, where: str, roles: Roles | None = None) -> Observations:
+def of_frame(said: Columns, frame: Any, where: str, roles: Roles | None = None) -> Observations:
     """Returns the table of a data frame; messages say `where` its columns are."""
     header, column, index = columns_of(frame)
-    if known.noise is None and not known.replicates:
+    if said.noise is None and not said.replicates:
         raise ValueError(
             "nj.table and nj.csv need what is known of the errors: noise={'x1': 0.25}, variances "
             "by column (others are exact), or replicates={'x1': ['x1a', 'x1b']}"
         )
-    if hasattr(known.cross_cov, "columns"):
-        check_same_rows("cross_cov", known.cross_cov, "frame", index)
-    table = known.table(roles or known.roles(header, where), column, where, index)
+    if hasattr(said.cross_cov, "columns"):
+        check_same_rows("cross_cov", said.cross_cov, "frame", index)
+    table = table_of(said, roles or said.roles(header, where), column, where, index)
     if table.copied and not table.even:
         table.means()  # raises ValueError where no row shows the errors of a column
     return table

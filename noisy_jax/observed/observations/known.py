@@ -1,7 +1,7 @@
 """What is known of the noise, as error objects: by the names of columns, or by their positions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,19 +12,12 @@ from noisy_jax.noise import CovarianceEstimate, Gaussian, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.observed.observations.described import (
-    ErrorOfColumn,
     Reliability,
     StandardDeviation,
     check_complete,
     error_of,
 )
-from noisy_jax.observed.observations.errors import (
-    Errors,
-    Known,
-    Replicates,
-    Unreliable,
-    joint_law,
-)
+from noisy_jax.observed.observations.errors import Errors, Known, Replicates, Unreliable
 from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
 
 UNKNOWN = (
@@ -34,82 +27,63 @@ UNKNOWN = (
 """What is told where the errors are neither given nor can be estimated."""
 
 
-_EXACT = ErrorOfColumn(np.zeros(()), distribution=Gaussian(0.0))
-
-
-class Told(NamedTuple):
-    """What was told of the errors of columns."""
-
-    errors: tuple[Errors, ...]
-    mean: Any = 0.0  # of the errors, `[d]`, or `[n, 1, d]` for one a row
-
-
 def told_by_name(
     noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str], replicated: np.ndarray
-) -> Told:
+) -> list[Errors]:
     """Returns what a mapping from names to what `error_of` takes says of the errors in x.
 
     Columns that it does not name have errors that are estimated from their copies, or else none.
 
     Args:
         noise: by the names of columns.
-        x: `[n, V, d]`, with NaN where there is no copy.
+        x: `[n, V, d]`, with NaN where there is no copy; known means are subtracted from it.
         names: of the d columns.
         replicated: `[d]`, which of them have copies of their own in the V places.
     """
     for name in noise:
         if name not in {*names}:
             raise ValueError(f"noise has {name!r}, but x has the columns {listed(names)}")
-    places = {name: j for j, name in enumerate(names)}
-    found, mean = {}, np.zeros(len(names))
-    for name, known in noise.items():
-        j = places[name]
-        own = error_of(name, known, x[:, :, j] if replicated[j] else x[:, :1, j])
-        mean[j] = own.mean
-        if np.any(own.variance):
-            found[j] = own
-    copied = [j for j, name in enumerate(names) if replicated[j] and name not in noise]
-    unreliable = sorted(j for j, one in found.items() if one.unreliability)
-    known = sorted(found.keys() - {*unreliable})
+    found = {}
+    for j, name in enumerate(names):
+        if name in noise:
+            own = error_of(name, noise[name], x[:, :, j] if replicated[j] else x[:, :1, j])
+            if own.mean:
+                x[:, :, j] -= own.mean
+            if np.any(own.variance):
+                found[j] = own
     errors: list[Errors] = []
+    known = tuple(j for j, one in found.items() if not one.unreliability)
     if known:
-        laws = [found[j].distribution for j in known]
-        if None not in laws and not copied and not unreliable:
-            known = list(range(len(names)))  # a law is of all columns
-        own = [found.get(j, _EXACT) for j in known]
-        variances = [one.variance for one in own]
-        by_row = any(map(np.ndim, variances))
+        own = [found[j] for j in known]
+        by_row = any(np.ndim(one.variance) for one in own)
         cov = np.zeros((len(x),) * by_row + (len(known), len(known)))
-        for j, variance in enumerate(variances):
-            cov[..., j, j] = variance
-        parts = [one.distribution for one in own]
-        law = None if len(known) < len(names) else joint_law(parts, cov, mean)
+        for k, one in enumerate(own):
+            cov[..., k, k] = one.variance
         deviations = np.diag([one.std_error for one in own])
+        error = deviations if deviations.any() else None
+        each_row = not any(one.in_sums for one in own)
+        errors.append(Known(known, cov, tuple(one.law for one in own), error, each_row=each_row))
+    if unreliable := tuple(j for j in found if j not in known):
         errors.append(
-            Known(
-                tuple(known),
-                cov,
-                law,
-                stated=None if law else next(filter(None, (one.law() for one in own)), None),
-                std_error=deviations if deviations.any() else None,
-                in_sums=any(one.only_sums for one in own),
-            )
+            Unreliable(unreliable, np.array([found[j].unreliability for j in unreliable]))
         )
-    if unreliable:
-        shares = np.array([found[j].unreliability for j in unreliable])
-        errors.append(Unreliable(tuple(unreliable), shares))
-    if copied:
-        errors.append(Replicates(tuple(copied)))
-    return Told(tuple(errors), mean)
+    copied = [j for j, name in enumerate(names) if replicated[j] and name not in noise]
+    return [*errors, Replicates(tuple(copied))] if copied else errors
 
 
-def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> Told:
+def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[Errors]:
     """Returns what `noise`, an argument of `from_arrays` in the order of the columns, says.
 
-    x `[n, V, d]` are the noisy rows, and `names` of their columns.
+    Args:
+        noise: of all columns.
+        x: `[n, V, d]`; known means of the errors are subtracted from it.
+        names: of the d columns.
     """
     rows, _, dim = x.shape
-    every = tuple(range(dim))
+
+    def known(cov, law=None, **more) -> list[Errors]:
+        return [Known(tuple(range(dim)), cov, law, **more)]
+
     check_complete("noise", noise)
     if isinstance(noise, Reliability):
         call = f"noise={{{names[0]!r}: nj.reliability(0.6)}}"
@@ -119,12 +93,11 @@ def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> Told:
             raise ValueError("noise names a column: nj.table takes such noise, by a mapping")
         variances = np.asarray(noise.value, np.float64) ** 2
         if variances.shape in ((), (dim,)):
-            law = Gaussian(variances) if noise.gaussian else None
-            return Told((Known(every, _full(variances, dim), law),))
+            return known(_full(variances, dim), Gaussian(variances) if noise.gaussian else None)
         reason = "one standard deviation for each row and column"
         check_shape("sd", variances, (rows, dim), reason)
         law = PerRound(jax.vmap(Gaussian)(variances)) if noise.gaussian else None
-        return Told((Known(every, variances[:, :, None] * np.eye(dim), law),))
+        return known(variances[:, :, None] * np.eye(dim), law)
     if noise is None:
         raise ValueError(UNKNOWN)
     if isinstance(noise, CovarianceEstimate):
@@ -134,23 +107,25 @@ def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> Told:
         if moves is not None:
             moves = np.asarray(number("deviations", moves, shape=None), np.float64)
             check_shape("deviations", moves[:1], (1, dim, dim), "one matrix an instance")
-        return Told((Known(every, _full(noise.cov, dim), std_error=error, deviations=moves),))
+        return known(_full(noise.cov, dim), std_error=error, deviations=moves)
     if isinstance(noise, PerRound):
         check_noise(noise, None, rows)
         if noise.distribution.depends_on_x:
             raise ValueError("noise.PerRound must hold noise whose covariance does not depend on x")
         cov = jax.vmap(lambda one: one.covariance(dim))(noise.distribution)
         means = jax.vmap(lambda one: jnp.broadcast_to(one.mean, (dim,)))(noise.distribution)
-        mean = np.asarray(means, np.float64)[:, None]
-        return Told((Known(every, _full(cov, dim, stacked=True), noise),), mean)
+        x -= np.asarray(means, np.float64)[:, None]
+        return known(_full(cov, dim, stacked=True), noise)
     if isinstance(noise, Dependent):
-        return Told((Known(every, noise.read_table(x, names)[1], noise),))
+        return known(noise.read_table(x, names)[1], noise)
     if isinstance(noise, Noise):
         cov, mean = _full(noise.cov, dim), np.asarray(noise.mean, np.float64)
         check_dimension("noise.mean", mean, (dim,))
-        return Told((Known(every, cov, noise),), np.broadcast_to(mean, (dim,)))
+        if mean.any():
+            x -= mean
+        return known(cov, noise)
     cov = _full(noise, dim)
-    return Told((Known(every, cov),) if cov.any() else ())
+    return known(cov) if cov.any() else []
 
 
 def _full(cov, dim, *, stacked=False) -> np.ndarray:

@@ -1,20 +1,29 @@
 """Arguments with labels of their own, such as a pandas Series, in the order of the columns."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from noisy_jax.columns import in_order, index_of
-from noisy_jax.noise import CovarianceEstimate, PerRound
+from noisy_jax.noise import CovarianceEstimate, PerRound, Product
 from noisy_jax.observed.observations.described import StandardDeviation
-from noisy_jax.validation import listed
+from noisy_jax.validation import check_dimension, listed
+
+
+def by_column(noise: Any, names: Sequence[str]) -> Any:
+    """The noise; of a product of which a column depends on x, the columns by their names."""
+    if not isinstance(noise, Product) or not noise.depends_on_x:
+        return noise
+    check_dimension("Product.columns", noise.columns, (len(names),))
+    return dict(zip(names, noise.columns, strict=True))
 
 
 def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
     """The noise, or its covariance with y, in the order of the columns, if it has labels."""
+    values = by_column(values, names)
     if isinstance(values, Mapping):
         if name == "noise":
             return values

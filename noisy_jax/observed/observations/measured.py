@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.noise import Product
 from noisy_jax.observed.observations.categories import Recoding
-from noisy_jax.observed.observations.errors import Errors, Known, Recoded, Replicates
+from noisy_jax.observed.observations.errors import Errors, Known, Recoded
 from noisy_jax.observed.observations.known import UNKNOWN, told_by_name, told_by_position
 from noisy_jax.observed.observations.labels import by_name, by_row
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import check_dimension, given, listed, number
+from noisy_jax.validation import given, listed, number
 
 
 class Measured(NamedTuple):
@@ -49,15 +48,10 @@ def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured
     if len({*names}) < len(names):
         raise ValueError(f"names of columns must differ from those of categories: {listed(names)}")
     replicated = np.array([part.ndim == 2 for part in parts])
-    most = max([1, *(part.shape[1] for part in parts if part.ndim == 2)])
-    if most == 1:
-        x = np.column_stack(parts)[:, None]
-    else:
-        x = np.full((len(parts[0]), most, len(parts)), np.nan)
-        for j, part in enumerate(parts):
-            x[:, : part.shape[1] if part.ndim == 2 else most, j] = (
-                part if part.ndim == 2 else part[:, None]
-            )
+    most = max(part.shape[1] if part.ndim == 2 else 1 for part in parts)
+    x = np.full((len(parts[0]), most, len(parts)), np.nan)
+    for j, part in enumerate(parts):
+        x[:, : part.shape[1] if part.ndim == 2 else most, j] = part.reshape(len(part), -1)
     return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
 
 
@@ -85,56 +79,49 @@ def observed(
         **more: further attributes of `Observations`.
     """
     x, names, copied = measured.x, measured.names, measured.replicated
-    if isinstance(noise, Product) and noise.depends_on_x:
-        check_dimension("Product.columns", noise.columns, (len(measured.features),))
-        noise = dict(zip(measured.features, noise.columns, strict=True))
-    if isinstance(noise, Mapping) or (noise is None and copied.any()):
-        told = told_by_name(noise or {}, x, names, copied)
-    elif np.isnan(x).any():
+    if noise is None and copied.any():
+        noise = {}
+    noise = by_name("noise", noise, measured.features)
+    if isinstance(noise, Mapping):
+        told = told_by_name(noise, x, names, copied)
+    elif x.shape[1] > 1 and np.isnan(x).any():
         kind = "different numbers of" if np.isnan(x).all(axis=0).any() else "incomplete"
         raise ValueError(
             f"features with {kind} replicates need noise by their names, such as "
             f"noise={{{names[copied.argmax()]!r}: 0.25}}, or none, with which it is estimated"
         )
     else:
-        told = told_by_position(by_name("noise", noise, measured.features), x, names)
-        noisy = [j for one in told.errors for j in one.noisy()] if copied.any() else []
+        told = told_by_position(noise, x, names)
+        noisy = [j for one in told for j in one.noisy()] if copied.any() else []
         for j in [j for j in noisy if not copied[j]]:
             raise ValueError(
                 f"column {given(names[j])} has noise but no replicates: give the noise of columns "
                 f"by their names, as noise={{{names[j]!r}: 0.25}}"
             )
-    errors = (*told.errors, *measured.recoded)
-    even = _even(x, copied, errors)
+    errors = (*told, *measured.recoded)
+    even = x.shape[1] == 1 or (
+        len(errors) < 2
+        and all(copied[j] for one in errors for j in one.noisy())
+        and not np.isnan(x).any()
+    )
     _check(x, copied, errors, names, even)
-    if np.any(told.mean):
-        x -= told.mean
     cross = None if cross_cov is None else _cross(cross_cov, measured)
     own = (one.categories.reference for one in measured.recoded)
     more["references"] = (*references, *filter(None, own))
     found = Observations(x, y, errors, names, target, copied, even, cross, **more)
-    return with_products(found, products, noise)
-
-
-def _even(x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors]) -> bool:
-    """Whether all columns with errors have equally many copies, all known or all estimated."""
-    if x.shape[1] == 1:
-        return True
-    kinds = len(errors) < 2 and all(isinstance(one, Known | Replicates) for one in errors)
-    noisy = [j for one in errors for j in one.noisy()]
-    return kinds and bool(copied[noisy].all()) and not np.isnan(x).any()
+    return with_products(found, products)
 
 
 def _check(
     x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors], names: Sequence[str], even: bool
 ) -> None:
     """Raises ValueError if the errors of some columns cannot stand beside others."""
-    if x.shape[1] == 1 and any(isinstance(one, Replicates) for one in errors):
+    if x.shape[1] == 1 and any(one.estimated for one in errors):
         raise ValueError(UNKNOWN)
     estimates = [one for one in errors if isinstance(one, Known) and one.std_error is not None]
     if not estimates:
         return
-    if any(isinstance(one, Recoded) for one in errors):
+    if any(one.categories for one in errors):
         raise ValueError(
             "beside a misclassified column variances of errors count as known: give the variance, "
             "not a noise.CovarianceEstimate"

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from noisy_jax.observed.observations.chunks import check_parts, of_part
-from noisy_jax.observed.observations.columns import Columns
+from noisy_jax.observed.observations.chunks import of_part, said_of_parts
+from noisy_jax.observed.observations.roles import Columns
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import collected, given
 
@@ -59,11 +59,7 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
             "partitions takes a dask DataFrame, or a list of delayed data frames, got "
             f"{given(frame)}; a data frame in memory is for nj.table"
         )
-    known = Columns(**columns)
-    if known.target is None:
-        raise ValueError("name y's column by target=")
-    check_parts(known)
-    return Partitions(parts, known)
+    return Partitions(parts, said_of_parts(columns))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -107,8 +103,7 @@ class Partitions:
 
 def _of_part(function: Callable[..., Any] | None, columns: Columns, number: int, frame: Any) -> Any:
     """The function of the table of a data frame, or the table; `None` without rows."""
-    # One partition does not show whether a column numbers all rows.
-    table = of_part(columns, frame, f"partition {number}", labelled=False)
+    table = of_part(columns, frame, f"partition {number}", whole=False)
     if function is None or table is None:
         return table
     if not table.shown():

@@ -41,22 +41,28 @@ class Pass:
 
 def _joined(chunks: Iterable[Any]) -> Iterator[Any]:
     """The chunks, some of them joined, so that each shows the errors of its replicates."""
-    held: Any = None
+    held: list[Observations] = []  # of which all together may not show them
     for chunk in chunks:
-        if held is not None:
-            check_alike(held, chunk)
-            kinds = [[(type(e), e.places) for e in one.errors] for one in (held, chunk)]
-            if kinds[0] == kinds[1] and not (held.shown() and chunk.shown()):
-                held = held.joined(chunk)
-                continue
-            yield held
-            held = None
+        if held:
+            check_alike(held[0], chunk)
+            kinds = [[(type(e), e.places) for e in one.errors] for one in (held[0], chunk)]
+            if kinds[0] == kinds[1]:
+                held = [_whole(held)] if chunk.shown() else held
+                if not (chunk.shown() and held[0].shown()):
+                    held.append(chunk)
+                    continue
+            yield _whole(held)
+            held = []
         if isinstance(chunk, Observations) and chunk.copied:
-            held = chunk
+            held = [chunk]
         else:
             yield chunk
-    if held is not None:
-        yield held
+    if held:
+        yield _whole(held)
+
+
+def _whole(parts: list[Observations]) -> Observations:
+    return parts[0].joined(parts[1:]) if parts[1:] else parts[0]
 
 
 def check_alike(first: Observations, chunk: Observations) -> None:

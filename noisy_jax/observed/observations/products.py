@@ -22,26 +22,13 @@ Schneeweiss, JRSS B 60 (1998).
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from noisy_jax.noise import (
-    CovarianceEstimate,
-    Gaussian,
-    Laplace,
-    Noise,
-    PerRound,
-    Product,
-    Rademacher,
-    StudentT,
-    Uniform,
-)
-from noisy_jax.noise.dependent import Dependent
-from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.observed.observations.errors import Errors, Known, Replicates
+from noisy_jax.observed.observations.errors import Errors, Known
 from noisy_jax.validation import given, listed
 
 _Table = TypeVar("_Table")
@@ -72,15 +59,18 @@ def any_products(pairs: Any) -> bool:
     return len(list(pairs)) > 0
 
 
-def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -> _Table:
-    """The table with products of two of its columns each; `known` is the noise, as in `table`."""
+def with_products(table: _Table, pairs: Sequence[tuple[str, str]]) -> _Table:
+    """The table with products of two of its columns each."""
     if not any_products(pairs):
         return table
     old: Any = table
     for name in [name for pair in pairs for name in pair if name not in old.names]:
         raise ValueError(f"products name {given(name)}, but the columns are {listed(old.names)}")
     factors = tuple((old.names.index(one), old.names.index(other)) for one, other in pairs)
-    made = Products(factors, _kurtosis(old, known))
+    kurtosis = np.zeros(len(old.names))
+    for one in old.errors:
+        kurtosis[list(one.places)] = one.excess_kurtosis()
+    made = Products(factors, kurtosis)
     names = (*old.names, *made.names(old.names))
     for name in [name for name in names[len(old.names) :] if name in old.names]:
         raise ValueError(
@@ -127,35 +117,6 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]], known: Any) -
     return found
 
 
-def _kurtosis(table: Any, known: Any) -> np.ndarray:
-    """`[d]`, excess kurtosis of the errors; NaN of errors that depend on x."""
-
-    def of(one):
-        if isinstance(one, Dependent):
-            return np.nan
-        return float(one.excess_kurtosis) if isinstance(one, Noise) else 0.0
-
-    dim = len(table.names)
-    if isinstance(known, PerRound) and isinstance(by_round(known)[0], Gaussian):
-        known = None
-    if isinstance(known, Mapping):
-        found = np.array([of(known.get(name)) for name in table.names])
-    elif isinstance(known, Product):
-        found = np.array([of(one) for one in known.columns])
-    elif isinstance(known, Gaussian | Laplace | Rademacher | StudentT | Uniform):
-        found = np.full(dim, of(known))
-    elif isinstance(known, Noise | PerRound | CovarianceEstimate):
-        raise ValueError(
-            "products need Gaussian errors of known covariance, or independent ones of known "
-            f"distributions, got {type(known).__name__}"
-        )
-    else:
-        found = np.zeros(dim)
-    for one in table.categories:
-        found[list(one.places)] = np.nan
-    return found
-
-
 def measured(table: _Table) -> _Table:
     """The table with products of the columns as they were recorded, as if there were no noise."""
     old: Any = table
@@ -180,7 +141,7 @@ def expanded(table: _Table, weights: np.ndarray | None = None) -> _Table:
         for k, other in enumerate(columns[: j + 1]):
             full[:, j, k] = full[:, k, j] = x[:, j] * x[:, k] - unbiased((*own, *other))
     every = tuple(range(len(columns)))
-    return _replaced(old, x, (Known(every, full, in_sums=True),))
+    return _replaced(old, x, (Known(every, full, each_row=False),))
 
 
 def _replaced(old: Any, x: np.ndarray, errors: tuple[Errors, ...]) -> Any:
@@ -203,7 +164,7 @@ def monomials(
     seen = ~np.isnan(copies)
     copies = np.where(seen, copies, 0.0)
     unknown = np.zeros(len(table.names), bool)
-    for one in [one for one in table.errors if isinstance(one, Replicates)]:
+    for one in [one for one in table.errors if one.estimated]:
         unknown[list(one.places)] = several[list(one.places)]
     kurtosis = table.products.excess_kurtosis / seen.sum(axis=1)
     noisy = np.any(cov != 0, axis=tuple(range(cov.ndim - 2)))

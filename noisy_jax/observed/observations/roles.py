@@ -1,232 +1,221 @@
 """What the columns of a frame or file are: target, features, replicates, standard deviations."""
 
-import re
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from noisy_jax.observed.observations.described import StandardDeviation
-from noisy_jax.validation import given, listed
-from noisy_jax.warning import warn
-
-_DEVIATIONS = "a column of standard deviations"
-_ID = re.compile(
-    r"(.*[_\W])?(case|hh|household|participant|patient|person|p|r|record|respondent|s|subject|u|user)?"
-    r"_?(id|ids|index|key|uid|uuid|row|no|nr|num|number|subject|respondent|participant|patient|"
-    r"person|record|unnamed: \d+)",
-    re.IGNORECASE,
+from noisy_jax.noise import Misclassified, Product
+from noisy_jax.observed.observations.beside import ROLES
+from noisy_jax.observed.observations.described import (
+    StandardDeviation,
+    check_no_gaps,
+    check_not_traced,
 )
-_CHANCE = 9.0  # of unique whole numbers less than e⁻⁹, if they were drawn from their range
-_CODES = {10.0**k - 1 for k in range(1, 6)}  # 9, 99, … stand for missing values in many tables
-_FEW_ROWS = 10  # whole numbers in fewer rows may differ and increase by chance
+from noisy_jax.observed.observations.labels import by_column
+from noisy_jax.validation import collected, collected_map, given, listed
 
-
-class Layout(NamedTuple):
-    """Names of the columns that are features, or of those that are left out."""
-
-    features: Sequence[str] | None = None
-    drop: Sequence[str] = ()
-
-    def checked(self) -> "Layout":
-        """The layout with one name as a list of it; ValueError if it contradicts itself."""
-        one = str, int, float
-        features = [self.features] if isinstance(self.features, one) else self.features
-        features = features if features is None else several(features)
-        drop = several([self.drop] if isinstance(self.drop, one) else self.drop)
-        if features is not None and drop:
-            raise ValueError("name the columns by features or by drop, not by both")
-        return Layout(features, drop)
+_NAMES = str | list | tuple
+_DEVIATIONS = "a column of standard deviations"
 
 
 class Roles(NamedTuple):
-    """What the columns are."""
+    """What the columns of one header are."""
 
     names: list[str]  # of the features, in their order
+    noise: Any  # what is known of it: by names of columns, or by the positions of features
     copies: dict[str, list[str]]  # of features with replicates, the columns with these
+    by_copy: list[str]  # features with replicates of which each has an error of its own
     deviations: dict[str, str]  # the column with the standard deviation in each row
+    labelled: dict[str, list[str]]  # of misclassified features, the columns with their categories
     used: list[str]  # columns that hold numbers, or categories
     plain: list[str]  # features without replicates of which nothing is said
 
 
 def several(names: Any) -> list[str]:
     """One name, or several, as a list of texts; a tuple in a list is a name of several levels."""
-    names = [names] if isinstance(names, str) else names
-    return [str(one) for one in names]
+    return [str(one) for one in ([names] if isinstance(names, str | int | float) else names)]
 
 
-def _copies_of(
-    header: Sequence[str], replicates: Any, subject: str | None, target: Any
-) -> dict[str, list[str]]:
-    """The columns with the copies of each feature with replicates."""
-    if isinstance(replicates, Mapping | str | list | tuple) and target in (
-        several(replicates) if not isinstance(replicates, Mapping) else replicates
-    ):
-        mean = f"frame.groupby({subject!r})[{target!r}].transform('mean')"
-        if isinstance(replicates, Mapping):
-            columns = several(replicates[target])
-            names = list(dict.fromkeys([target, *columns])) if target in header else columns
-            mean = f"frame[{names}].mean(axis=1)"
-        raise ValueError(
-            f"{given(target)} is the target, whose replicates are averaged: give their mean as the "
-            f"target, frame[{target!r}] = {mean}, and name features only in replicates"
-        )
-    if not replicates and subject is None:
-        return {}
-    if subject is not None:
-        if isinstance(replicates, Mapping) or not replicates:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """What was said of columns: the arguments of `nj.table`, which explains them."""
+
+    target: Any = None
+    noise: Any = None
+    replicates: Any = None
+    cross_cov: Any = None
+    subject: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    products: Sequence[tuple[str, str]] = ()
+    weights: str | None = None
+    clusters: str | None = None
+    exposure: str | None = None
+    gaps: None = None
+
+    def __post_init__(self) -> None:
+        """Reads iterators, and names of other kinds than texts, which stay the same for parts."""
+        check_no_gaps(self.gaps)
+        if self.target is None:
+            raise ValueError("name y's column by target=")
+        features, drop = collected(self.features), collected(self.drop)
+        noise, replicates = collected_map(self.noise), collected_map(self.replicates)
+        products, cross_cov = collected(self.products), collected(self.cross_cov)
+        check_not_traced(noise, cross_cov)
+        if isinstance(noise, Misclassified):
             raise ValueError(
-                "with subject, replicates must be names of columns whose values in the rows of "
-                f"a subject are copies, such as ['x1'], got {given(replicates)}"
+                "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
             )
-        return {name: [name] for name in several(replicates)}
-    if not isinstance(replicates, Mapping):
-        raise ValueError(
-            "replicates must be a mapping from a feature to its columns, such as "
-            f"{{'x1': ['x1a', 'x1b']}}, got {given(replicates)}; for several rows of each "
-            "subject name the column of subjects, as subject='id'"
-        )
-    found = {name: several(columns) for name, columns in replicates.items()}
-    for name, columns in found.items():
-        if name in header and name not in columns:
-            columns.insert(0, name)
-        if len(columns) < 2:
-            raise ValueError(f"replicates of {given(name)} must be two columns or more")
-    return found
+        if isinstance(noise, Mapping):
+            noise = {str(name): one for name, one in noise.items()}
+        if isinstance(replicates, Mapping):
+            replicates = {str(name): several(collected(own)) for name, own in replicates.items()}
+        if isinstance(products, list | tuple):
+            pairs = [several(one) if isinstance(one, list | tuple) else one for one in products]
+            products = tuple(pairs)
+        beside = {name: getattr(self, name) for name in ("subject", *ROLES)}
+        read = {
+            **{k: str(one) if isinstance(one, tuple) else one for k, one in beside.items()},
+            **{"target": str(self.target), "noise": noise, "replicates": replicates},
+            **{"products": products, "cross_cov": cross_cov, "drop": several(drop)},
+            "features": None if features is None else several(features),
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
+        if features is not None and self.drop:
+            raise ValueError("name the columns by features or by drop, not by both")
 
-
-def roles_of(
-    header: Sequence[str],
-    where: str,
-    form: Layout,
-    target: Any,
-    known: Any,
-    replicates: Any,
-    subject: str | None,
-    beside: Mapping[str, str],
-) -> Roles:
-    """The roles of the columns of this header; ValueError if they contradict each other.
-
-    Messages say `where` the columns are. `known` is `noise` of `frames.table`, and the last
-    arguments are as there.
-    """
-    taken: dict[str, str] = {}
-
-    def take(name, role):
-        if name not in header:
-            raise ValueError(f"{where} has no column named {given(name)}; it has {listed(header)}")
-        if taken.get(name) == role == _DEVIATIONS:
-            return
-        if name in taken or name in form.drop:
-            other = taken.get(name, "one to drop")
-            raise ValueError(f"column {given(name)} is named twice, as {other} and as {role}")
-        taken[name] = role
-
-    copies = _copies_of(header, replicates, subject, target)
-    own = () if form.features is None else form.features
-    for role, name in beside.items():  # the option features may name it as well
-        if name not in own or name not in header:
-            take(name, f"the column of {role}")
-    named = [*known] if isinstance(known, Mapping) else []
-    take(target, "the target")
-    if subject is not None:
-        take(subject, "the subject")
-    deviations = {}
-    for name in named:
-        if isinstance(known[name], StandardDeviation) and known[name].column is not None:
-            deviations[name] = known[name].column
-            take(known[name].column, _DEVIATIONS)
-    for name, columns in copies.items():
-        for column in columns:
-            take(column, f"a replicate of {given(name)}")
-    by_copy: list[str] = []  # replicates of which each has an error of its own
-    for name, columns in copies.items():
-        if any(one in named and one != name for one in columns):
-            by_copy += columns
-            if name in named and name not in columns:
+    @property
+    def beside(self) -> dict[str, str]:
+        """The columns beside the features, by their roles."""
+        found = {role: getattr(self, role) for role in ROLES}
+        for role, name in found.items():
+            if name is not None and not isinstance(name, str):
                 raise ValueError(
-                    f"noise names {given(name)} and its replicates: name all of the replicates, or "
-                    f"{given(name)} alone, if their errors are alike"
+                    f"{role} must be the name of a column, got {given(name)}: an array is an "
+                    f"option of the fit, as nj.methods.Linear({role}=…)"
                 )
-            for other in [one for one in columns if one not in named]:
+        return {role: name for role, name in found.items() if name is not None}
+
+    def roles(self, header: Sequence[str], where: str) -> Roles:
+        """Returns the roles of the columns of this header, which messages say are `where`.
+
+        Raises:
+            ValueError: they contradict each other.
+        """
+        taken: dict[str, str] = {}
+
+        def take(name, role):
+            if name not in header:
+                has = f"it has {listed(header)}"
+                raise ValueError(f"{where} has no column named {given(name)}; {has}")
+            if taken.get(name) == role == _DEVIATIONS:
+                return
+            if name in taken or name in self.drop:
+                other = taken.get(name, "one to drop")
+                raise ValueError(f"column {given(name)} is named twice, as {other} and as {role}")
+            taken[name] = role
+
+        copies, beside, target = self._copies(header), self.beside, self.target
+        known = self.noise if isinstance(self.noise, Mapping) else {}
+        for role, name in beside.items():  # the option features may name it as well
+            if name not in (self.features or ()) or name not in header:
+                take(name, f"the column of {role}")
+        take(target, "the target")
+        if self.subject is not None:
+            take(self.subject, "the subject")
+        deviations = {
+            name: one.column
+            for name, one in known.items()
+            if isinstance(one, StandardDeviation) and one.column is not None
+        }
+        for column in deviations.values():
+            take(column, _DEVIATIONS)
+        for name, columns in copies.items():
+            for column in columns:
+                take(column, f"a replicate of {given(name)}")
+        by_copy = [
+            name for name, columns in copies.items() if _errors_of_copies(name, columns, known)
+        ]
+        names = list(self.features or ())
+        if self.features is None:
+            first = {columns[0]: name for name, columns in copies.items()}
+            names = [first.get(one, one) for one in header if one in first or one not in taken]
+            names = [name for name in names if name not in self.drop]
+        for name in names:
+            if name not in copies:
+                take(name, "a feature")
+            elif names.count(name) > 1:
                 raise ValueError(
-                    f"noise names replicates of {given(name)}, but not {given(other)}: name all of "
-                    f"them, or {given(name)} alone, if their errors are alike"
+                    f"features must be different names, but {given(name)} is named twice"
                 )
-    features = form.features
-    if features is None:
-        first = {columns[0]: name for name, columns in copies.items()}
-        names = [first.get(c, c) for c in header if c in first or c not in taken]
-        names = [name for name in names if name not in form.drop]
-    else:
-        names = list(features)
-    for name in names:
-        if name not in copies:
-            take(name, "a feature")
-        elif names.count(name) > 1:
-            raise ValueError(f"features must be different names, but {given(name)} is named twice")
-    for name in form.drop:
-        if name not in header:
-            raise ValueError(f"{where} has no column named {given(name)}; it has {listed(header)}")
-    for name in [*named, *copies]:
-        role = taken.get(name, "")
-        if name in names or name == target:
-            continue
-        if name in by_copy:
-            continue
-        if role.startswith("a replicate"):
-            raise ValueError(f"noise must name features, but {given(name)} is {role}")
-        raise ValueError(f"{where} has no feature {given(name)}; it has {listed(names)}")
-    if not names:
-        raise ValueError(f"{where} has no feature beside the target {given(target)}")
-    apart = {subject, *beside.values()}.difference(names)
-    used = [name for name in header if name in taken and name not in apart]
-    plain = [name for name in names if name not in copies and name not in named]
-    return Roles(names, copies, deviations, used, plain)
+        for name in [name for name in self.drop if name not in header]:
+            take(name, "one to drop")
+        single = {one for name in by_copy for one in copies[name]}
+        for name in [one for one in (*known, *copies) if one not in {*names, target, *single}]:
+            if taken.get(name, "").startswith("a replicate"):
+                raise ValueError(f"noise must name features, but {given(name)} is {taken[name]}")
+            raise ValueError(f"{where} has no feature {given(name)}; it has {listed(names)}")
+        if not names:
+            raise ValueError(f"{where} has no feature beside the target {given(target)}")
+        noise: Any = self.noise
+        if isinstance(noise, Product) and any(isinstance(k, Misclassified) for k in noise.columns):
+            noise = known = by_column(noise, names)
+        labelled = {
+            name: list(dict.fromkeys([name, *copies.get(name, ())]))
+            for name, one in known.items()
+            if isinstance(one, Misclassified) and name in names
+        }
+        apart = {self.subject, *beside.values()}.difference(names)
+        used = [name for name in header if name in taken and name not in apart]
+        plain = [name for name in names if name not in copies and name not in known]
+        return Roles(names, noise, copies, by_copy, deviations, labelled, used, plain)
 
-
-def with_indicators(roles: Roles, values: dict[str, Any]) -> tuple[Roles, tuple[str, ...]]:
-    """Roles with indicators in place of categories, and the categories without one, as `sex[f]`.
-
-    `values` gets the indicators.
-    """
-    names, references = [], []
-    for name in roles.names:
-        if not isinstance(values.get(name), tuple):
-            names.append(name)
-            continue
-        levels, numbers = values.pop(name)
-        references.append(f"{name}[{levels[0]}]")
-        for k, level in enumerate(levels[1:], start=1):
-            names.append(f"{name}[{level}]")
-            values[names[-1]] = np.asarray(numbers == k, np.float64)
-    return roles._replace(names=names), tuple(references)
-
-
-def numbers_rows(name: str, values: np.ndarray) -> bool:
-    """Whether a column seems to be a label of the rows."""
-    for some in (values[:_FEW_ROWS], values):  # most columns end this after few rows
-        if len(some) < _FEW_ROWS or not np.array_equal(some, np.round(some)):
-            return False
-    steps = np.diff(values)
-    in_order = bool(np.all(steps > 0) or np.all(steps < 0))
-    if in_order or len(np.unique(values)) < len(values):
-        return in_order
-    count, places = len(values), np.ptp(values) + 1
-    return bool(_ID.fullmatch(name)) or count * (count - 1) / 2 > _CHANCE * places
-
-
-def warn_of_code(name: str, values: np.ndarray) -> None:
-    """Warns of a number such as -999 that seems to stand for a missing value; NaN are left out."""
-    if {abs(np.fmin.reduce(values)), abs(np.fmax.reduce(values))}.isdisjoint(_CODES):
-        return
-    values = values[~np.isnan(values)]
-    for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
-        others = values[values != code]
-        several = 0 < len(others) < len(values) - 1
-        if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
-            warn(
-                f"{name} has {code:g} far from all other values: if it stands for a missing value, "
-                "leave such rows out (in files by the option missing)",
+    def _copies(self, header: Sequence[str]) -> dict[str, list[str]]:
+        """The columns with the copies of each feature with replicates."""
+        told: Any = self.replicates
+        target, by_name = self.target, isinstance(told, Mapping)
+        if target in (told if by_name else several(told) if isinstance(told, _NAMES) else ()):
+            mean = f"frame.groupby({self.subject!r})[{target!r}].transform('mean')"
+            if by_name:
+                own = [target] if target in header else []
+                mean = f"frame[{list(dict.fromkeys([*own, *told[target]]))}].mean(axis=1)"
+            raise ValueError(
+                f"{given(target)} is the target, whose replicates are averaged: give their mean as "
+                f"the target, frame[{target!r}] = {mean}, and name features only in replicates"
             )
-            return
+        if self.subject is not None:
+            if by_name or not told:
+                raise ValueError(
+                    "with subject, replicates must be names of columns whose values in the rows of "
+                    f"a subject are copies, such as ['x1'], got {given(told)}"
+                )
+            return {name: [name] for name in several(told)}
+        if not told:
+            return {}
+        if not isinstance(told, Mapping):
+            raise ValueError(
+                "replicates must be a mapping from a feature to its columns, such as "
+                f"{{'x1': ['x1a', 'x1b']}}, got {given(told)}; for several rows of each "
+                "subject name the column of subjects, as subject='id'"
+            )
+        found = {}
+        for name, columns in told.items():
+            own = [name] if name in header and name not in columns else []
+            found[name] = [*own, *columns]
+            if len(found[name]) < 2:
+                raise ValueError(f"replicates of {given(name)} must be two columns or more")
+        return found
+
+
+def _errors_of_copies(name: str, columns: Sequence[str], known: Mapping[str, Any]) -> bool:
+    """Whether noise names each of the columns with copies of a feature; ValueError if only some."""
+    if not any(one in known and one != name for one in columns):
+        return False
+    hint = f"name all of them, or {given(name)} alone, if their errors are alike"
+    if name in known and name not in columns:
+        hint = hint.replace("them", "the replicates")
+        raise ValueError(f"noise names {given(name)} and its replicates: {hint}")
+    for other in [one for one in columns if one not in known]:
+        raise ValueError(f"noise names replicates of {given(name)}, but not {given(other)}: {hint}")
+    return True

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,9 @@ from noisy_jax.gone import refuse_attribute
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories
-from noisy_jax.observed.observations.errors import Errors, Known, Recoded, Replicates
+from noisy_jax.observed.observations.errors import Errors, Known, Replicates, stacked
 from noisy_jax.observed.observations.products import Products
 from noisy_jax.observed.observations.rows import Rows
-
-_Kind = TypeVar("_Kind", bound=Errors)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,9 +77,7 @@ class Observations:
         weights `[n]`. With replicates alone row i uses its own estimate from its V copies,
         Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
         """
-        if weights is None and not self.even:
-            return self._unweighted
-        return self._means(weights)
+        return self._unweighted if weights is None and not self.even else self._means(weights)
 
     @functools.cached_property
     def _unweighted(self) -> Rows:
@@ -112,24 +108,21 @@ class Observations:
 
         `None` if it is unknown, and must come from the copies.
         """
-        known = self._of_kind(Known)
-        if not self.even or not all(isinstance(one, Known | Replicates) for one in self.errors):
+        if not self.even or self.copies.shape[1] == 1:
             return self.means().cov
-        if self.copied and not known:
-            return None
-        return self._placed(known, [one.cov for one in known])
+        known = [one for one in self.errors if one.cov is not None]
+        covs: Any = [one.cov for one in known]
+        return self._placed(known, covs) if known or not self.copied else None
 
-    @property
+    @functools.cached_property
     def noise(self) -> Any:
         """Distribution of the error in one copy of `x`, of all columns, or `None` if unknown."""
-        table = self.evened()
-        known = table.errors[0] if len(table.errors) == 1 else None
-        return known.law if isinstance(known, Known) else None
+        errors = self.evened().errors
+        return errors[0].joint(len(self.names)) if len(errors) == 1 else None
 
     def not_gaussian(self) -> str | None:
         """The name of a stated distribution that is not Gaussian, if there is one."""
-        found = [name for one in self._of_kind(Known) if (name := one.not_gaussian())]
-        return found[0] if found else None
+        return next(filter(None, (one.not_gaussian() for one in self.errors)), None)
 
     def uncertainty(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns the standard errors `[d, d]` of a known covariance of the error of means.
@@ -139,13 +132,13 @@ class Observations:
         """
         dim, deviations = len(self.names), None
         error = np.zeros((dim, dim))
-        for one in self._of_kind(Known):
-            own, share = np.ix_(one.places, one.places), self.even_share(one.places)
-            if one.std_error is not None:
-                error[own] = one.std_error * share
-            if one.deviations is not None:
-                deviations = np.zeros((len(one.deviations), dim, dim))
-                deviations[:, *own] = one.deviations * share
+        for one in self.errors:
+            own, (some, moves) = np.ix_(one.places, one.places), one.uncertainty(self)
+            if some is not None:
+                error[own] = some
+            if moves is not None:
+                deviations = np.zeros((len(moves), dim, dim))
+                deviations[:, *own] = moves
         return error, deviations
 
     def even_share(self, places: Sequence[int]) -> np.ndarray:
@@ -161,16 +154,16 @@ class Observations:
     @property
     def copied(self) -> bool:
         """Whether errors of some columns are estimated from their copies."""
-        return bool(self._of_kind(Replicates))
+        return any(one.estimated for one in self.errors)
 
     @property
     def categories(self) -> tuple[Categories, ...]:
         """Categories of misclassified columns, in whose place are recoded indicators."""
-        return tuple(one.categories for one in self._of_kind(Recoded))
+        return tuple(one.categories for one in self.errors if one.categories is not None)
 
     def exact(self, places: Sequence[int]) -> bool:
         """Whether some columns have no errors, and no copies that differ."""
-        known = {j for one in self.errors if not isinstance(one, Replicates) for j in one.noisy()}
+        known = {j for one in self.errors if not one.estimated for j in one.noisy()}
         apart = np.ptp(self.copies[:, :, list(places)], axis=1)
         return known.isdisjoint(places) and not np.any(apart)
 
@@ -212,28 +205,26 @@ class Observations:
         """Whether the rows suffice to estimate what is estimated from copies."""
         return all(one.shown(self) for one in self.errors)
 
-    def joined(self, other: "Observations") -> "Observations":
-        """The rows of two tables without products whose errors are known in the same ways."""
-        rows, more = len(self.y), len(other.y)
-
-        def both(one, two, rank):
-            if one is None or two is None or (one.ndim == rank and np.array_equal(one, two)):
-                return one
-            whole = zip((one, two), (rows, more), strict=True)
-            parts = [np.broadcast_to(v, (k, *v.shape[v.ndim - rank :])) for v, k in whole]
-            return np.concatenate(parts)
-
-        pairs = zip(self.errors, other.errors, strict=True)
+    def joined(self, others: Sequence["Observations"]) -> "Observations":
+        """The rows of several tables without products whose errors are known in the same ways."""
+        tables = [self, *others]
+        counts = [len(one.y) for one in tables]
+        errors = [
+            own.joined([one.errors[k] for one in others], counts)
+            for k, own in enumerate(self.errors)
+        ]
         index = self.index
+        if index is not None and all(one.index is not None for one in others):
+            index = index.append([one.index for one in others])
         return dataclasses.replace(
             self,
-            copies=np.concatenate([self.copies, other.copies]),
-            y=np.concatenate([self.y, other.y]),
-            errors=tuple(one.joined(two, rows, more) for one, two in pairs),
-            cross_cov=both(self.cross_cov, other.cross_cov, 1),
-            index=index if index is None or other.index is None else index.append(other.index),
-            target_cov=both(self.target_cov, other.target_cov, 0),
-            even=self.even and other.even,
+            copies=np.concatenate([one.copies for one in tables]),
+            y=np.concatenate([one.y for one in tables]),
+            errors=tuple(errors),
+            cross_cov=stacked([one.cross_cov for one in tables], counts, 1),
+            index=index,
+            target_cov=stacked([one.target_cov for one in tables], counts, 0),
+            even=all(one.even for one in tables),
         )
 
     def columns(self, kept: np.ndarray) -> "Observations":
@@ -297,13 +288,14 @@ class Observations:
         replicates were measured, with NaN behind the last one of a row; with `known`, further
         columns may have errors of known covariance. Other tables are left as they are.
         """
-        copied, others = self._of_kind(Replicates), self._of_kind(Known)
-        kinds = len(copied) + len(others) == len(self.errors)
-        if self.even or self.products is not None or not kinds or (copied and others and not known):
+        copied = [one for one in self.errors if one.estimated]
+        mixed = len(self.errors) > 1 and bool(copied) and not known
+        other = not all(one.of_copies for one in self.errors)
+        if self.even or self.products is not None or other or mixed:
             return self
         if not copied:
             rows = self.means()
-            errors = tuple(one.averaged(self) for one in others)
+            errors = tuple(one.averaged(self) for one in self.errors)
             single = np.zeros(len(self.names), bool)
             changes = {"errors": errors, "replicated": single, "cross_cov": rows.cross}
             return dataclasses.replace(self, copies=rows.x[:, None], even=True, **changes)
@@ -357,16 +349,17 @@ class Observations:
             )
         if self.each_row or (self.even and self.copied):
             return
-        inexact = [one for one in self.errors if not isinstance(one, Recoded)]
-        first = self.names[min((self._of_kind(Replicates) or inexact)[0].places)]
+        copied = [one for one in self.errors if one.estimated]
+        inexact = copied or [one for one in self.errors if one.categories is None]
+        first = self.names[min(inexact[0].places)]
         if self.categories:
             raise ValueError(
                 f"{user} needs each row's error variance: beside a misclassified column state the "
                 f"variance of one measurement, noise={{{first!r}: 0.25}}"
             )
-        if self.copied:
+        if copied:
             seen = ~np.isnan(self.copies)
-            own = [j for one in self._of_kind(Replicates) for j in one.places]
+            own = list(copied[0].places)
             if (seen != seen[:1]).any():
                 why = "rows have different numbers of replicates. Keep complete rows, or"
             elif np.ptp(seen[0][:, own].sum(axis=0)):
@@ -390,11 +383,8 @@ class Observations:
             """Raises an AttributeError that says what to write in place of what is gone."""
             refuse_attribute(self, name)
 
-    def _of_kind(self, kind: type[_Kind]) -> list[_Kind]:
-        return [one for one in self.errors if isinstance(one, kind)]
-
     def _placed(self, errors: Sequence[Errors], found: Sequence[np.ndarray]) -> np.ndarray:
-        """Their covariances as one, `[d, d]`, or `[n, d, d]` if one of them is by row."""
+        """Covariances of the errors as one, `[d, d]`, or `[n, d, d]` if one of them is by row."""
         rows, _, dim = self.copies.shape
         if len(errors) == 1 and errors[0].places == tuple(range(dim)):
             return found[0]

@@ -7,29 +7,25 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations.copies import (
-    copies_of_subjects,
-    of_first_rows,
-    rows_of_subjects,
-)
+from noisy_jax.observed.observations.copies import Subjects
 from tests.errors import raises, told
 from tests.observed.rows import agree
 
 
 def test_rows_of_subjects():
-    labels = ["b", "a", "b", "c", "a", "b"]
-    rows = first, subject, place = rows_of_subjects(labels, "id")
-    assert first.tolist() == [0, 1, 3]
-    assert subject.tolist() == [0, 1, 0, 2, 1, 0]
-    assert place.tolist() == [0, 0, 1, 0, 1, 2]
-    copies = copies_of_subjects(np.array([1.0, 2.0, 3.0, 4.0, 5.0, np.nan]), rows)
+    rows = Subjects(["b", "a", "b", "c", "a", "b"], "id")
+    assert rows.labels == ["b", "a", "c"]
+    assert rows.first.tolist() == [0, 1, 3]
+    assert rows.subject.tolist() == [0, 1, 0, 2, 1, 0]
+    assert rows.place.tolist() == [0, 0, 1, 0, 1, 2]
+    copies = rows.copies(np.array([1.0, 2.0, 3.0, 4.0, 5.0, np.nan]))
     np.testing.assert_array_equal(copies, [[1, 3, np.nan], [2, 5, np.nan], [4, np.nan, np.nan]])
     values = np.array([7.0, 8.0, 7.0, 9.0, 8.0, 7.0])
-    assert of_first_rows(values, "age", labels, rows).tolist() == [7, 8, 9]
+    assert rows.single(values, "age").tolist() == [7, 8, 9]
     values[4] = 1.0
     message = "column 'age' differs between rows 1 and 4 of subject 'a'"
-    raises(message, of_first_rows, values, "age", labels, rows)
-    raises("row 1 of 'id' names no subject", rows_of_subjects, [1.0, np.nan], "id")
+    raises(message, rows.single, values, "age")
+    raises("row 1 of 'id' names no subject", Subjects, [1.0, np.nan], "id")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 3])

@@ -56,7 +56,7 @@ def test_names_and_columns_are_resolved_once():
     nj.fit(nj.table(frame, **options))  # what is kept from call to call
     walk = Walk(lambda: str(nj.fit(nj.table(frame, **options))))
     print(walk.shown())
-    assert walk.times("roles_of") == 1
+    assert walk.times("roles") == 1
     assert walk.times("numeric") == 4
     assert walk.times("error_of") == 2
     assert walk.times("observed") == walk.times("told_by_name") == 1
@@ -69,7 +69,7 @@ def test_replicates_are_read_once():
     nj.fit(nj.table(frame, **options))
     walk = Walk(lambda: str(nj.fit(nj.table(frame, **options))))
     print(walk.shown())
-    assert walk.times("roles_of") == 1
+    assert walk.times("roles") == 1
     assert walk.times("numeric") == 5
     assert walk.times("error_of") == 1
-    assert walk.times("means_of_copies") == 1
+    assert walk.times("covariances_of_means") == 1

@@ -269,7 +269,7 @@ def test_what_is_wrong_raises(rng):
     for law in (nj.noise.StudentT(3, 1.0), nj.noise.Multiplicative(1)):
         wrong("errors of a known law", SQUARE, {"x1": law})
     estimate = nj.noise.CovarianceEstimate(0.1 * np.eye(3), 0.01 * np.eye(3))
-    wrong("got CovarianceEstimate", WANTED, estimate)
+    wrong("give the variance, not a noise.CovarianceEstimate", WANTED, estimate)
     wrong("have the name 'x1²' of a column", SQUARE, frame={**frame, "x1²": frame["z"]})
     sex, flips = {**frame, "sex": np.arange(60) % 2}, Misclassified([[0.9, 0.1], [0.1, 0.9]])
     wrong("is an indicator, which is its own square", [("sex", "sex")], {"sex": flips}, frame=sex)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.observations.errors import means_of_copies
+from noisy_jax.observed.observations.pooled import covariances_of_means
 from tests.keys import key
 from tests.observed.rows import agree, check_coverage, covered
 
@@ -30,16 +30,15 @@ def test_the_mean_of_each_estimated_covariance_is_exact():
     """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
     total, clean = 0.0, np.random.default_rng(0).normal(size=(6, 1, 2))
     for errors in unit_errors():
-        total = total + means_of_copies(np.where(SEEN, 100 * clean + errors, np.nan), "ab")[2]
+        total = total + covariances_of_means(np.where(SEEN, 100 * clean + errors, np.nan), "ab")
     np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
 
 
-def test_means_and_sums_against_loops():
+def test_sums_against_loops():
     copies = np.where(SEEN, np.random.default_rng(1).normal(size=SEEN.shape), np.nan)
-    means, counts, cov = means_of_copies(copies, "ab")
-    np.testing.assert_allclose(means, np.nanmean(copies, axis=1))
-    np.testing.assert_array_equal(counts, COUNTS)
-    products, freedoms, apart = np.zeros((2, 2)), np.zeros((2, 2)), copies - means[:, None]
+    cov, counts = covariances_of_means(copies, "ab"), COUNTS
+    products, freedoms = np.zeros((2, 2)), np.zeros((2, 2))
+    apart = copies - np.nanmean(copies, axis=1)[:, None]
     for row, j, k in np.ndindex(6, 2, 2):
         both = [v for v in range(3) if SEEN[row, v, j] and SEEN[row, v, k]]
         m, one, other = len(both), counts[row, j], counts[row, k]
@@ -55,10 +54,7 @@ def test_complete_replicates_have_their_own_covariances():
     cov = np.einsum("nvi,nvj->nij", apart, apart) / 6
     none = np.full((9, 1, 2), np.nan)
     for given in (copies, np.concatenate([copies, none], axis=1)):
-        means, counts, found = means_of_copies(given, "ab")
-        np.testing.assert_allclose(means, copies.mean(axis=1))
-        np.testing.assert_array_equal(counts, 3)
-        np.testing.assert_allclose(found, cov, rtol=1e-9)
+        np.testing.assert_allclose(covariances_of_means(given, "ab"), cov, rtol=1e-9)
 
 
 def simulated(rng, rows, tables=1, law="normal"):
@@ -115,7 +111,7 @@ def test_errors_that_nothing_shows(seen, message):
     seen = np.array(seen, bool)
     copies = np.where(seen, np.random.default_rng(0).normal(size=seen.shape), np.nan)
     with pytest.raises(ValueError, match=message):
-        means_of_copies(copies, "ab")
+        covariances_of_means(copies, "ab")
 
 
 def test_weights_and_choices_of_rows_are_those_of_the_tables_they_stand_for():
@@ -138,7 +134,7 @@ def test_with_unequal_weights_the_weighted_sum_is_exact():
     """Its mean over errors, one unit at a time; with sums of equal weights it would not be so."""
     total, weights = 0.0, np.arange(1.0, 7.0) ** 2
     for errors in unit_errors():
-        cov = means_of_copies(np.where(SEEN, errors, np.nan), "ab", weights)[2]
+        cov = covariances_of_means(np.where(SEEN, errors, np.nan), "ab", weights)
         total = total + np.tensordot(weights, cov, axes=1)
     wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
     np.testing.assert_allclose(total, wanted, rtol=1e-9, atol=1e-12)
