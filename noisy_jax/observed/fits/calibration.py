@@ -110,13 +110,8 @@ class RegressionCalibration(Method[Fit]):
             roots[1],
             Restored.line(table, units, name, rows.mean_cov()),
             self.errors,
-<<<<<<< HEAD
             reliability=reliability,
             scale=table.means().x.std(axis=0),
-=======
-            reliability=found.reliability,
-            scale=sample.table.means().x.std(axis=0),
->>>>>>> 83ebe6ca (What is known of errors answers for itself: laws by column, kurtosis, names of stated distributions)
             about=about,
         )
 
