@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import largest_size
 from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
 from noisy_jax.varying import of_this_device
 
@@ -119,18 +118,8 @@ _orthogonalize = _one_by_one(lambda a: tuple(jnp.linalg.qr(a)))
 
 @_one_by_one
 def _lowest(a, bound):
-    """A loop of one round or none, in place of `cond`, of which `vmap` runs both branches.
-
-    The loop changes its matrix: XLA would compute eigenvalues of a constant before the loop.
-    """
-    factor = _factorize(a - bound * jnp.eye(len(a), dtype=a.dtype))
-    below = ~jnp.isfinite(factor[-1, -1])
-    start = jnp.where(below, jnp.nan, bound), below, a
-
-    def search(s):
-        return _diagonalize(s[2])[0][0], ~s[1], -s[2]
-
-    return jax.lax.while_loop(lambda s: s[1], search, start)[0]
+    below = ~jnp.isfinite(_cholesky(a - bound * jnp.eye(len(a), dtype=a.dtype))[-1, -1])
+    return jax.lax.cond(below, lambda: jnp.linalg.eigvalsh(a)[0], lambda: bound)
 
 
 def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = False) -> jax.Array:
@@ -156,34 +145,6 @@ def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = Fals
 def solve_cholesky(factor: jax.Array, b: jax.Array) -> jax.Array:
     """A⁻¹b for A = LLᵀ, given L, and b `[n]` or `[n, m]`."""
     return solve_triangular(factor, solve_triangular(factor, b), transposed=True)
-
-
-def _shifted_solutions(factorize, substitute, a, b, shift):
-    factor = factorize(a + shift * jnp.eye(len(a), dtype=a.dtype))
-    w = substitute(factor, substitute(factor, b), transposed=True)
-    return w, substitute(factor, w / largest_size(w))
-
-
-@jax.custom_jvp
-def solve_shifted(a: jax.Array, b: jax.Array, shift: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """w = (A + sI)⁻¹b, and L⁻¹w/max |w_i| for A + sI = LLᵀ, from A's lower triangle and b `[n]`."""
-    return _in_one_loop(a, b, shift)
-
-
-@_one_by_one
-def _in_one_loop(*numbers):
-    """One loop over a batch, where `cholesky` and `solve_triangular` have one each."""
-
-    def substitute(factor, b, transposed=False):
-        return _solve(factor, b[:, None], transpose_a=transposed)[:, 0]
-
-    return _shifted_solutions(_cholesky, substitute, *numbers)
-
-
-@solve_shifted.defjvp
-def _(primals, tangents):
-    """Those of `cholesky` and `solve_triangular`."""
-    return jax.jvp(partial(_shifted_solutions, cholesky, solve_triangular), primals, tangents)
 
 
 @jax.custom_jvp
@@ -255,7 +216,7 @@ def _(primals, tangents):
 @jax.custom_jvp
 def least_eigenvalue(a: jax.Array, bound: jax.Array) -> jax.Array:
     """min(λ_min(A), bound) `[]`, by one Cholesky factor where that is the bound."""
-    return jnp.minimum(_lowest(a, bound), bound)
+    return jnp.minimum(_lowest(*of_this_device((a, bound))), bound)
 
 
 @least_eigenvalue.defjvp

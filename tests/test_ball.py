@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from noisy_jax.ball import in_ball, norm
-from noisy_jax.matrices import solve_shifted
+from noisy_jax.ball import in_ball, largest_size, norm
+from noisy_jax.matrices import cholesky, solve_cholesky, solve_triangular
 from tests.slopes import finite_slopes
 
 EIGENVALUES = np.array([0.01, 0.3, 1.0, 20.0])
@@ -21,13 +21,20 @@ def problem(rng, x64):
     return matrix, b, lambda mu: np.linalg.norm(vectors.T @ b / (EIGENVALUES + mu))
 
 
+def solve_shifted(mu, matrix, b):
+    """(A + μI)⁻¹b, and what `in_ball` needs beside it."""
+    factor = cholesky(matrix + mu * np.eye(4, dtype=b.dtype))
+    w = solve_cholesky(factor, b)
+    return w, solve_triangular(factor, w / largest_size(w))
+
+
 def solved(matrix, b, start, radius, least=0.0):
     """Weights, μ, and the number of solutions that it took."""
     tried = []
 
     def at(mu, matrix, b):
         jax.debug.callback(tried.append, mu)
-        return solve_shifted(matrix, b, mu)
+        return solve_shifted(mu, matrix, b)
 
     w, mu = jax.jit(lambda *start: in_ball(at, (matrix, b), *start))(start, radius, least)
     jax.effects_barrier()
@@ -51,7 +58,7 @@ def test_a_start_far_beyond_loses_no_digits(rng):
     told, radius = (0.5 * np.eye(4, dtype=np.float32), b), np.linalg.norm(b) / 2
 
     def multiplier(start):
-        return in_ball(lambda mu, *given: solve_shifted(*given, mu), told, start, radius)[1]
+        return in_ball(solve_shifted, told, start, radius)[1]
 
     starts = np.geomspace(1e3, 1e8, 50, dtype=np.float32)
     np.testing.assert_allclose(jax.jit(jax.vmap(multiplier))(starts), 1.5, rtol=1e-5)

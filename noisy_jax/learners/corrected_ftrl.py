@@ -43,7 +43,7 @@ from noisy_jax.base import (
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
-from noisy_jax.varying import by_compiler, of_this_device, zeros_like
+from noisy_jax.varying import by_compiler, of_this_device
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
 
@@ -145,12 +145,7 @@ def corrected_ftrl(
         predictions = moments.features(x) @ state.weights
         readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
 
-        def sums(*given):
-            return of_this_device(moments.sums(*given))
-
-        given = samples, kept, *drawn(keys)
-        none = zeros_like(jax.eval_shape(sums, *given))
-        new = jax.lax.cond(jnp.any(kept > 0), sums, lambda *_: none, *given)
+        new = of_this_device(moments.sums(samples, kept, *drawn(keys)))
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
