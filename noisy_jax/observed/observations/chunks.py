@@ -26,7 +26,8 @@ def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
         frames: an iterable of data frames with the same columns, of any kind that `nj.table` takes,
             or of pyarrow's batches: `pandas.read_csv("big.csv", chunksize=65_536)`, or
             `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators,
-            and can be gone through once, as `fit` and `learn` do.
+            and can be gone through once, as `fit` and `learn` do. A chunk in which no row has two
+            replicates is kept with its neighbours: spread such rows over the chunks.
         **columns: all arguments of `nj.table` but `subject`. The noise must be the same in all
             rows, or standard deviations in a column (`nj.sd(column=…)`). Make
             indicators of categories before, since a chunk may lack some: texts raise ValueError.

@@ -49,9 +49,11 @@ def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured
         raise ValueError(f"names of columns must differ from those of categories: {listed(names)}")
     replicated = np.array([part.ndim == 2 for part in parts])
     most = max(part.shape[1] if part.ndim == 2 else 1 for part in parts)
-    x = np.full((len(parts[0]), most, len(parts)), np.nan)
+    x = np.empty((len(parts[0]), most, len(parts)))
     for j, part in enumerate(parts):
-        x[:, : part.shape[1] if part.ndim == 2 else most, j] = part.reshape(len(part), -1)
+        own = part if part.ndim == 2 else np.broadcast_to(part[:, None], x.shape[:2])
+        x[:, : own.shape[1], j] = own
+        x[:, own.shape[1] :, j] = np.nan
     return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
 
 

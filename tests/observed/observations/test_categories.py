@@ -249,6 +249,10 @@ def test_beside_replicates_of_another_column(rng):
     known = nj.table(frame, noise={"exposed": Misclassified(TWO), "z": 0.25}, **options)
     assert known.each_row
     np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
+    law = nj.noise.Product((Misclassified(TWO), nj.noise.Gaussian(0.25)))  # in their order
+    by_position = nj.table(frame, noise=law, **options)
+    assert by_position.names == known.names
+    np.testing.assert_allclose(by_position.cov, known.cov, rtol=1e-6)
 
 
 def test_what_is_wrong_raises(rng):

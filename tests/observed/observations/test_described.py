@@ -77,6 +77,12 @@ def test_a_law_of_each_column_is_a_law_of_the_row():
     np.testing.assert_allclose(phi, np.exp(-0.1 * 0.25) / (1 + 0.09 * 0.49), rtol=1e-6)
     assert described(a=nj.noise.Laplace(0.3), b=0.2).noise is None
     assert described().noise is None
+    mixed = described(a=nj.noise.Laplace(0.3), b=0.2)
+    laws = [mixed.columns(np.array(kept)).not_gaussian() for kept in ([0, 1], [1, 2])]
+    assert laws == ["Laplace", None]
+    unreliable = described(a=nj.reliability(0.8)).errors[0]
+    with pytest.raises(NotImplementedError, match="Unreliable errors follow from the rows"):
+        unreliable.times(np.ones(30))
     exact_by_row = described(a=nj.sd(np.zeros(30)), b=nj.noise.Gaussian(0.3))
     assert isinstance(exact_by_row.noise, nj.noise.Gaussian)
     np.testing.assert_allclose(exact_by_row.noise.cov, [0, 0.3, 0])

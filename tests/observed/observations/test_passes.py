@@ -45,6 +45,12 @@ def test_a_chunk_without_a_row_of_two_replicates_is_joined_to_a_neighbour():
         fit = nj.fit(nj.observations.chunks(parts, **options))
         whole = nj.fit(nj.table(some, **options))
         np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.05)
+    first = pd.DataFrame(frame | {"x2": np.where(np.arange(n) < 200, frame["x2"], np.nan)})
+    parts = [first[start : start + 200] for start in range(0, n, 200)]
+    (only,) = Pass(nj.observations.chunks(parts, **options))
+    wanted = nj.table(first, **options)
+    np.testing.assert_array_equal(only.copies, wanted.copies)
+    assert only.index.equals(wanted.index)
     alone = pd.DataFrame(frame | {"x2": np.nan})
     with told("no row has two copies of 'x'"):
         nj.fit(nj.observations.chunks([alone[:400], alone[400:]], **options))
