@@ -51,7 +51,7 @@ def table_of(
         said: what was said of the columns.
         roles: of the columns.
         column: gives the values `[n]` in the column of a name.
-        where: the columns are, for messages.
+        where: name of the frame or file, for messages.
         index: pandas labels of the rows, or `None`.
         whole: false for a part of the rows, which does not show if a column numbers all of them.
     """
