@@ -1,5 +1,11 @@
 """Names that version 0.4.0 no longer has, and what to write in their place."""
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 _SENSITIVITY = (
     "make the table with multiples of the variance in a loop, and fit each: "
     "for m in (0.5, 1, 1.5): print(nj.fit(nj.table(…, noise={'x1': m * variance})))"
@@ -16,6 +22,11 @@ GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
         "tuned_kernel_learner": "its name is nj.tuned",
+    },
+    "noisy_jax.moments": {
+        name: f"write nj.moments.unbiased(features, estimate=nj.unbiased.{name}), or a "
+        "functools.partial of it with its options, such as copies=4"
+        for name in ("multilevel", "pair", "replicates")
     },
     "noisy_jax.noise": {
         "estimate_misclassification": "take the sensitivity s and the specificity t of a "
@@ -116,3 +127,36 @@ def refuse_attribute(owner: object, name: str) -> None:
     if instead is None:
         raise AttributeError(f"{kind!r} object has no attribute {name!r}")
     raise AttributeError(f"{kind}.{name} left in version 0.4.0: write {instead}")
+
+
+OPTION_OF_ESTIMATE = (
+    "it is an option of the estimate: estimate=functools.partial(nj.unbiased.replicates, {}=…)"
+)
+
+
+def options(*names: str, instead: str) -> Callable[[Function], Function]:
+    """Decorates a function that had options of these names in version 0.3.
+
+    Args:
+        names: of the options.
+        instead: what to write; `{}` stands for the name.
+
+    Returns:
+        A decorator. The function then raises a TypeError for these options, and no other checks
+        come first.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            for name in names:
+                if name in kwargs:
+                    raise TypeError(
+                        f"{function.__name__}(…, {name}=…) left in version 0.4.0: "
+                        f"{instead.format(name)}"
+                    )
+            return function(*args, **kwargs)
+
+        return checked  # pyright: ignore[reportReturnType]
+
+    return decorate

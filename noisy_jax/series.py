@@ -18,7 +18,7 @@ import numpy as np
 
 from noisy_jax.validation import array_module, concrete, number, whole
 
-__all__ = ["PowerSeries", "absolute_terms", "floating", "log_factorials", "power_series"]
+__all__ = ["power_series"]
 
 Coefficients = Callable[[int], jax.Array | np.ndarray]
 """`order -> [order + 1]`, γ_0, …, γ_order."""

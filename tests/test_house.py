@@ -65,6 +65,7 @@ TESTED_IN = {
     "simulated/estimates": "simulated/test_montecarlo",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",
+    "unbiased/rules": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",
     "unbiased/truncation/worlds": "unbiased/truncation/test_maps",
     "version": "test_package",

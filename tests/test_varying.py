@@ -35,7 +35,7 @@ EVERY = registry.LEARNERS | {
     name: registry.Case(functools.partial(leader, moments))
     for name, moments in {
         "leader": nj.moments.known_covariance(),
-        "leader of features": nj.moments.replicates(jnp.sin, copies=2),
+        "leader of features": nj.moments.unbiased(jnp.sin, nj.unbiased.replicates),
     }.items()
 }
 
@@ -216,7 +216,7 @@ def test_a_model_may_have_a_loop_over_its_parameters(estimate):
 
     w = jax.random.normal(jax.random.key(3), (2, 3, 3)) / 2
     learner = nj.learners.model(
-        apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), copies=2, estimate=estimate
+        apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), estimate=estimate
     )
 
     check_seeds(learner, nj.noise.Gaussian(0.1))
@@ -246,7 +246,7 @@ def test_kernels_have_derivatives_there():
     def loss(scale, key):
         kernel = nj.kernels.gaussian(length_scale=scale)
         learner = nj.learners.unknown_noise(
-            kernel, nj.losses.squared(), radius=1.0, horizon=ROUNDS, copies=2
+            kernel, nj.losses.squared(), radius=1.0, horizon=ROUNDS, estimate=nj.unbiased.replicates
         )
         run = nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key)
         return jnp.sum((run.predictions - STREAM.y) ** 2)

@@ -86,6 +86,9 @@ def contenders(settings: Settings, dim: int, lifted_norm: float) -> dict[str, Co
     def leader(made):
         return lambda rounds: learners.corrected_ftrl(made, solve_every=solve_every(rounds))
 
+    def estimated(how):
+        return leader(moments.unbiased(own, how))
+
     def always(learner):
         return lambda rounds: learner
 
@@ -107,9 +110,9 @@ def contenders(settings: Settings, dim: int, lifted_norm: float) -> dict[str, Co
         "norma, ring": Contender(law, "2", always(norma)),
         "fourier_worlds": Contender(law, "2", always(of_world)),
         "leader": Contender(law, "1", leader(moments.fourier(waves))),
-        "leader, pair": Contender(gaussian, "2", leader(moments.pair(own))),
-        "leader, replicates": Contender(nothing, "2", leader(moments.replicates(own, copies=2))),
-        "leader, multilevel": Contender(nothing, "2.4", leader(moments.multilevel(own))),
+        "leader, pair": Contender(gaussian, "2", estimated(unbiased.pair)),
+        "leader, replicates": Contender(nothing, "2", estimated(unbiased.replicates)),
+        "leader, multilevel": Contender(nothing, "2.4", estimated(unbiased.multilevel)),
         "descent, multilevel": Contender(nothing, "2.4", always(descent)),
     }
 

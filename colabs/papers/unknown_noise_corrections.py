@@ -1,7 +1,7 @@
 """Estimates of the whole gradient against the mean of as many copies, and where the mean wins."""
 
-import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,24 +13,23 @@ from noisy_jax.base import Learner, Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, report_of
 from noisy_jax.learners import unknown_noise
-from noisy_jax.learners.unknown_noise import levels_of
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import streams
 from noisy_jax.simulated.comparators import convex_ball
-from noisy_jax.unbiased import multilevel
+from noisy_jax.unbiased import Multilevel, Transformed, multilevel, pair, replicates
 from unknown_noise_picture import draw_price
 
-ESTIMATES: Mapping[str, Mapping[str, Any]] = {
-    "mean_of_2": {"copies": 2, "order": 0},
-    "replicates_of_2": {"copies": 2},
-    "pair": {"copies": 2, "estimate": "pair"},
-    "multilevel": {"estimate": "multilevel"},
-    "mean_of_4": {"copies": 4, "order": 0},
-    "replicates_of_4": {"copies": 4},
-    "second_order_of_4": {"copies": 4, "order": 2},
-    "multilevel_of_base_2": {"estimate": "multilevel", "base": 2},
+ESTIMATES: Mapping[str, Callable[..., Transformed]] = {
+    "mean_of_2": partial(replicates, order=0, copies=2),
+    "replicates_of_2": replicates,
+    "pair": pair,
+    "multilevel": multilevel,
+    "mean_of_4": partial(replicates, order=0, copies=4),
+    "replicates_of_4": partial(replicates, copies=4),
+    "second_order_of_4": partial(replicates, order=2),
+    "multilevel_of_base_2": partial(multilevel, levels=4, base=2),
 }
-"""Options of `learners.unknown_noise` by name; the mean of the copies is not corrected."""
+"""Estimates of `learners.unknown_noise` by name; the mean of the copies is not corrected."""
 
 MOONS_LENGTH_SCALE, MOONS_RADIUS, MOONS_VARIANCE = 0.5, 20.0, 0.2
 
@@ -40,23 +39,23 @@ def best_in_ball(world: Any, loss: losses.Loss, radius: float, stream: Stream) -
     if loss.name == "squared()":
         return WorldBall(world, radius, stream)
     options = {"loss": loss, "radius": radius, "kernel": world.kernel}
-    return Best(functools.partial(convex_ball, **options), stream)
+    return Best(partial(convex_ball, **options), stream)
 
 
-def mean_copies(options: Mapping[str, Any]) -> float:
+def mean_copies(estimate: Callable[..., Transformed]) -> float:
     """Noisy copies a round, on average."""
-    if options.get("estimate") != "multilevel":
-        return float(options["copies"])
-    base = options.get("base", 1)
-    return multilevel(lambda x: x, levels=levels_of(base), base=base).mean_copies
+    g = estimate(lambda x: x)
+    return g.mean_copies if isinstance(g, Multilevel) else float(g.copies)
 
 
-def _learners(kernel, loss, horizon, radius, clean: Stream, *, pair: bool) -> dict[str, Learner]:
+def _learners(
+    kernel, loss, horizon, radius, clean: Stream, *, gaussian: bool
+) -> dict[str, Learner]:
     """All of them, and one that sees clean data."""
-    make = functools.partial(unknown_noise, kernel, loss, radius=radius, horizon=horizon)
-    chosen = {name: options for name, options in ESTIMATES.items() if pair or name != "pair"}
-    learners = {name: make(**options) for name, options in chosen.items()}
-    return learners | {"clean": noiseless(make(copies=1, order=0), clean)}
+    make = partial(unknown_noise, kernel, loss, radius=radius, horizon=horizon)
+    chosen = {name: each for name, each in ESTIMATES.items() if gaussian or name != "pair"}
+    learners = {name: make(estimate=each) for name, each in chosen.items()}
+    return learners | {"clean": noiseless(make(estimate=partial(replicates, order=0)), clean)}
 
 
 def whole_gradients(settings: Any, data: regret.DataSet, loss: losses.Loss) -> Iterator[Report]:
@@ -69,8 +68,9 @@ def whole_gradients(settings: Any, data: regret.DataSet, loss: losses.Loss) -> I
         f"{data.words}\nGaussian kernel of length scale {settings.length_scale:g}, functions of "
         f"norm at most {settings.radius:g}; the whole gradient from one set of copies"
     )
-    pair = settings.noise == "gaussian"  # which is all that it must know
-    yield from _reports(settings, data, kernel, loss, settings.radius, comparator, heading, pair)
+    gaussian = settings.noise == "gaussian"  # which is all that `pair` must know
+    made = data, kernel, loss, settings.radius, comparator, heading, gaussian
+    yield from _reports(settings, *made)
 
 
 def averaging(settings: Any) -> Iterator[Report]:
@@ -86,9 +86,7 @@ def averaging(settings: Any) -> Iterator[Report]:
     words = f"two moons: laplace noise of variance {MOONS_VARIANCE} on each feature"
     data = regret.DataSet("moons", words, stream, law, keys[1])
     kernel, loss = kernels.gaussian(length_scale=MOONS_LENGTH_SCALE), losses.logistic()
-    comparator = Best(
-        functools.partial(convex_ball, loss=loss, radius=MOONS_RADIUS, kernel=kernel), stream
-    )
+    comparator = Best(partial(convex_ball, loss=loss, radius=MOONS_RADIUS, kernel=kernel), stream)
     heading = (
         f"{words}\nGaussian kernel of length scale {MOONS_LENGTH_SCALE:g}, functions of norm at "
         f"most {MOONS_RADIUS:g}, logistic loss: variance costs more than bias"
@@ -96,9 +94,11 @@ def averaging(settings: Any) -> Iterator[Report]:
     yield from _reports(settings, data, kernel, loss, MOONS_RADIUS, comparator, heading, False)
 
 
-def _reports(settings, data, kernel, loss, radius, comparator, heading, pair) -> Iterator[Report]:
+def _reports(
+    settings, data, kernel, loss, radius, comparator, heading, gaussian
+) -> Iterator[Report]:
     horizon = max(settings.horizons)
-    learners = _learners(kernel, loss, horizon, radius, data.stream, pair=pair)
+    learners = _learners(kernel, loss, horizon, radius, data.stream, gaussian=gaussian)
     copies = {name: mean_copies(ESTIMATES[name]) for name in learners if name in ESTIMATES}
     folder = f"{data.name}/whole_gradient"
     result = regret.study_of(

@@ -94,8 +94,7 @@ def corrected_ftrl(
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
             `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`;
-            for any features under unknown noise `moments.replicates(features)`,
-            `moments.multilevel(features)` or `moments.pair(features)`.
+            for any features under unknown noise `moments.unbiased(features, estimate)`.
         radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the features; `None` for
             no constraint.
         regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses. It is

@@ -16,15 +16,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from noisy_jax import gone
 from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample, exportable, fresh
 from noisy_jax.engine.rules import parsed_radius
 from noisy_jax.learners.gradient_descent import descent, projected, started
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_smooth, flips_of, takes_noisy_targets
-from noisy_jax.noise import Gaussian
-from noisy_jax.unbiased import Multilevel, Transformed, replicates
-from noisy_jax.unbiased.transformed import needs_covariance, trained
-from noisy_jax.validation import check_shape, check_unused, given, instance, whole
+from noisy_jax.unbiased import Transformed
+from noisy_jax.unbiased.estimates import Estimate
+from noisy_jax.unbiased.transformed import trained
+from noisy_jax.validation import check_shape, given, whole
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 
@@ -41,13 +42,13 @@ class ModelState(NamedTuple):
     optimizer: optax.OptState
 
 
+@gone.options("copies", instead=gone.OPTION_OF_ESTIMATE)
 def model(
     apply: Callable[[Any, jax.Array], jax.Array],
     params: Any,
     loss: Loss | Callable[[jax.Array, jax.Array], jax.Array],
     *,
-    estimate: Callable[..., Transformed] = replicates,
-    copies: int | None = None,
+    estimate: Callable[..., Transformed] | None = None,
     radius: chex.Numeric | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Learner:
@@ -66,11 +67,9 @@ def model(
             functions) is held fixed.
         loss: `(prediction, y) -> []`, one of `losses` or a function. It must be smooth; the squared
             loss and losses that are linear in y allow independent noise in y.
-        estimate: the transformation of `nj.unbiased`, which says what must be known of the noise.
-            `functools.partial` gives it options. One without its argument `noise`, such as
-            `gaussian`, reads `sample.cov` in each round.
-        copies: V, noisy copies in each round, at least as many as `estimate` needs; by default 4,
-            or as many as it needs, if that is more. `multilevel` says itself how many it needs.
+        estimate: a transformation of `nj.unbiased`, which says what must be known of the noise, and
+            the copies; `functools.partial` gives it options. By default `nj.unbiased.replicates` of
+            4 copies. `gaussian` without its argument `noise` reads `sample.cov` in each round.
         radius: B > 0: the parameters stay in the ball of radius B around `params`, and the rate is
             √2 B/√(Σ‖g_s‖²) as in `gradient_descent`.
         optimizer: an optax transformation in place of this rate, with or without a ball. For
@@ -91,13 +90,13 @@ def model(
         >>> for order in (0, 1):  # 0: the mean of the copies
         ...     learner = model(
         ...         lambda w, x: features(x) @ w, jnp.zeros(64), nj.losses.squared(), radius=2.0,
-        ...         estimate=functools.partial(nj.unbiased.replicates, order=order))
+        ...         estimate=functools.partial(nj.unbiased.replicates, order=order, copies=4))
         ...     run = nj.rollout(learner, stream, noise, jax.random.key(2))
         ...     print(f"order {order}: {((run.predictions - stream.y)[5000:] ** 2).mean():.2f}")
         order 0: 0.04
         order 1: 0.03
     """
-    for name, value in {"apply": apply, "loss": loss, "estimate": estimate}.items():
+    for name, value in {"apply": apply, "loss": loss}.items():
         if not callable(value):
             raise ValueError(f"{name} must be a function, got {given(value)}")
     if isinstance(loss, Loss):
@@ -127,30 +126,14 @@ def model(
 
     # One program also where the functions of the learner are called outside jit.
     program = functools.partial(jax.jit, inline=True)
-    reads_cov = needs_covariance(estimate)
-
-    def estimated(cov: chex.Numeric | None) -> Transformed:
-        g = estimate(of_round, argnum=1, **({"noise": cov} if reads_cov else {}))
-        return instance("estimate's result", g, Transformed, "nj.unbiased.replicates makes one")
-
-    least, built_for = 1, Gaussian
-    if not reads_cov:
-        made = estimated(None)
-        least, built_for = made.copies, made.noise
-        if isinstance(made, Multilevel):
-            check_unused("with multilevel, which says how many copies it needs", copies=copies)
-            copies = least
-    copies = max(4, least) if copies is None else copies
-    copies = whole("copies", copies, least, "as many as the estimate needs")
+    made = Estimate.of(estimate)
+    probe = made.probed(of_round, argnum=1)
+    copies = probe.copies
 
     def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
         check_sample(sample, copies)
-        if reads_cov and sample.cov is None:
-            raise ValueError(
-                "the estimate needs sample.cov, but the covariance of this noise is not known: "
-                "give it to estimate as noise, or use replicates"
-            )
-        found = estimated(sample.cov)(params, sample.x[:copies], sample.y, key=key)
+        g = made.for_sample(of_round, sample, argnum=1)
+        found = g(params, sample.x[:copies], sample.y, key=key)
         return found[0], found[1:]
 
     @program
@@ -197,7 +180,7 @@ def model(
         init,
         step,
         predict,
-        Needs(copies, noise=built_for, **of_loss),
+        Needs(copies, noise=probe.noise, **of_loss),
         unroll,
         read=read,
     )

@@ -35,7 +35,7 @@ from noisy_jax.engine import (
     rate_of,
 )
 from noisy_jax.losses.loss import flips_of
-from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import instance
 

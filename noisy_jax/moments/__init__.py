@@ -1,9 +1,12 @@
 """Second moments of clean data from noisy data, for every kind of noise.
 
-They are unbiased, or nearly so, where their docstring says it: `replicates` to an order in the
-noise, and `fourier`, which by default damps what a short stream cannot show, to an order of 1/t.
+They are unbiased, or nearly so, where their docstring says it: `unbiased` as its estimate is, and
+`fourier`, which by default damps what a short stream cannot show, to an order of 1/t.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.gone import refuse
 from noisy_jax.moments.fourier import (
     Frequencies,
     estimated_characteristic,
@@ -11,7 +14,7 @@ from noisy_jax.moments.fourier import (
     gaussian_frequencies,
 )
 from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
-from noisy_jax.moments.unknown_noise import multilevel, pair, replicates
+from noisy_jax.moments.unknown_noise import unbiased
 
 __all__ = [
     "Frequencies",
@@ -21,8 +24,12 @@ __all__ = [
     "fourier",
     "gaussian_frequencies",
     "known_covariance",
-    "multilevel",
-    "pair",
-    "replicates",
     "two_copies",
+    "unbiased",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Says what to write in place of a name that is gone."""
+        refuse(__name__, name)

@@ -4,7 +4,7 @@ For features z(x) of the clean instance, `Moments` compute from the samples Â a
 
     E Â = Σ_t z(x_t) z(x_t)ᵀ      and      E b̂ = Σ_t y_t z(x_t)
 
-or nearly so, as `fourier` and `replicates` say of theirs.
+or nearly so, as `fourier` and `unbiased` say of theirs.
 
 This takes two steps. `Moments.sums` sums over rounds; the sums over parts of a stream (blocks,
 devices, files) can be added. `Moments.corrected` computes the moments from the total.

@@ -28,11 +28,10 @@ from noisy_jax.unbiased.multilevel import Multilevel, multilevel
 from noisy_jax.unbiased.pair import pair
 from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
-from noisy_jax.unbiased.truncation import GradientEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import gradient
 
 __all__ = [
     "Diagnosis",
-    "GradientEstimator",
     "Multilevel",
     "Transformed",
     "diagnose",

@@ -1,7 +1,4 @@
-"""Loops, branches and calls, of which some arguments are `Continued`.
-
-`walk(jaxpr, consts, args)` evaluates what is inside.
-"""
+"""Rules of loops and branches, of which some arguments are `Continued` (see `rules`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,27 +8,11 @@ import jax.numpy as jnp
 
 from noisy_jax.unbiased.continuation import Continued
 
-CALLS = {
-    "call": "call_jaxpr",
-    "closed_call": "call_jaxpr",
-    "composite": "jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-}
-"""Primitives that call a function, and the parameter that holds it."""
 
-
-def _scan(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
+def _scan(operation: Any, *args: Any) -> list[Any]:
+    params, walk = operation.params, operation.walk
     jaxpr, (constants, carried) = params["jaxpr"], _counts(params)
-    consts, start, stacked = (
-        args[:constants],
-        args[constants:][:carried],
-        args[constants:][carried:],
-    )
+    consts, start, stacked = _split(args, constants, carried)
 
     def rounds(carry, one):
         results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *one])
@@ -52,11 +33,10 @@ def _counts(params: dict[str, Any]) -> tuple[int, int]:
     return params["num_consts"], params["num_carry"]
 
 
-def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
+def _while(operation: Any, *args: Any) -> list[Any]:
+    params, walk = operation.params, operation.walk
     condition, body = params["cond_jaxpr"], params["body_jaxpr"]
-    number = params["cond_nconsts"]
-    consts, rest = args[:number], args[number:]
-    body_consts, start = rest[: params["body_nconsts"]], rest[params["body_nconsts"] :]
+    consts, body_consts, start = _split(args, params["cond_nconsts"], params["body_nconsts"])
 
     def goes_on(carry):
         return walk(condition.jaxpr, condition.consts, [*consts, *carry])[0]
@@ -68,13 +48,11 @@ def _while(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) ->
     return jax.lax.while_loop(goes_on, rounds, _fixed_point(rounds, start))
 
 
-def _cond(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
-    index, *operands = args
-
+def _cond(operation: Any, index: Any, *operands: Any) -> list[Any]:
     def one(branch):
-        return lambda *operands: walk(branch.jaxpr, branch.consts, operands)
+        return lambda *operands: operation.walk(branch.jaxpr, branch.consts, operands)
 
-    branches = [one(branch) for branch in params["branches"]]
+    branches = [one(branch) for branch in operation.params["branches"]]
     marks = [_dependence(branch, *operands) for branch in branches]
     depends = [any(each) for each in zip(*marks, strict=True)]
     alike = [
@@ -83,9 +61,11 @@ def _cond(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> 
     return jax.lax.switch(index, alike, *operands)
 
 
-def _checkpoint(walk: Callable[..., Any], params: dict[str, Any], args: list[Any]) -> list[Any]:
+def _checkpoint(operation: Any, *args: Any) -> list[Any]:
+    params = operation.params
+
     def inside(*args):
-        return walk(params["jaxpr"], (), args)
+        return operation.walk(params["jaxpr"], (), args)
 
     options = {name: params[name] for name in ("policy", "prevent_cse")}
     return jax.checkpoint(inside, **options)(*args)  # pyright: ignore[reportPrivateImportUsage]
@@ -99,7 +79,12 @@ CONTROL: dict[str, Callable[..., Any]] = {
     "scan": _scan,
     "while": _while,
 }
-"""`(walk, params, args) -> results`."""
+"""By primitive: `(operation, *args) -> results`."""
+
+
+def _split(args: Any, first: int, second: int) -> list[list[Any]]:
+    """The first arguments, the second ones, as many as these numbers say, and the rest."""
+    return [list(args[:first]), list(args[first:][:second]), list(args[first:][second:])]
 
 
 def _like(values: Any, depends: list[bool]) -> list[Any]:

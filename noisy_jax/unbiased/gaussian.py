@@ -4,18 +4,21 @@ from collections.abc import Callable
 from typing import Any
 
 import chex
-import jax
 import jax.numpy as jnp
 
 from noisy_jax.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
-from noisy_jax.unbiased.entire import continued
-from noisy_jax.unbiased.transformed import Traced, Transformed, mean, weighted
-from noisy_jax.validation import at_least_float32, check_dimension, parsed_key, whole
+from noisy_jax.unbiased.transformed import Points, Transformed, mean
+from noisy_jax.validation import at_least_float32, check_dimension, whole
 
 
 def gaussian(
-    f: Callable[..., Any], noise: Gaussian | chex.Numeric, argnum: int = 0, *, draws: int = 4
+    f: Callable[..., Any],
+    noise: Gaussian | chex.Numeric,
+    argnum: int = 0,
+    *,
+    draws: int = 4,
+    copies: int = 1,
 ) -> Transformed:
     """Estimates f at a clean x from one noisy copy, if the noise is Gaussian and Σ is known.
 
@@ -35,10 +38,11 @@ def gaussian(
         argnum: which positional argument of f is x. All others, and keywords, are left as they are,
             but `key`, which is reserved by the estimator: rename f's own argument `key`.
         draws: how many ξ are drawn, each of which evaluates f once.
+        copies: V ≥ 1, the copies that g needs; of more it takes the mean of all.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x, V ≥ 1, and a keyword `key`, which must
-        be another one in each call.
+        g, which takes copies `[V, *x.shape]` in place of x, and a keyword `key`, which must be
+        another one in each call.
 
     Raises:
         ValueError: f is not entire in x. The message names the operation and its line.
@@ -57,7 +61,7 @@ def gaussian(
         >>> jax.vmap(estimate)(jnp.ones((2, 1, 2)), covs, keys).shape
         (2,)
     """
-    draws = whole("draws", draws)
+    draws, copies = whole("draws", draws), whole("copies", copies)
     if isinstance(noise, Noise) and not isinstance(noise, Gaussian):
         raise ValueError(
             f"gaussian needs Gaussian noise, got {type(noise).__name__}: multilevel and replicates "
@@ -66,33 +70,14 @@ def gaussian(
     cov: Any = noise.cov if isinstance(noise, Gaussian) else noise
     check_covariance("noise", cov)
 
-    def estimate(copies, at, key):
-        if key is None:
-            raise ValueError("gaussian draws imaginary parts: pass a key, g(..., key=key)")
-        key = parsed_key(key)
+    def rule(copies, key):
         shape, count = copies.shape[1:], len(copies)
         check_dimension("noise", cov, shape)
-        wide = at_least_float32(copies.dtype)
-        real = mean(copies)
+        zeros = jnp.zeros((draws, *(shape or (1,))), at_least_float32(copies.dtype))
+        drawn = (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
+        real = jnp.broadcast_to(mean(copies), drawn.shape)
+        # Inside `jax.shard_map` both parts must be marked as different on the same devices.
+        imaginary = jnp.where(True, drawn.astype(copies.dtype), real)
+        return Points(real, jnp.full(draws, 1 / draws), imaginary)
 
-        def drawn(key):
-            zeros = jnp.zeros((draws, *(shape or (1,))), wide)
-            return (Gaussian(cov).centred(key, zeros) / count**0.5).reshape(draws, *shape)
-
-        def one(imaginary):
-            # Inside `jax.shard_map` both parts must be marked as different on the same devices.
-            imaginary = jnp.where(True, imaginary.astype(copies.dtype), real)
-            return continued(at, real, imaginary, "gaussian")
-
-        points = drawn(key)
-        f = Traced.of(one, points[0])
-        if f.axes:  # the rows of one f have draws of their own, also with the same key
-            for axis in f.axes:
-                key = jax.random.fold_in(key, jax.lax.axis_index(axis))
-            points = drawn(key)
-            f = Traced.of(one, points[0])
-        return weighted(f, points, jnp.full(draws, 1 / draws))
-
-    g = Transformed(f, estimate, argnum, 1)
-    g.noise, g.draws = Gaussian(cov), True
-    return g
+    return Transformed(f, argnum, "gaussian", copies, rule, Gaussian(cov), draws=True)

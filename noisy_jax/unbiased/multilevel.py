@@ -1,5 +1,6 @@
 """A random number of copies of any noise: no bias, for any smooth function."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.draws import uniform
-from noisy_jax.unbiased.transformed import Transformed, mean
+from noisy_jax.unbiased.transformed import Points, Transformed, mean
 from noisy_jax.validation import (
     at_least_float32,
     between,
@@ -23,17 +24,24 @@ from noisy_jax.validation import (
 RATIO = 2**-1.5
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Multilevel(Transformed):
     """The `Transformed` that `multilevel` returns.
 
     Attributes:
         copies: V, the most copies that one estimate uses.
-        mean_copies: how many it uses on average.
+        probabilities: `[L + 1]`, p_N of the levels N.
+        base: b.
     """
 
-    mean_copies: float
-    _probabilities: np.ndarray
-    _base: int
+    _: dataclasses.KW_ONLY
+    probabilities: np.ndarray
+    base: int
+
+    @property
+    def mean_copies(self) -> float:
+        """How many copies one estimate uses on average."""
+        return float(self.probabilities @ (self.base * 2 ** np.arange(len(self.probabilities))))
 
     def copies_needed(self, key: chex.PRNGKey) -> jax.Array:
         """How many of the copies, from the first on, the estimate with this key uses, `[]`.
@@ -45,7 +53,7 @@ class Multilevel(Transformed):
             >>> [int(g.copies_needed(key)) for key in jax.random.split(jax.random.key(0), 8)]
             [4, 1, 4, 1, 1, 2, 4, 1]
         """
-        return self._base * 2 ** _level(key, self._probabilities)
+        return self.base * 2 ** _level(key, self.probabilities)
 
     def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
         """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
@@ -124,14 +132,8 @@ def multilevel(
     # Of no correction, of each level, and twice the last one.
     factors = np.append(0, np.append(np.ones(levels - 1), 2) / probabilities[1:])
 
-    def points_of(copies, key):
-        if key is None:
-            raise ValueError("multilevel draws the number of copies: pass a key, g(..., key=key)")
-        key = parsed_key(key)
-        return drawn(copies, key)
-
     @functools.partial(jax.jit, inline=True)  # one program also outside jit
-    def drawn(copies, key):
+    def rule(copies, key):
         level = _level(key, probabilities)
         first = mean(copies[:base])
         half, most = base * 2**level // 2, base * 2**levels
@@ -142,13 +144,12 @@ def multilevel(
         points = jnp.stack([first.astype(left.dtype), (left + right) / 2, left, right])
         correction = jnp.asarray(factors, float)[level]
         weights = jnp.stack([jnp.ones_like(correction), correction, *2 * [-correction / 2]])
-        return points.astype(copies.dtype), weights
+        return Points(points.astype(copies.dtype), weights)
 
-    g = Multilevel.at_points(f, points_of, argnum, base * 2**levels)
-    g.mean_copies = float(probabilities @ (base * 2 ** np.arange(levels + 1)))
-    g.draws = True
-    g._probabilities, g._base = probabilities, base
-    return g
+    return Multilevel(
+        f, argnum, "multilevel", base * 2**levels, rule, draws=True,
+        probabilities=probabilities, base=base,
+    )  # fmt: skip
 
 
 def _probabilities(levels: int, continue_with, ratio) -> np.ndarray:

@@ -8,13 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import Gaussian
-from noisy_jax.unbiased.continuation import Continued
-from noisy_jax.unbiased.entire import continued
-from noisy_jax.unbiased.transformed import Transformed, mean
-from noisy_jax.validation import at_least_float32
+from noisy_jax.unbiased.transformed import Points, Transformed, mean
+from noisy_jax.validation import at_least_float32, whole
 
 
-def pair(f: Callable[..., Any], argnum: int = 0) -> Transformed:
+def pair(f: Callable[..., Any], argnum: int = 0, *, copies: int = 2) -> Transformed:
     """Estimates f at a clean x from two noisy copies, if the noise is Gaussian, without bias.
 
         z = (x̃_1 + x̃_2)/2 + i(x̃_1 − x̃_2)/2,   g = Re f(z)
@@ -38,9 +36,10 @@ def pair(f: Callable[..., Any], argnum: int = 0) -> Transformed:
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of real numbers.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are.
+        copies: V ≥ 2, the copies that g needs; of more it uses all.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x, V ≥ 2. Real and imaginary parts have
+        g, which takes copies `[V, *x.shape]` in place of x. Real and imaginary parts have
         the types of f: no complex numbers appear.
 
     Raises:
@@ -56,22 +55,16 @@ def pair(f: Callable[..., Any], argnum: int = 0) -> Transformed:
         >>> print(f"{jax.vmap(g)(copies).mean():.2f} {jnp.cos(1.0):.2f}")
         0.54 0.54
     """
-
-    def estimate(copies, at, key):
-        del key
-        return continued(at, *complex_point(copies), "pair")
-
-    g = Transformed(f, estimate, argnum, 2)
-    g.noise = Gaussian
-    return g
+    return Transformed(f, argnum, "pair", whole("copies", copies, 2), _point, Gaussian)
 
 
-def complex_point(copies: jax.Array) -> Continued:
+def _point(copies: jax.Array, key: Any) -> Points:
     """z of V ≥ 2 copies."""
+    del key
     count = len(copies)
     paired = count - count % 2  # of an odd number the last copy has no part in the contrast
     signs = np.where(np.arange(count) < paired, (-1.0) ** np.arange(count), 0)
     wide = at_least_float32(copies.dtype)
     contrast = jnp.asarray(signs / (paired * count) ** 0.5, wide)
     imaginary = jnp.tensordot(contrast, copies.astype(wide), axes=1).astype(copies.dtype)
-    return Continued(mean(copies), imaginary)
+    return Points(mean(copies)[None], jnp.ones(1), imaginary[None])

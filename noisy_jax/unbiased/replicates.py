@@ -4,14 +4,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.unbiased.transformed import Transformed, mean
+from noisy_jax.unbiased.transformed import Points, Transformed, mean
 from noisy_jax.validation import whole
 
 
-def replicates(f: Callable[..., Any], argnum: int = 0, *, order: int = 1) -> Transformed:
+def replicates(
+    f: Callable[..., Any], argnum: int = 0, *, order: int = 1, copies: int | None = None
+) -> Transformed:
     """Estimates f at a clean x from V noisy copies, with a bias of order 1/V^(k + 1).
 
     Let F_m be the mean of f at the means of disjoint blocks of m copies. Under noise of any
@@ -41,9 +44,10 @@ def replicates(f: Callable[..., Any], argnum: int = 0, *, order: int = 1) -> Tra
             floating point.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are.
         order: k ≥ 0; 0 is f at the mean of the copies.
+        copies: V ≥ 2^k, the copies that g needs, by default 2^k; of more it uses all.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x, V ≥ 2^k. It evaluates f at
+        g, which takes copies `[V, *x.shape]` in place of x. It evaluates f at
         2^(k + 1) − 1 points if V is a power of two. Means and weighted sums are taken in at
         least float32, all else in the types of f and x.
 
@@ -51,35 +55,37 @@ def replicates(f: Callable[..., Any], argnum: int = 0, *, order: int = 1) -> Tra
     place of a known variance: Devanarayan and Stefanski (2002).
 
     Example:
-        >>> import jax.numpy as jnp
+        >>> import jax
+    import jax.numpy as jnp
         >>> g = replicates(lambda x: x**2)
         >>> print(g(jnp.array([1.0, 3.0])))
         3.0
     """
     order = whole("order", order, 0)
+    copies = 2**order if copies is None else copies
+    copies = whole("copies", copies, 2**order, "2^order, of which means are taken")
+    make = functools.partial(Transformed, f, argnum, "replicates", copies)
+    further = make(functools.partial(_blocks, order=order + 1)) if order else None
+    return make(functools.partial(_blocks, order=order), next_order=further)
 
-    def points_of(copies, key, *, further=False):
-        del key
-        count = len(copies)
-        sizes = [count // 2**j for j in range(order + 1 + further)]
-        points = []
-        for size in filter(None, sizes):
-            blocks = count // size
-            kept = copies[: blocks * size].reshape(blocks, size, *copies.shape[1:])
-            points.append(mean(kept, axis=1))
-        if not sizes[-1]:  # pairs of copies as one copy with twice the noise, a² + (1 − a)² = 2
-            a = (1 + 3**0.5) / 2
-            twice = a * copies + (1 - a) * jnp.roll(copies, 1, axis=0)
-            points.append(twice.astype(copies.dtype))
-            sizes[-1] = 0.5
-        powers = (1 / np.array(sizes))[None] ** np.arange(len(sizes))[:, None]
-        weights = np.linalg.solve(powers, np.eye(len(sizes))[0])
-        shares = [weight / len(each) for weight, each in zip(weights, points, strict=True)]
-        shares = np.repeat(shares, [len(each) for each in points])
-        return jnp.concatenate(points), jnp.asarray(shares, float)
 
-    g = Transformed.at_points(f, points_of, argnum, 2**order)
-    if order:
-        further = functools.partial(points_of, further=True)
-        g.next_order = Transformed.at_points(f, further, argnum, 2**order)
-    return g
+def _blocks(copies: jax.Array, key: Any, *, order: int) -> Points:
+    """Means of blocks of m_j copies, and their weights; the smallest block may be half a copy."""
+    del key
+    count = len(copies)
+    sizes = [count // 2**j for j in range(order + 1)]
+    points = []
+    for size in filter(None, sizes):
+        blocks = count // size
+        kept = copies[: blocks * size].reshape(blocks, size, *copies.shape[1:])
+        points.append(mean(kept, axis=1))
+    if not sizes[-1]:  # pairs of copies as one copy with twice the noise, a² + (1 − a)² = 2
+        a = (1 + 3**0.5) / 2
+        twice = a * copies + (1 - a) * jnp.roll(copies, 1, axis=0)
+        points.append(twice.astype(copies.dtype))
+        sizes[-1] = 0.5
+    powers = (1 / np.array(sizes))[None] ** np.arange(len(sizes))[:, None]
+    weights = np.linalg.solve(powers, np.eye(len(sizes))[0])
+    shares = [weight / len(each) for weight, each in zip(weights, points, strict=True)]
+    shares = np.repeat(shares, [len(each) for each in points])
+    return Points(jnp.concatenate(points), jnp.asarray(shares, float))

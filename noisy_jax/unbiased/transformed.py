@@ -1,6 +1,6 @@
 """What all transformations share: a function of noisy copies in place of one clean input."""
 
-import functools
+import dataclasses
 import inspect
 import operator
 from collections.abc import Callable
@@ -9,12 +9,30 @@ from typing import Any, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from noisy_jax.unbiased.points import at_points, dependent, exchanges
-from noisy_jax.validation import at_least_float32, given
+from noisy_jax.noise import Noise
+from noisy_jax.unbiased.continuation import Continued
+from noisy_jax.unbiased.entire import continued_program
+from noisy_jax.validation import at_least_float32, given, parsed_key
+from noisy_jax.varying import exchange
 
 
+class Points(NamedTuple):
+    """Where f is evaluated: the estimate is Σ_j w_j Re f(p_j + iq_j).
+
+    Attributes:
+        real: `[P, *x.shape]`, p.
+        weights: `[P]`, w, with Σ_j w_j = 1.
+        imaginary: `[P, *x.shape]`, q; `None` for real points.
+    """
+
+    real: jax.Array
+    weights: jax.Array
+    imaginary: jax.Array | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Transformed:
     """A function g(..., copies, ...) that estimates f(..., x, ...) at the clean x.
 
@@ -28,39 +46,50 @@ class Transformed:
     Then g estimates the function of all rows.
 
     Attributes:
+        f: the function of one clean input.
+        argnum: which positional argument of f is x.
+        name: the name of the transformation, for messages.
         copies: V, the number of copies that g needs.
-        points: `(copies, key) -> (points[P, *x.shape], weights[P])` with g = Σ_j w_j f(p_j); `None`
-            if g is no such sum. The leaves of a pytree are one array `[V, D]` here.
-        next_order: an estimate of one order more from the same copies, of `replicates` only.
+        rule: `(copies, key) -> Points`.
         noise: the distribution that g is built for, or its class; `None` for any noise.
         draws: whether g needs a key. Else it passes the keyword `key` on to an f that takes one.
+        next_order: an estimate of one order more from the same copies, of `replicates` only.
     """
 
-    points: Callable[..., tuple[jax.Array, jax.Array]] | None = None
+    f: Callable[..., Any]
+    argnum: int
+    name: str
+    copies: int
+    rule: Callable[[jax.Array, Any], Points]
     noise: Any = None
-    next_order: "Transformed | None" = None
     draws: bool = False
+    next_order: "Transformed | None" = None
 
-    def __init__(
-        self, f: Callable[..., Any], estimate: Callable[..., Any], argnum: int, copies: int
-    ):
-        """`estimate(copies, at, key) -> f̂`, where `at(x)` is f with its other arguments."""
-        if not callable(f):
-            raise ValueError(f"f must be a function, got {given(f)}")
-        functools.update_wrapper(self, f, updated=())
+    def __post_init__(self):
+        if not callable(self.f):
+            raise ValueError(f"f must be a function, got {given(self.f)}")
         try:
-            self._argnum = operator.index(argnum)
+            operator.index(self.argnum)
         except TypeError:
             raise ValueError(
-                f"argnum must be the place of x, one whole number, got {given(argnum)}"
+                f"argnum must be the place of x, one whole number, got {given(self.argnum)}"
             ) from None
-        self._f, self._estimate, self.copies = f, estimate, copies
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """f, whose signature g has."""
+        return self.f
+
+    @property
+    def __name__(self) -> str:
+        """The name of f."""
+        return getattr(self.f, "__name__", self.name)
 
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
         """The estimate, in the shapes and types of f's results."""
         i = self.place(len(args))
         copies, x_of = _parsed(args[i], i, self.copies)
-        of_f = None if key is None else _key_of(self._f, args)
+        of_f = None if key is None else _key_of(self.f, args)
         if of_f is not None and not self.draws:
             kwargs["key"] = key
         elif of_f is not None and of_f.default is of_f.empty:
@@ -72,36 +101,38 @@ class Transformed:
         def at(point):
             x = x_of(point)
             try:
-                return self._f(*args[:i], x, *args[i + 1 :], **kwargs)
+                return self.f(*args[:i], x, *args[i + 1 :], **kwargs)
             except Exception as error:
                 if note := _note(error, x, args[i]):
                     error.add_note(note)
                 raise
 
-        return self._estimate(copies, at, key)
+        points = self.points(copies, key)
+        traced = _Traced.of(at, points.real[0])
+        if traced.axes and isinstance(self.noise, Noise):
+            # Rows of one f have draws of their own, also with the same key.
+            for axis in traced.axes:
+                key = jax.random.fold_in(parsed_key(key), jax.lax.axis_index(axis))
+            points = self.points(copies, key)
+        return traced.weighted(points, self.name)
 
-    @classmethod
-    def at_points(
-        cls, f: Callable[..., Any], points: Callable[..., Any], argnum: int, copies: int
-    ) -> Self:
-        """The transformation with Σ_j w_j f(p_j), where `points(copies, key)` are p and w."""
+    def points(self, copies: jax.Array, key: Any = None) -> Points:
+        """The points where f is evaluated, for copies `[V, *x.shape]`.
 
-        def estimate(copies, at, key):
-            each, weights = points(copies, key)
-            return weighted(Traced.of(at, each[0]), each, weights)
-
-        g = cls(f, estimate, argnum, copies)
-        g.points = points
-        return g
+        The leaves of a pytree are one array `[V, D]` here.
+        """
+        if self.draws and key is None:
+            raise ValueError(f"{self.name} draws at random: pass a key, g(..., key=key)")
+        return self.rule(copies, parsed_key(key) if self.draws else None)
 
     def place(self, count: int) -> int:
         """The place of the copies among `count` positional arguments."""
-        if not -count <= self._argnum < count:
+        if not -count <= self.argnum < count:
             raise ValueError(
-                f"argnum is {self._argnum}, but there are {count} positional arguments: the copies "
+                f"argnum is {self.argnum}, but there are {count} positional arguments: the copies "
                 "must be one of them"
             )
-        return self._argnum % count
+        return self.argnum % count
 
     def mean_of_used(self, copies: jax.Array, key: Any) -> jax.Array:
         """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
@@ -178,12 +209,6 @@ def _key_of(f: Callable[..., Any], args: Any) -> inspect.Parameter | None:
     return signature.parameters.get("key")
 
 
-def needs_covariance(estimate: Callable[..., Any]) -> bool:
-    """Returns whether a transformation, such as `gaussian`, lacks its argument `noise`."""
-    noise = inspect.signature(estimate).parameters.get("noise")
-    return noise is not None and noise.default is noise.empty
-
-
 def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Splits params into trainable float arrays and a function that recombines them.
 
@@ -216,49 +241,84 @@ def mean(copies: jax.Array, axis: int = 0) -> jax.Array:
     return jnp.mean(copies.astype(wide), axis=axis).astype(copies.dtype)
 
 
-class Traced(NamedTuple):
+class _Traced(NamedTuple):
     """A function of one array, traced once for all points.
 
     Attributes:
-        jaxpr: the program.
+        program: its jaxpr.
         structure: of its results, a pytree.
         axes: names of the axes over which it exchanges numbers, as by `jax.lax.psum`.
     """
 
-    jaxpr: ClosedJaxpr
+    program: ClosedJaxpr
     structure: Any
     axes: list[Any]
 
     @classmethod
-    def of(cls, f: Callable[..., Any], point: Any) -> Self:
-        """f, traced at an array or at the shape of one."""
-        jaxpr, shape = jax.make_jaxpr(f, return_shape=True)(point)
-        return cls(jaxpr, jax.tree.structure(shape), exchanges(jaxpr))
+    def of(cls, f: Callable[..., Any], point: jax.Array) -> Self:
+        """f, traced at a point."""
+        program, shape = jax.make_jaxpr(f, return_shape=True)(point)
+        named = [each.name for each in program.effects if type(each).__name__ == "NamedAxisEffect"]
+        axes = [name for name in sorted(named, key=str) if exchange(program.jaxpr, (name,))]
+        return cls(program, jax.tree.structure(shape), axes)
+
+    def weighted(self, points: Points, name: str) -> Any:
+        """Σ_j w_j Re f(p_j + iq_j), summed in at least float32.
+
+        A result that is no number of floating point, such as a counter, is returned as it is, if it
+        does not depend on x. If f exchanges numbers between rows, this estimates the function of
+        all rows, for which they need the same weights; it is NaN if they have others.
+        """
+        weights = points.weights
+        for axis in self.axes:
+            alike = jax.lax.pmin(weights, axis) == jax.lax.pmax(weights, axis)
+            weights = jnp.where(alike, weights, jnp.nan)
+
+        def at(real, imaginary):
+            if imaginary is None:
+                return jaxpr_as_fun(self.program)(real)
+            found = continued_program(self.program, Continued(real, imaginary), name)
+            return [each.re if isinstance(each, Continued) else each for each in found]
+
+        def total(values, depends):
+            if not jnp.issubdtype(values.dtype, jnp.inexact):
+                if depends:
+                    raise ValueError(
+                        f"f must return numbers of floating point, but a result of type "
+                        f"{values.dtype} depends on x, which has no unbiased estimate: leave it out"
+                    )
+                return values[0]
+            wide = at_least_float32(values.dtype)
+            sums = jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1)
+            return sums.astype(values.dtype)
+
+        several = jax.vmap(at) if len(weights) > 1 else _one_row(at)
+        values = several(points.real, points.imaginary)
+        depends = [False] * len(values)
+        plain = all(jnp.issubdtype(each.dtype, jnp.inexact) for each in values)
+        if points.imaginary is None and not plain:  # complex ones do not depend, or are an error
+            depends = _dependent(at, points)
+        return jax.tree.unflatten(self.structure, map(total, values, depends))
 
 
-def weighted(f: Traced, points: jax.Array, weights: jax.Array) -> Any:
-    """Σ_j w_j f(p_j) for points `[P, *x.shape]`, summed in at least float32.
+def _one_row(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.vmap(f)` of one row, also of a primitive without a batching rule."""
+    return lambda *args: [each[None] for each in f(*jax.tree.map(lambda leaf: leaf[0], args))]
 
-    A result that is no number of floating point, such as a counter, is returned as it is, if it
-    does not depend on x. If f exchanges numbers between rows, this estimates the function of all
-    rows, for which they need the same weights; it is NaN if they have others.
-    """
-    for axis in f.axes:
-        alike = jax.lax.pmin(weights, axis) == jax.lax.pmax(weights, axis)
-        weights = jnp.where(alike, weights, jnp.nan)
 
-    def total(values, depends):
-        if not jnp.issubdtype(values.dtype, jnp.inexact):
-            if depends:
-                raise ValueError(
-                    f"f must return numbers of floating point, but a result of type {values.dtype} "
-                    "depends on x, which has no unbiased estimate: leave it out"
-                )
-            return values[0]
-        wide = at_least_float32(values.dtype)
-        return jnp.tensordot(weights.astype(wide), values.astype(wide), axes=1).astype(values.dtype)
+def _dependent(f: Callable[..., Any], points: Points) -> list[bool]:
+    """Returns which results of f depend on the point."""
+    found: list[bool] = []
 
-    values = at_points(f.jaxpr, points)
-    plain = all(jnp.issubdtype(each.dtype, jnp.inexact) for each in values)
-    depends = [True] * len(values) if plain else dependent(f.jaxpr, points)
-    return jax.tree.unflatten(f.structure, map(total, values, depends))
+    @jax.custom_batching.custom_vmap
+    def seen(*results):
+        return results
+
+    @seen.def_vmap
+    def _(size, batched, *results):
+        del size
+        found[:] = batched
+        return results, tuple(batched)
+
+    jax.eval_shape(jax.vmap(lambda *point: seen(*f(*point))), points.real, points.imaginary)
+    return found

@@ -91,17 +91,17 @@ def plain_numpy(copies, orders, x, y):
 def unknown_noise():
     """Rows on estimates of the whole gradient, which add several atoms a round."""
     stream, found = nj.streams.teacher(KEY, HORIZON, DIM, kernel=KERNEL), []
-    for options in ({}, {"estimate": "multilevel"}, {"estimate": "pair", "copies": 2}):
+    for estimate in (None, nj.unbiased.multilevel, nj.unbiased.pair):
         learner = nj.learners.unknown_noise(
             nj.kernels.gaussian(length_scale=1.0), nj.losses.squared(),
-            radius=RADIUS, horizon=HORIZON, **options,
+            radius=RADIUS, horizon=HORIZON, estimate=estimate,
         )  # fmt: skip
         keys = jax.random.split(KEY, UNKNOWN_SEEDS)
         shape = (UNKNOWN_SEEDS, HORIZON, learner.needs.copies, DIM)
         copies = NOISE.centred(keys[0], np.broadcast_to(stream.x[:, None], shape))
         samples = nj.Sample(copies, jax.numpy.tile(stream.y, (UNKNOWN_SEEDS, 1)))
         ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
-        name = f"unknown_noise, {options.get('estimate', 'replicates')}"
+        name = f"unknown_noise, {estimate.__name__ if estimate else 'replicates'}"
         setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
         found.append(against_scan(setting, ours, learner, samples, stream.x, 6))
     return found

@@ -58,9 +58,10 @@ def analytic_worlds(*, radius, learning_rate):
     return of_signs(nj.learners.random_truncation(estimator, **options))
 
 
-def unknown_noise(kernel, **options):
-    make = functools.partial(nj.learners.unknown_noise, kernel, nj.losses.squared(), **options)
-    return adaptive(functools.partial(make, horizon=T, block=16))
+def unknown_noise(kernel, transformation, **options):
+    estimate = functools.partial(transformation, **options)
+    make = functools.partial(nj.learners.unknown_noise, kernel, nj.losses.squared(), horizon=T)
+    return adaptive(functools.partial(make, estimate=estimate, block=16))
 
 
 def adaptive(make):
@@ -185,13 +186,18 @@ LEARNERS = {
     "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
     "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),
     "adaptive random truncation": Case(adaptive(random_truncation), adaptive=True),
-    "replicates": Case(unknown_noise(nj.kernels.polynomial(degree=2), order=2), adaptive=True),
+    "replicates": Case(
+        unknown_noise(nj.kernels.polynomial(degree=2), nj.unbiased.replicates, order=2),
+        adaptive=True,
+    ),
     "multilevel": Case(
-        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="multilevel", base=16),
+        unknown_noise(
+            nj.kernels.gaussian(length_scale=1.0), nj.unbiased.multilevel, base=16, levels=1
+        ),
         adaptive=True,
     ),
     "pair": Case(
-        unknown_noise(nj.kernels.gaussian(length_scale=1.0), estimate="pair", copies=2),
+        unknown_noise(nj.kernels.gaussian(length_scale=1.0), nj.unbiased.pair),
         adaptive=True,
     ),
     "norma": Case(norma, projected=False, reads=False),

@@ -62,9 +62,9 @@ def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(x64, se
 
 
 UNKNOWN = {
-    "replicates": lambda features: nj.moments.replicates(features, copies=4, order=2),
-    "multilevel": lambda features: nj.moments.multilevel(features, levels=3),
-    "pair": nj.moments.pair,
+    "replicates": functools.partial(nj.unbiased.replicates, order=2),
+    "multilevel": functools.partial(nj.unbiased.multilevel, levels=3),
+    "pair": nj.unbiased.pair,
 }
 
 
@@ -131,7 +131,7 @@ def check_pathwise(moments, samples, x, radius, keys=None):
 @pytest.mark.slow
 def test_levels_are_drawn_by_the_key_of_the_round(x64):
     """`step`, `unroll` and `finish` agree; copies that a level does not use are not measured."""
-    moments = nj.moments.multilevel(lambda x: x, levels=2)
+    moments = nj.moments.unbiased(lambda x: x, functools.partial(nj.unbiased.multilevel, levels=2))
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
     x, _, samples = rounds(8, copies=4)
     keys = jax.random.split(jax.random.key(0), T)

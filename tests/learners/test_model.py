@@ -77,23 +77,22 @@ def test_a_linear_model_is_two_copies_in_numpy(x64, radius):
     assert (outside > 10) == (radius < 1)
 
 
-ESTIMATES = {  # by name: the estimate, copies, a model for which it is exact
+ESTIMATES = {  # by name: the estimate, a model for which it is exact
     "replicates": (
-        functools.partial(nj.unbiased.replicates, order=2), 4,
+        functools.partial(nj.unbiased.replicates, order=2),
         lambda params, x: (params["out"] @ HIDDEN.T) @ x**2 + jnp.sum(x) * params["out"][0],
     ),
-    "pair": (nj.unbiased.pair, 2, sines),
+    "pair": (nj.unbiased.pair, sines),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_gradient_and_readings_are_exact_by_quadrature(x64, name):
     """Over Gaussian noise in every copy: those of the clean input."""
-    estimate, copies, apply = ESTIMATES[name]
+    estimate, apply = ESTIMATES[name]
     params = network_params()
-    learner = nj.learners.model(
-        apply, params, SQUARED, estimate=estimate, copies=copies, optimizer=optax.sgd(1.0)
-    )
+    learner = nj.learners.model(apply, params, SQUARED, estimate=estimate, optimizer=optax.sgd(1.0))
+    copies = learner.needs.copies
     x, y, cov = jnp.array([0.7, -0.4]), 0.3, np.array([[0.1, 0.04], [0.04, 0.2]])
     errors, weights = gauss_hermite(3 if name == "replicates" else 9, np.kron(np.eye(copies), cov))
     noisy = np.asarray(x)[None, None] + errors.reshape(-1, copies, 2)
@@ -117,7 +116,7 @@ def test_gradient_and_readings_are_exact_by_quadrature(x64, name):
 def test_an_estimate_without_its_noise_reads_the_covariance_of_the_round():
     params, samples = network_params(), rows(3, 1)
     learner = nj.learners.model(
-        sines, params, SQUARED, estimate=nj.unbiased.gaussian, copies=1, optimizer=optax.sgd(1.0)
+        sines, params, SQUARED, estimate=nj.unbiased.gaussian, optimizer=optax.sgd(1.0)
     )
     assert learner.needs.noise is nj.noise.Gaussian
     sample = nj.Sample(samples.x[0], samples.y[0])
@@ -268,7 +267,7 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
     noisy = 3 * stream.x + 1.5 * jax.random.normal(jax.random.key(1), (400, 1))
     table = nj.observations.from_arrays(np.asarray(noisy), np.asarray(stream.y), noise=2.25)
     params = network_params() | {"in": jnp.asarray(HIDDEN[:1], float)}
-    make = functools.partial(nj.learners.model, sines, params, SQUARED, copies=1, radius=1.0)
+    make = functools.partial(nj.learners.model, sines, params, SQUARED, radius=1.0)
     learned = nj.learn(make(estimate=nj.unbiased.gaussian), table, KEY)
     told = functools.partial(nj.unbiased.gaussian, noise=2.25 / learned.scale**2)
     expected = nj.learn(make(estimate=told), table, KEY)
@@ -283,14 +282,6 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
         ({}, "give radius, for the adaptive rate in a ball, or optimizer, or both"),
         ({"radius": -1.0}, "radius must be positive and finite"),
         ({"optimizer": optax.adam}, r"such as optax\.adam\(0\.1\), got function"),
-        ({"radius": 1.0, "copies": 0}, "copies must be a whole number of at least 2"),
-        ({"radius": 1.0, "copies": 1}, "at least 2, got 1: as many as the estimate needs"),
-        (
-            {"radius": 1.0, "copies": 8, "estimate": nj.unbiased.multilevel},
-            "copies has no effect with multilevel",
-        ),
-        ({"radius": 1.0, "estimate": 3}, "estimate must be a function, got 3"),
-        ({"radius": 1.0, "estimate": lambda f, argnum: f}, "estimate's result must be a Transf"),
         ({"radius": 1.0, "apply": None}, "apply must be a function, got None"),
         ({"radius": 1.0, "loss": "squared"}, "loss must be a function, got 'squared'"),
         ({"radius": 1.0, "loss": nj.losses.soft_margin()}, "loss must have a smooth derivative"),

@@ -35,8 +35,10 @@ ALL = {
     **{name: case.make for name, case in LEARNERS.items()},
     "leader": leader(nj.moments.known_covariance),
     "leader of functions": leader(fourier_moments),
-    "leader, pair": leader(lambda: nj.moments.pair(features)),
-    "leader, multilevel": leader(lambda: nj.moments.multilevel(features, levels=2)),
+    "leader, pair": leader(lambda: nj.moments.unbiased(features, nj.unbiased.pair)),
+    "leader, multilevel": leader(
+        lambda: nj.moments.unbiased(features, functools.partial(nj.unbiased.multilevel, levels=2))
+    ),
 }
 OTHERS = {
     "assuming": lambda **options: nj.wrappers.assuming(

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased.truncation import GradientEstimator, gradient
-from noisy_jax.unbiased.truncation.gradients import GradientOrders
+from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator, GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests import keys
 from tests.errors import raises

@@ -25,14 +25,16 @@ LOSSES = {
     ),
     "logistic": (nj.losses.logistic(), lambda p, y: -y / (1 + np.exp(y * p))),
 }
-MULTILEVEL = {"base": 2, "continue_with": 0.7}
+MULTILEVEL = functools.partial(nj.unbiased.multilevel, levels=4, base=2, continue_with=0.7)
+VARIANCES = 0.2, 0.05
 ESTIMATES = {
-    "replicates": {"copies": 4},
-    "second order": {"copies": 6, "order": 2},
-    "mean": {"copies": 3, "order": 0},
-    "multilevel": {"estimate": "multilevel", **MULTILEVEL},
-    "pair": {"estimate": "pair", "copies": 2},
-    "pair of three": {"estimate": "pair", "copies": 3},
+    "replicates": None,
+    "second order": functools.partial(nj.unbiased.replicates, copies=6, order=2),
+    "mean": functools.partial(nj.unbiased.replicates, copies=3, order=0),
+    "multilevel": MULTILEVEL,
+    "pair": nj.unbiased.pair,
+    "pair of three": functools.partial(nj.unbiased.pair, copies=3),
+    "gaussian": functools.partial(nj.unbiased.gaussian, draws=3, copies=2),
 }
 
 
@@ -52,7 +54,11 @@ def points_of(name, copies, key):
         halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
         points = np.array([copies.mean(axis=0), *halves, *copies])
         return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
-    needed = int(nj.unbiased.multilevel(jnp.sum, levels=4, **MULTILEVEL).copies_needed(key))
+    if name == "gaussian":
+        noise = nj.noise.Gaussian(jnp.array(VARIANCES))
+        drawn = noise.centred(key, jnp.zeros((3, 2))) / 2**0.5  # of the mean of two copies
+        return copies.mean(axis=0) + 1j * np.asarray(drawn), np.full(3, 1 / 3)
+    needed = int(MULTILEVEL(jnp.sum).copies_needed(key))
     first, level, r = copies[:2].mean(axis=0), int(np.log2(needed // 2)), 2**-1.5
     if not level:
         return np.array([first] * 4), np.array([1.0, 0, 0, 0])
@@ -63,7 +69,7 @@ def points_of(name, copies, key):
 
 
 def learner_of(name, loss, **options):
-    options = {"radius": 0.8, "horizon": 40, "block": 16, **ESTIMATES[name], **options}
+    options = {"radius": 0.8, "horizon": 40, "block": 16, "estimate": ESTIMATES[name], **options}
     return nj.learners.unknown_noise(KERNEL, loss, **options)
 
 
@@ -88,15 +94,15 @@ def test_equals_the_plain_loop(x64, rng, monkeypatch, name, loss):
     copies = x[:, None] + scales * rng.normal(size=(rounds, learner.needs.copies, dim))
     all_keys = jax.random.split(jax.random.key(2), rounds)
     if name == "multilevel":  # copies that a round does not use are not measured
-        count = nj.unbiased.multilevel(jnp.sum, levels=4, **MULTILEVEL).copies_needed
-        needed = jax.vmap(count)(all_keys)
+        needed = jax.vmap(MULTILEVEL(jnp.sum).copies_needed)(all_keys)
         copies[np.arange(learner.needs.copies) >= np.asarray(needed)[:, None]] = np.nan
     points, weights = zip(*map(functools.partial(points_of, name), copies, all_keys), strict=True)
     predictions, squared_norm, projected = references.unknown_noise(
         references.gaussian_kernel(1.0), derivative, np.array(points, complex), np.array(weights),
         x, y, 0.8,
     )  # fmt: skip
-    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y))
+    cov = jnp.tile(jnp.array(VARIANCES), (rounds, 1)) if name == "gaussian" else None
+    samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y), cov)
     state, ours, readings = learner.unroll(learner.init(dim), samples, jnp.asarray(x), all_keys)
     np.testing.assert_allclose(ours, predictions, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-8)
@@ -130,9 +136,9 @@ def estimates(learner, function, copies, y):
     return one(jnp.asarray(copies))
 
 
-def learned(rng, kernel, loss, **options):
+def learned(rng, kernel, loss, estimate):
     """A learner in a large ball, and its state after six rounds without noise in a small one."""
-    make = functools.partial(nj.learners.unknown_noise, kernel, loss, horizon=8, **options)
+    make = functools.partial(nj.learners.unknown_noise, kernel, loss, horizon=8, estimate=estimate)
     learner = make(radius=0.8)
     state, step = learner.init(1), jax.jit(learner.step)
     for x, y in zip(rng.uniform(-1, 1, (6, 1)), [1.0, -1, 1, -1, -1, 1], strict=True):
@@ -145,13 +151,14 @@ def learned(rng, kernel, loss, **options):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("options", "degree"),
-    [({"copies": 2}, 1), ({"copies": 8, "order": 3}, 2), ({"copies": 2, "order": 0}, None)],
+    [({}, 1), ({"order": 3}, 2), ({"order": 0, "copies": 2}, None)],
 )
 def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rng, options, degree):
     """2(f(x) − y)Ψ(x) of a kernel of degree k has degree 2k ≤ order + 1; the mean is biased."""
     kernel = nj.kernels.polynomial(degree=degree or 1)
-    learner, state = learned(rng, kernel, nj.losses.squared(), **options)
-    noise = 0.4 * np.array(list(itertools.product([-1, 1.0], repeat=options["copies"])))
+    estimate = functools.partial(nj.unbiased.replicates, **options)
+    learner, state = learned(rng, kernel, nj.losses.squared(), estimate)
+    noise = 0.4 * np.array(list(itertools.product([-1, 1.0], repeat=learner.needs.copies)))
     found, (value, square) = estimates(learner, state, 0.6 + noise[..., None], -0.3)
     f, clean = clean_gradient(learner, state, kernel, 0.6, -0.3, LOSSES["squared"][1])
     exact = functools.partial(np.testing.assert_allclose, rtol=1e-5)
@@ -167,7 +174,7 @@ def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rn
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge"])
 def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng, loss):
     loss, derivative = LOSSES[loss]
-    learner, state = learned(rng, KERNEL, loss, estimate="pair", copies=2)
+    learner, state = learned(rng, KERNEL, loss, nj.unbiased.pair)
     nodes, weights = quadrature.gauss_hermite(20, 0.1 * np.eye(2))
     found, (value, square) = estimates(learner, state, 0.6 + nodes[..., None], 1.0)
     f, clean = clean_gradient(learner, state, KERNEL, 0.6, 1.0, derivative)
@@ -181,7 +188,7 @@ def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng, loss):
 def test_gradients_of_multilevel_are_unbiased(x64, rng):
     """The logistic loss, under skewed noise; one copy is far off."""
     loss, derivative = LOSSES["logistic"]
-    learner, state = learned(rng, KERNEL, loss, estimate="multilevel")
+    learner, state = learned(rng, KERNEL, loss, nj.unbiased.multilevel)
     draws = 100_000
     state = state._replace(rule=state.rule._replace(squares=jnp.asarray(1e14)))
     before = learner.predict(state, PROBES)
@@ -211,9 +218,9 @@ def test_needs_follow_from_the_loss_and_the_estimate():
     poisson = learner_of("multilevel", nj.losses.poisson()).needs
     assert (poisson.copies, poisson.targets) == (32, "independent")
     assert learner_of("mean", nj.losses.logistic()).needs.labels
-    squared = nj.losses.squared()
-    for base, most in {1: 32, 2: 32, 3: 24, 5: 20, 15: 30, 20: 40}.items():
-        assert learner_of("multilevel", squared, base=base).needs.copies == most
+    told = functools.partial(nj.unbiased.gaussian, noise=0.2)
+    assert learner_of("gaussian", nj.losses.squared()).needs.noise is nj.noise.Gaussian
+    assert learner_of("gaussian", nj.losses.squared(), estimate=told).needs.noise.cov == 0.2
 
 
 def test_pairs_far_from_the_origin_are_the_same_pairs():
@@ -226,11 +233,12 @@ def test_pairs_far_from_the_origin_are_the_same_pairs():
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        (nj.losses.squared(), {"estimate": "mean"}, "estimate must be .*replicates.* got 'mean'"),
-        (nj.losses.squared(), {"order": 3}, "copies must be .* at least 8, got 4"),
-        (nj.losses.squared(), {"estimate": "pair", "copies": 1}, "copies must .* at least 2"),
         (nj.losses.soft_margin(), {}, r"smooth derivative, got .* losses\.smoothed_hinge"),
-        (nj.losses.logistic(), {"estimate": "pair"}, "pair needs an entire function .*logistic"),
+        (
+            nj.losses.logistic(),
+            {"estimate": nj.unbiased.pair},
+            "pair needs an entire function .*logistic",
+        ),
         (nj.losses.squared(), {"radius": -1.0}, "radius must be positive"),
         (None, {}, "loss must be a Loss, got None"),
     ],
@@ -240,27 +248,10 @@ def test_bad_arguments_give_one_clear_line(loss, options, message):
     raises(message, nj.learners.unknown_noise, KERNEL, loss, **given)
 
 
-OWN = {
-    "replicates": {"copies": 4, "order": 1},
-    "multilevel": {"base": 1, "continue_with": 0.5},
-    "pair": {"copies": 4},
-}
-
-
-@pytest.mark.parametrize("estimate", OWN)
-def test_options_of_another_estimate_are_an_error(estimate):
-    """Also at the value that is the default of their own one, which is that of no option."""
-    given = {"estimate": estimate, "radius": 1.0, "horizon": 9}
-    make = functools.partial(nj.learners.unknown_noise, KERNEL, nj.losses.squared(), **given)
-    assert make(**OWN[estimate]).needs == make().needs
-    others = {name: value for own in OWN.values() for name, value in own.items()}
-    for name in others.keys() - OWN[estimate]:
-        message = f"{name} has no effect with estimate='{estimate}': leave it out"
-        raises(message, make, **{name: others[name]})
-
-
 def test_a_kernel_that_is_not_entire_has_no_pairs():
     kernel, options = nj.kernels.laplacian(length_scale=1.0), {"radius": 1.0, "horizon": 9}
-    learner = nj.learners.unknown_noise(kernel, nj.losses.squared(), estimate="pair", **options)
-    sample = nj.Sample(jnp.ones((4, 2)), jnp.ones(()))
+    learner = nj.learners.unknown_noise(
+        kernel, nj.losses.squared(), estimate=nj.unbiased.pair, **options
+    )
+    sample = nj.Sample(jnp.ones((2, 2)), jnp.ones(()))
     raises("pair needs an entire function of x", learner.step, learner.init(2), sample, KEY)

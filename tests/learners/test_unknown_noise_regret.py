@@ -1,5 +1,7 @@
 """Regret under noise of unknown distribution: corrected, and from the mean of as many copies."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,8 +25,10 @@ def test_corrections_of_four_copies_beat_their_mean():
     changing = 0.6 * jax.random.uniform(jax.random.key(1), (HORIZON, 10))
     variances = jnp.stack([jnp.full((HORIZON, 10), 0.1), jnp.full((HORIZON, 10), 0.3), changing])
 
-    def regrets(**options):
-        learner = nj.learners.unknown_noise(kernel, loss, radius=1.0, horizon=HORIZON, **options)
+    def regrets(estimate=None):
+        learner = nj.learners.unknown_noise(
+            kernel, loss, radius=1.0, horizon=HORIZON, estimate=estimate
+        )
 
         @jax.jit
         @jax.vmap
@@ -36,11 +40,11 @@ def test_corrections_of_four_copies_beat_their_mean():
         found = run(every, jnp.tile(jax.random.split(keys.key(3), SEEDS), 3))
         return np.asarray(found).reshape(3, SEEDS) - least
 
-    mean, corrected = regrets(order=0), regrets()
+    mean, corrected = regrets(partial(nj.unbiased.replicates, order=0, copies=4)), regrets()
     assert np.all(corrected.mean(axis=1)[:2] < [31, 51])
     gain = mean - corrected
     assert np.all(gain.mean(axis=1) > 5 * gain.std(axis=1, ddof=1) / SEEDS**0.5)
-    leveled = regrets(estimate="multilevel", base=2)
+    leveled = regrets(partial(nj.unbiased.multilevel, levels=4, base=2))
     error = leveled.std(axis=1, ddof=1) / SEEDS**0.5
     assert np.all((leveled.mean(axis=1) - 2 * error)[:2] < [34, 50])
     assert nj.unbiased.multilevel(loss.gradient, levels=4, base=2).mean_copies < 4.8

@@ -10,13 +10,15 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from tests.errors import one_line_error, raises
+from noisy_jax.unbiased import gaussian, multilevel, pair, replicates
+from tests.errors import raises
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, SKEWED, X, enumerated
 from tests.unbiased.test_multilevel import over_levels
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+TWO_LEVELS = functools.partial(multilevel, levels=2)
 KERNEL = nj.kernels.gaussian(length_scale=1.1)
 Y = 0.6
 
@@ -64,15 +66,16 @@ def mean_over(function, copies, noise=SKEWED, sigma=0.8):
 )
 def test_replicates_are_exact_for_polynomials_of_degree_k_plus_1(copies, order, features):
     """Under skewed noise; φφᵀ has twice the degree of φ."""
-    moments = nj.moments.replicates(features, copies=copies, order=order)
+    estimate = functools.partial(replicates, copies=copies, order=order)
+    moments = nj.moments.unbiased(features, estimate)
     found = mean_over(lambda rows: one_round(moments, rows), copies)
     np.testing.assert_allclose(found, clean(features, [0.7]), atol=1e-9)
 
 
 @pytest.mark.claim("EXT-MomentsOfFeatures")
 def test_multilevel_is_exact_for_linear_features_at_every_cap():
-    moments = nj.moments.multilevel(lambda x: x, base=1, levels=2)
-    g = nj.unbiased.multilevel(lambda x: x, levels=2)
+    g = TWO_LEVELS(lambda x: x)
+    moments = nj.moments.unbiased(g.f, TWO_LEVELS)
 
     def given(key):
         return mean_over(lambda rows: one_round(moments, rows, key), 4)
@@ -86,14 +89,15 @@ def test_multilevel_is_exact_for_linear_features_at_every_cap():
 def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
     """Its mean is 2F_L − F_{L−1}, with F_N the mean of φφᵀ at means of b 2^N copies."""
     features, base, levels = waves(), 2, 2
-    moments = nj.moments.multilevel(features, base=base, levels=levels, continue_with=0.7)
-    g = nj.unbiased.multilevel(lambda x: x, base=base, levels=levels, continue_with=0.7)
+    estimate = functools.partial(multilevel, base=base, levels=levels, continue_with=0.7)
+    moments, g = nj.moments.unbiased(features, estimate), estimate(lambda x: x)
 
     def given(key):
         return mean_over(lambda rows: one_round(moments, rows, key), 8, sigma=0.3)
 
     def at_mean(size):
-        plain = nj.moments.replicates(features, copies=size, order=0)
+        estimate = functools.partial(replicates, copies=size, order=0)
+        plain = nj.moments.unbiased(features, estimate)
         return mean_over(lambda rows: one_round(plain, rows), size, sigma=0.3)
 
     found, _ = over_levels(g, given, levels, base, 0.7, 2**-1.5)
@@ -107,12 +111,12 @@ def test_multilevel_of_waves_is_the_extrapolation_of_the_last_two_means():
 @pytest.mark.parametrize(("factor", "make"), [(1.0, waves), (0.5, waves), (2.0, cosines_and_sines)])
 def test_pair_is_exact_under_gaussian_noise_of_any_covariance(factor, make):
     features = make()
-    moments = nj.moments.pair(features)
+    of_mean = functools.partial(replicates, copies=2, order=0)
     errors, weights = gauss_hermite(9, np.kron(np.eye(2), factor * COV))
     copies = X + errors.reshape(-1, 2, 2)
     found, uncorrected = (
         weights @ np.asarray(jax.vmap(functools.partial(one_round, each))(copies))
-        for each in (moments, nj.moments.replicates(features, copies=2, order=0))
+        for each in (nj.moments.unbiased(features, how) for how in (pair, of_mean))
     )
     np.testing.assert_allclose(found, clean(features, X), atol=1e-6)
     assert np.abs(uncorrected - clean(features, X)).max() > 1e-3
@@ -123,7 +127,12 @@ def reference(name, copies, frequencies, y, kept, levels):
     gram, cross = 0.0, 0.0
     for i, rows in enumerate(copies):
         m = rows.mean(axis=0)
-        if name == "pair":
+        if name == "gaussian":
+            drawn = nj.noise.Gaussian(np.linspace(0.1, 0.5, 40)[i]).centred(
+                jax.random.split(jax.random.key(1), 40)[i], jnp.zeros((3, 2))
+            )
+            terms = [(1 / 3, m + 1j * each) for each in np.asarray(drawn)]
+        elif name == "pair":
             terms = [(1, m + 0.5j * (rows[0] - rows[1]))]
         elif name == "replicates":
             halves = rows[:2].mean(axis=0), rows[2:].mean(axis=0)
@@ -141,23 +150,27 @@ def reference(name, copies, frequencies, y, kept, levels):
     return gram, cross
 
 
-@pytest.mark.parametrize("name", ["replicates", "multilevel", "pair"])
+@pytest.mark.parametrize("name", ["replicates", "multilevel", "pair", "gaussian"])
 def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
     frequencies = rng.normal(size=(3, 2))
     features = cosines_and_sines(frequencies)
-    moments = {
-        "replicates": lambda: nj.moments.replicates(features, copies=4, order=2),
-        "multilevel": lambda: nj.moments.multilevel(features, levels=2),
-        "pair": lambda: nj.moments.pair(features),
-    }[name]()
+    estimate = {
+        "replicates": functools.partial(replicates, order=2),
+        "multilevel": TWO_LEVELS,
+        "pair": pair,
+        "gaussian": functools.partial(gaussian, draws=3),
+    }[name]
+    moments = nj.moments.unbiased(features, estimate)
     copies, y, kept = rng.normal(size=(40, 4, 2)), rng.normal(size=40), rng.integers(0, 2, 40)
-    keys, levels = jax.random.split(jax.random.key(1), 40), None
+    keys, levels, cov = jax.random.split(jax.random.key(1), 40), None, None
     if name == "multilevel":
-        needed = jax.vmap(nj.unbiased.multilevel(jnp.sum, levels=2).copies_needed)(keys)
+        needed = jax.vmap(TWO_LEVELS(jnp.sum).copies_needed)(keys)
         levels = np.log2(np.asarray(needed)).astype(int)
         assert set(levels) == {0, 1, 2}
         copies[np.arange(4)[None] >= np.asarray(needed)[:, None]] = np.nan  # not measured
-    samples = Sample(jnp.asarray(copies[:, : moments.copies]), jnp.asarray(y))
+    if name == "gaussian":
+        cov = jnp.linspace(0.1, 0.5, 40)
+    samples = Sample(jnp.asarray(copies[:, : moments.copies]), jnp.asarray(y), cov)
     more = (keys,) if moments.random else ()
 
     def sums_of(own):
@@ -177,7 +190,7 @@ def test_sums_are_those_of_a_loop_in_numpy_and_halves_add_up(name, rng):
 def test_features_need_not_be_finite_at_zero():
     """The last block is filled with rows that do not count."""
     x = np.random.default_rng(0).uniform(2, 3, size=(10, 2, 1))
-    learner = nj.learners.corrected_ftrl(nj.moments.replicates(jnp.log, copies=2), solve_every=4)
+    learner = nj.learners.corrected_ftrl(nj.moments.unbiased(jnp.log, replicates), solve_every=4)
     state = learner.init(1)
     samples, keys = Sample(jnp.asarray(x), jnp.ones(10)), jax.random.split(jax.random.key(0), 10)
     together = jax.jit(learner.unroll)(state, samples, samples.x[:, 0], keys)[0]
@@ -190,7 +203,7 @@ def test_features_need_not_be_finite_at_zero():
 
 
 def test_too_few_copies_raise():
-    learner = nj.learners.corrected_ftrl(nj.moments.replicates(jnp.sin, copies=4))
+    learner = nj.learners.corrected_ftrl(nj.moments.unbiased(jnp.sin))
     state, key = learner.init(1), jax.random.key(0)
     message = r"reads 4 independent noisy copies .* has "
     for call in (learner.step, learner.read):
@@ -201,15 +214,17 @@ def test_too_few_copies_raise():
 
 def test_what_cannot_be_right_raises():
     features = waves()
-    with one_line_error(r"copies must be .*at least 4.*order 2 needs"):
-        nj.moments.replicates(features, copies=3, order=2)
-    raises("f must be a function, got 'rbf'", nj.moments.pair, "rbf")
-    raises("'tanh'", one_round, nj.moments.pair(jnp.tanh), np.zeros((2, 1)))
-    raises("pass a key", one_round, nj.moments.multilevel(features), np.zeros((32, 1)))
+    unbiased = nj.moments.unbiased
+    raises("f must be a function, got 'rbf'", unbiased, "rbf", pair)
+    raises("'tanh'", one_round, unbiased(jnp.tanh, pair), np.zeros((2, 1)))
+    raises("pass a key", one_round, unbiased(features, multilevel), np.zeros((32, 1)))
+    read = unbiased(features, gaussian).read
+    sample, key = Sample(jnp.zeros((1, 1)), jnp.zeros(())), jax.random.key(0)
+    raises("needs sample.cov, but the covariance", read, jnp.ones(6), sample, key)
     for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):
         message = r"features must map \[\.\.\., 2\] to \[\.\.\., D\]"
-        raises(message, nj.moments.replicates(wrong).num_features, 2)
-    assert nj.moments.replicates(features).num_features(2) == 6
+        raises(message, unbiased(wrong).num_features, 2)
+    assert unbiased(features).num_features(2) == 6
 
 
 @pytest.mark.slow
@@ -217,7 +232,8 @@ def test_what_cannot_be_right_raises():
 def test_replicates_of_linear_features_are_two_copies(copies, rng):
     x, y = rng.normal(size=(20, copies, 3)), rng.normal(size=20)
     samples, kept = Sample(jnp.asarray(x), jnp.asarray(y)), jnp.asarray(rng.uniform(size=20))
-    both = nj.moments.replicates(lambda x: x, copies=copies), nj.moments.two_copies(copies)
+    estimate = functools.partial(replicates, copies=copies)
+    both = nj.moments.unbiased(lambda x: x, estimate), nj.moments.two_copies(copies)
     for a, b in zip(*(m.sums(samples, kept)[:3] for m in both), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
     one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])

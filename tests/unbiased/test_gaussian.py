@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
+from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from tests.quadrature import gauss_hermite
 from tests.unbiased.cases import COV, ENTIRE, X, over_noise
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 def averaged_over_draws(f, x, count=40):
     """What `gaussian` estimates from one copy, averaged over its draws by quadrature."""
     drawn, weights = gauss_hermite(count, COV)
-    values = jax.vmap(lambda xi: continued(f, jnp.asarray(x), jnp.asarray(xi), "gaussian"))(drawn)
+    values = jax.vmap(lambda xi: continued(f, Continued(jnp.asarray(x), xi), "gaussian").re)(drawn)
     return jnp.tensordot(jnp.asarray(weights), values, axes=1)
 
 

@@ -24,7 +24,7 @@ def by_each_row(observations: Observations) -> bool:
     They must if the noise has no common law.
 
     The covariance of the noise is then either given row by row, or replicates show that the noise
-    depends on the clean row; or the replicates of some rows are incomplete. `moments.replicates`
+    depends on the clean row; or the replicates of some rows are incomplete. `unbiased.replicates`
     needs no law, but leaves a bias. Where the noise is independent of the clean rows, φ from
     complete replicates of all rows is more precise, also if rows have noise of different variances.
     """

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss, squared
@@ -23,9 +24,10 @@ from noisy_jax.observed.fits.solutions import ERRORS
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
-from noisy_jax.unbiased import Transformed, gaussian, replicates
-from noisy_jax.unbiased.transformed import needs_covariance
-from noisy_jax.validation import check_labels, choice, given, instance, listed, number, whole
+from noisy_jax.unbiased import gaussian, replicates
+from noisy_jax.unbiased.estimates import Estimate
+from noisy_jax.unbiased.transformed import Points, Transformed
+from noisy_jax.validation import check_labels, choice, given, listed, number, whole
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
@@ -203,19 +205,17 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
             "leave out estimate: with replicates of unknown noise in some columns and known noise "
             "in others, nj.methods.Model corrects each in its own way"
         )
-    estimate = method.estimate or _estimate(table)
-    reads_cov = needs_covariance(estimate)
+    estimate = Estimate.of(method.estimate or _estimate(table))
+    made = estimate.probed(method.curve, argnum=1)
     law, copies = table.not_gaussian(), table.x.shape[1]
-    if reads_cov and table.cov is None:
+    if estimate.reads_cov and table.cov is None:
         raise ValueError(
             "this estimate needs the covariance of the noise, but the table has replicates of "
             "unknown noise: nj.unbiased.pair takes Gaussian noise, nj.unbiased.replicates any"
         )
-    made = estimate(method.curve, argnum=1, **({"noise": 0.0} if reads_cov else {}))
-    instance("estimate's result", made, Transformed, "nj.unbiased.replicates makes one")
-    if isinstance(made.noise, Gaussian) and not reads_cov:
+    if isinstance(made.noise, Gaussian):
         raise ValueError("leave out the noise of estimate: the table states it")
-    if (reads_cov or made.noise is not None) and law:
+    if made.noise is not None and law:
         raise ValueError(f"this estimate is for Gaussian noise, got {law}: {_ANY_LAW}{_ALONE}")
     if method.seed and not made.draws:
         raise ValueError("leave out seed: this estimate draws nothing")
@@ -224,7 +224,7 @@ def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Fun
             f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
         )
     shared = _hashable(method.curve), loss
-    every = Functions(*shared, _PLAIN, False), Functions(*shared, estimate, reads_cov)
+    every = Functions(*shared, Estimate.of(_PLAIN)), Functions(*shared, estimate)
     return every, made.copies
 
 
@@ -258,23 +258,22 @@ def _estimate(table: Observations) -> Callable[..., Any]:
 def _any_law(f: Callable, argnum: int) -> Transformed:
     """`replicates` of the order that the number of copies allows."""
 
-    def points(copies, key):
+    def rule(copies, key):
         estimate: Any = replicates(f, order=order_of(len(copies)))
         estimate = estimate.next_order if len(copies) < 4 else estimate
         return estimate.points(copies, key)
 
-    return Transformed.at_points(f, points, argnum, 2)
+    return Transformed(f, argnum, "replicates", 2, rule)
 
 
 def _both(f: Callable, noise: Any, argnum: int) -> Transformed:
     """`_any_law` of `_KNOWN`: `noise` is zero in columns that differ between the copies."""
 
-    def estimate(copies, at, key):
-        def inner(x):
-            return _KNOWN(at, noise=noise)(x[None], key=key)
+    def rule(copies, key):
+        outer, inner = _any_law(f, 0).points(copies), _KNOWN(f, noise).points(copies[:1], key)
+        each = [a.repeat(len(inner.weights), axis=0) for a in (outer.real, outer.weights)]
+        number = len(outer.weights)
+        imaginary = jnp.tile(inner.imaginary, (number, 1))  # pyright: ignore[reportArgumentType]
+        return Points(each[0], each[1] * jnp.tile(inner.weights, number), imaginary)
 
-        return _any_law(inner, 0)(copies)
-
-    g = Transformed(f, estimate, argnum, 2)
-    g.draws = True
-    return g
+    return Transformed(f, argnum, "gaussian", 2, rule, draws=True)

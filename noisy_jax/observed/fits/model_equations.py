@@ -27,7 +27,7 @@ from jax.flatten_util import ravel_pytree
 from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block
 from noisy_jax.observed.observations import Observations
-from noisy_jax.unbiased import Transformed
+from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.validation import parsed_key
 
 _ROWS = 4096  # of a block
@@ -40,8 +40,7 @@ class Functions:
 
     curve: Callable[..., Any]  # `(params, x[d]) -> []`
     loss: Callable[..., Any]  # `(prediction, y) -> []`
-    estimate: Callable[..., Transformed]  # a transformation of `nj.unbiased`
-    reads_cov: bool  # whether it takes the covariance of the noise
+    estimate: Estimate  # a transformation of `nj.unbiased`
 
     def of_row(self, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
         """The loss of one clean row, `[]`."""
@@ -93,7 +92,7 @@ class ModelEquations:
     ) -> "ModelEquations":
         """The equations of a table, whose rows have the weights `[n]`, by default 1."""
         n, known, cov = len(table.y), np.asarray(table.cov), None
-        if functions.reads_cov:
+        if functions.estimate.reads_cov:
             cov = _short(known)
         parts = []
         for first in range(0, n, size := min(n, _ROWS)):
@@ -182,8 +181,8 @@ def _estimates(functions: Functions, counts, of_row, share, start, seed):
         seen = ~jnp.isnan(copies)
         center = jnp.nanmean(copies, axis=0)[None]
         copies = jnp.where(seen, center + jnp.sqrt(share) * (copies - center), center)
-        noise = {"noise": share * cov} if functions.reads_cov else {}
-        estimate = functions.estimate(of_row, argnum=1, **noise)
+        own_cov = share * cov if functions.estimate.reads_cov else None
+        estimate = functions.estimate(of_row, own_cov, argnum=1)
         own, options = seen[:, 0].sum(), {"key": jax.random.fold_in(key, number)}
         found: Any = 0.0
         for count in counts:

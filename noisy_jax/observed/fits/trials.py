@@ -12,10 +12,11 @@ import numpy as np
 from noisy_jax.base import Sample
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.moments.fourier import Frequencies, fourier
-from noisy_jax.moments.unknown_noise import replicates
+from noisy_jax.moments.unknown_noise import unbiased
 from noisy_jax.observed.fits.bands import calibrated, pairs_of_groups
 from noisy_jax.observed.fits.hidden import JUDGE, hidden, places
 from noisy_jax.observed.fits.judged import largest_bias
+from noisy_jax.unbiased import replicates
 
 GROUPS = 16
 """Groups of rows by which risks are cross-fitted; each row of a smaller table is one."""
@@ -207,7 +208,8 @@ def _block(frequencies, x, y, kept):
     if x.ndim == 2:
         return moments.sums(Sample(x[:, None], y), kept)
     copies = x.shape[1]
-    moments = replicates(moments.features, copies=copies, order=order_of(copies))
+    estimate = functools.partial(replicates, copies=copies, order=order_of(copies))
+    moments = unbiased(moments.features, estimate)
     return moments.sums(Sample(x, y), kept)
 
 

@@ -26,7 +26,7 @@ from noisy_jax.simulated.bounds.linear import known_covariance as corrected_know
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, guarantee
-from noisy_jax.unbiased import GradientEstimator
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.validation import instance
 from noisy_jax.worlds.world import World, check_world

@@ -12,18 +12,16 @@ from typing import Any
 import chex
 import numpy as np
 
-from noisy_jax.learners.unknown_noise import levels_of
 from noisy_jax.noise import Noise
 from noisy_jax.series import absolute_terms
 from noisy_jax.simulated.bounds.after_run import at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
 from noisy_jax.simulated.bounds.multilevel import fourth_moment_of_mean, multilevel
-from noisy_jax.unbiased import GradientEstimator
 from noisy_jax.unbiased.multilevel import RATIO
-from noisy_jax.unbiased.truncation.gradients import largest_argument
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator, largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
-from noisy_jax.validation import array_module, check_unused, instance, non_negative, positive
+from noisy_jax.validation import array_module, check_unused, instance, non_negative, positive, whole
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.
@@ -153,10 +151,11 @@ def unknown_noise(
     horizon: chex.Numeric,
     radius: chex.Numeric,
     y_second_moment: chex.Numeric,
+    levels: int = 5,
     base: int = 1,
     continue_with: chex.Numeric = 0.5,
 ) -> TruncationGuarantee:
-    """Guarantee of `learners.unknown_noise` with "multilevel", a Gaussian kernel, squared loss.
+    """Guarantee of `learners.unknown_noise` with `multilevel`, a Gaussian kernel, squared loss.
 
     Along a unit vector, the k-th derivative of Ψ has norm a_k/ℓ^k with a_k² = (2k − 1)!!. So that
     of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W, has norm at most
@@ -178,8 +177,9 @@ def unknown_noise(
         horizon: T > 0 rounds.
         radius: W > 0.
         y_second_moment: B_y² ≥ E ỹ_t².
-        base: b of the learner.
-        continue_with: q of the learner.
+        levels: L of the learner's estimate, `nj.unbiased.multilevel`.
+        base: b of its estimate.
+        continue_with: q of its estimate.
 
     Example:
         >>> import noisy_jax as nj
@@ -189,7 +189,7 @@ def unknown_noise(
         >>> print(f"{theory.regret:.0f}, of which bias {theory.bias:.0f}; {theory.idle:.0f} idle")
         1217, of which bias 30; 4096 idle
     """
-    noise, levels = instance("noise", noise, Noise), levels_of(base)
+    noise, levels = instance("noise", noise, Noise), whole("levels", levels)
     length_scale = float(positive("length_scale", length_scale))
     radius = float(positive("radius", radius))
     size = float(non_negative("y_second_moment", y_second_moment)) ** 0.5

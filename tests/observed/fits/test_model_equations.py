@@ -10,6 +10,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits import model_equations
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations
 from noisy_jax.observed.observations import from_arrays
+from noisy_jax.unbiased.estimates import Estimate
 from tests.observed.rows import gaussians
 
 COV = np.array([[0.25, 0.05], [0.05, 0.1]])
@@ -29,8 +30,8 @@ KNOWN = functools.partial(nj.unbiased.gaussian, draws=400)
 PAIR, ORDER_1 = nj.unbiased.pair, functools.partial(nj.unbiased.replicates, order=1)
 
 
-def equations(table, estimate, reads_cov=False, seed=0):
-    return ModelEquations.of(Functions(curve, squared, estimate, reads_cov), START, table, seed)
+def equations(table, estimate, seed=0):
+    return ModelEquations.of(Functions(curve, squared, Estimate.of(estimate)), START, table, seed)
 
 
 def rows(rng, n=100, copies=1):
@@ -61,7 +62,7 @@ def test_a_share_of_known_noise_has_the_mean_of_that_noise_less(rng, x64, share)
     """The mean over the draws in closed form: sin z and sin 2z grow by exp(v/2) and exp(2v)."""
     x, y = rows(rng)
     table = from_arrays(x[:, 0], y, noise=COV)
-    one = equations(table, KNOWN, True)
+    one = equations(table, KNOWN)
     found = one.by_row(np.zeros(3), share)
     cov = share * COV
     w, x = THETA[1:], x[:, 0]
@@ -86,7 +87,7 @@ def test_derivatives(rng, x64, by_row, monkeypatch):
     x, y = rows(rng)
     cov = np.broadcast_to(COV, (100, 2, 2)) if by_row else COV
     table = from_arrays(x[:, 0], y, noise=gaussians(cov) if by_row else cov)
-    one = equations(table, KNOWN, True).around(THETA - 0.1, np.array([1.0, 2.0, 0.5]))
+    one = equations(table, KNOWN).around(THETA - 0.1, np.array([1.0, 2.0, 0.5]))
     u, share = 0.1 / one.scale, 0.5
     found, blocks = one.at(u, share), list(one.by_row(u, share))
     assert len(blocks) == 3
@@ -104,7 +105,7 @@ def test_the_derivative_in_the_covariance(rng, x64):
     """By finite differences along COV, along which the same draws grow."""
     x, y = rows(rng)
     table = from_arrays(x[:, 0], y, noise=COV)
-    one = equations(table, KNOWN, True)
+    one = equations(table, KNOWN)
     ends = [one.at(np.zeros(3), s).score for s in (0.99, 1.01)]
     expected = (ends[1] - ends[0]) / 0.02
     moves = np.tensordot(one.in_covariance(np.zeros(3), 1.0), COV, 2)

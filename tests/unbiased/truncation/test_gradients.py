@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased.truncation import MeanEstimator, gradient
+from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased.truncation import MeanEstimator
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
 from noisy_jax.unbiased.truncation.worlds import WorldMaps

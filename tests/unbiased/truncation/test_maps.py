@@ -8,7 +8,7 @@ import pytest
 from scipy.special import factorial
 
 import noisy_jax as nj
-from noisy_jax.unbiased.truncation import gradient
+from noisy_jax.unbiased import gradient
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests.quadrature import tensor
 
