@@ -59,7 +59,9 @@ def after(learner, samples, dim=2):
 def test_a_linear_model_is_two_copies_in_numpy(x64, radius):
     """w and b as one vector, at the adaptive rate in a ball around the start; both orders."""
     samples, start = rows(60, 2), {"w": jnp.array([0.4, -0.2]), "b": jnp.asarray(0.1)}
-    learner = nj.learners.model(affine, start, SQUARED, copies=2, radius=radius)
+    learner = nj.learners.model(
+        affine, start, SQUARED, estimate=nj.unbiased.replicates, radius=radius
+    )
     state, predictions, _ = after(learner, samples)
     first = np.append(start["w"], start["b"])
     theta, squares, found, outside = first, 0.0, [], 0

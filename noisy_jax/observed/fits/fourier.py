@@ -44,7 +44,7 @@ class Fourier(Method[FourierFit]):
 
     All rows have noise of one distribution. Where replicates differ more at some values of y or of
     x than elsewhere, or their covariance is given row by row, it has no known φ. Then moments come
-    from the copies of each row (`nj.moments.replicates`, of order 1 from two or three copies, else
+    from the copies of each row (`nj.unbiased.replicates`, of order 1 from two or three copies, else
     2). These need no law, but keep a bias where the noise is near ℓ.
 
     Where replicates are incomplete, moments come from the copies of each row too, the ones in
