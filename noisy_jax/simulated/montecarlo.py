@@ -86,12 +86,7 @@ def monte_carlo(
     levels = checked_levels(quantiles)
     store = checkpoint_of(checkpoint, tag, (run, key, seeds.start, bool(levels)))
     sizes = divided(len(seeds), batch_size, mesh)
-
-    def report(counts: list[int]) -> None:
-        if progress:
-            progress(counts[0], len(seeds))
-
-    (found,) = estimates([(run, key)], seeds, sizes, levels, store, report)
+    (found,) = estimates([(run, key)], seeds, sizes, levels, store, progress)
     if _all_alike(found):
         warn(
             f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
@@ -110,7 +105,8 @@ def estimates(
     sizes: tuple[int, Mesh | None],
     levels: tuple[float, ...],
     store: Checkpoint | None,
-    progress: Callable[[list[int]], Any],
+    progress: Callable[[int, int], None] | None,
+    weights: Sequence[int] = (1,),
 ) -> list[Estimate]:
     """Returns the estimate of each of several runs, whose arguments are checked before.
 
@@ -120,7 +116,8 @@ def estimates(
         sizes: of batches, and the mesh (`divided`).
         levels: of quantiles.
         store: from which the runs resume, and where their sums are stored after each batch.
-        progress: called after each batch with the numbers of seeds done, one for each run.
+        progress: called after each batch with (done, total) numbers of seeds, summed over runs.
+        weights: of each run in these numbers.
     """
     found: list[Any] = [None] * len(runs)
     if store is not None:
@@ -134,7 +131,9 @@ def estimates(
             found[i] = batch if found[i] is None else found[i].plus(batch)
             if store is not None:
                 store.save([(one.sums, one.values) for one in found])
-            progress([0 if one is None else one.num_seeds for one in found])
+            if progress:
+                done = [0 if one is None else one.num_seeds for one in found]
+                progress(int(np.dot(done, weights)), len(seeds) * sum(weights))
     return found
 
 

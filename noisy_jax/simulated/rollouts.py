@@ -117,6 +117,7 @@ def rollout(
         True
     """
     key, stream = parsed_key(key), sound_stream(stream)
+    check_noise(noise, y_noise, len(stream.y))
     check_run(learner, stream, noise, y_noise)
     _check_room(learner.needs.horizon, len(stream.y), state)
     if concrete(number("first_round", first_round)) is not None:
@@ -159,6 +160,7 @@ def final_regret(
     the learner diverged.
     """
     key, stream = parsed_key(key), sound_stream(stream)
+    check_noise(noise, y_noise, len(stream.y))
     check_run(learner, stream, noise, y_noise)
     check_loss(loss, flips=False)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
@@ -253,12 +255,11 @@ def warn_of_other_flips(learner: Learner, y_noise: Any, name: str = "learner") -
 def check_run(
     learner: Learner, stream: Stream, noise: Any, y_noise: Any, name: str = "learner"
 ) -> None:
-    """Raises ValueError if a learner cannot learn from a sound stream under some noise.
+    """Raises ValueError if a learner cannot learn from a sound stream under sound noise.
 
     It warns if it can, but is built for something else.
     """
     check_learner(learner, name)
-    check_noise(noise, y_noise, len(stream.y))
     needs, of_targets = learner.needs, by_round(y_noise)[0]
     if needs.targets == "exact" and y_noise is not None:
         raise ValueError("y_noise must be None: this learner is biased if the targets are noisy")

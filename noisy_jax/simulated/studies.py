@@ -16,6 +16,7 @@ from noisy_jax.checkpoints import checkpoint_of
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
+from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.configuration import description, text, versions
 from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates, seed_range
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
@@ -111,6 +112,7 @@ def study(
         )
     seeds, levels = seed_range(num_seeds), checked_levels(quantiles)
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
+    check_noise(noise, y_noise, rounds)
     made = [[entry.at(horizon, horizon) for entry in entries] for horizon in horizons]
     for entry, (learner, _) in zip(entries, made[-1], strict=True):
         check_run(learner, stream, noise, y_noise, f"learners[{entry.name!r}]")
@@ -139,15 +141,9 @@ def study(
     }
     parts = json.dumps(same, default=str), bests, bool(levels)
     store = checkpoint_of(checkpoint, tag, parts)
-    total = len(seeds) * sum(horizons)
-
-    def report(counts: list[int]) -> None:
-        if progress:
-            progress(int(np.dot(counts, horizons)), total)
-
     keys = [jax.random.fold_in(key, np.uint32(horizon)) for horizon in horizons]
     keyed = list(zip(runs, keys, strict=True))
-    found = estimates(keyed, seeds, (batch_size, mesh), levels, store, report)
+    found = estimates(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = same | {
         "num_seeds": len(seeds),
