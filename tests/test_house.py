@@ -32,6 +32,7 @@ TESTED_IN = {
     "learners/known_covariance": "learners/test_gradient_descent",
     "learners/perceptron": "learners/test_norma",
     "learners/wrappers/assuming": "learners/wrappers/test_noiseless",
+    "learners/wrappers/dependence": "learners/wrappers/test_mixture",
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
     "noise/bits": "noise/test_rounds",

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.engine import ExpansionState
+from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.validation import given
 
 
@@ -42,7 +43,8 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
     if isinstance(make, Learner) or not callable(make):
         raise ValueError(f"make must be a function value -> Learner, got {given(make)}")
     values = jax.tree.map(jnp.asarray, values)
-    first = make(jax.tree.map(lambda leaf: leaf[0], values))
+    value = jax.tree.map(lambda leaf: leaf[0], values)
+    first = make(value)
     check_learner(first, "what make returns")
 
     def each(name, out_axes, state, *arguments):
@@ -54,23 +56,21 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         return jax.vmap(one, (0, _axes(state)), out_axes)(values, state)
 
     def init(dim: int):
-        single = jax.eval_shape(lambda: first.init(dim))
-        axes = _axes(single)  # of a state that is shared where it can be
         sample = Sample(jnp.zeros((first.needs.copies, dim)), jnp.ones(()), jnp.zeros(()))
-        key = jax.random.key(0)
 
-        def begun(axes):
-            return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
+        def played(value):
+            learner = make(value)
+            rounds = jax.random.split(jax.random.key(0), 2)
+            step = lambda state, key: (learner.step(state, sample, key), None)  # noqa: E731
+            return jax.lax.scan(step, learner.init(dim), rounds)[0]
 
-        def stepped(axes):
-            return jax.eval_shape(lambda: each("step", axes, begun(axes), sample, key))
+        def varies(axis, part) -> bool:
+            return axis is None and any(jax.tree.leaves(part))
 
-        stepped(0)  # raises the learner's own errors
-        try:  # vmap raises ValueError if what is to be shared depends on the value
-            stepped(axes)
-        except ValueError:
-            axes = 0
-        return begun(axes)
+        axes = _axes(jax.eval_shape(lambda: first.init(dim)))  # of a state shared where it can be
+        found = jax.tree.map(varies, axes, depends(played, value), is_leaf=lambda a: a is None)
+        axes = 0 if any(jax.tree.leaves(found)) else axes
+        return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
 
     def step(state, sample: Sample, key):
         return each("step", _axes(state), state, sample, key)

@@ -225,7 +225,7 @@ def sums_of(wrapped, state):
 
 
 def test_the_learners_own_errors_are_not_hidden():
-    """vmap's ValueError tells both wrappers what depends on a value."""
+    """Both wrappers run the learner to see what depends on a value."""
 
     def gradient(weights, sample):
         raise ValueError("a mistake of the user's own")
