@@ -78,14 +78,10 @@ class BlackBox:
             own = "fit of " if self.line else ""
             raise ValueError(f"{own}{self.title} takes no weights of the rows: give {way}")
 
-    def refit(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None):
-        """See `added_noise.Refit`."""
-        found = [self._one(rows, y, weights) for rows in x]
-        theta = np.array([values for values, _ in found])
-        covariances = [cov for _, cov in found if cov is not None]
-        return theta, np.array(covariances) if covariances else None
-
-    def _one(self, x, y, weights) -> tuple[np.ndarray, np.ndarray | None]:
+    def refit(
+        self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Its numbers `[p]` from rows x `[n, d]`, and their covariance `[p, p]` if it has one."""
         call = self._of_sklearn if self.line else self._of_function
         values, cov = call(x, y, weights)
         size = len(self.labels)

@@ -1,12 +1,18 @@
-"""SIMEX: estimates under more and more noise, extended to none."""
+"""SIMEX: estimates under more and more noise, extended to none.
+
+At the level λ, draw b of B adds √λ u_bi to row i, with u_bi ~ N(0, C_i) and C_i the covariance of
+the error in the row. The same draws serve all levels, so that estimates are smooth in λ. With the
+estimates θ_b(λ) and their estimated covariances V_b(λ), each level keeps
+
+    the mean over b of θ_b(λ),    and    mean of V_b(λ) − covariance of θ_b(λ) over b.
+"""
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.observed.fits.added_noise import AddedNoise, AtLevels
 from noisy_jax.observed.fits.black_boxes import BlackBox, check_estimator
 from noisy_jax.observed.fits.calibration import check_approximate
 from noisy_jax.observed.fits.estimates import Estimates
@@ -14,6 +20,7 @@ from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation import choice, listed, positive, whole
 
 _BACK = np.array([-1.0])
@@ -118,11 +125,18 @@ class SIMEX(Method[SimexFit]):
             raise ValueError("leave out clusters with errors='none': they are of standard errors")
 
     def _solved(self, sample: Sample) -> SimexFit:
-        return _Simex(sample, self).fit()
+        return Simulation(sample, self).fit()
 
 
-class _Simex:
-    """The rows of a table, and the estimates from them with added noise."""
+class AtLevels(NamedTuple):
+    """Estimates at K levels."""
+
+    estimates: np.ndarray  # [K, p], means over the draws
+    covariances: np.ndarray | None  # [K, p, p], their mean less the covariance over draws
+
+
+class Simulation:
+    """The rows of a sample, and the estimates from them with added noise."""
 
     def __init__(self, sample: Sample, method: SIMEX):
         self.sample, self.method = sample, method
@@ -134,8 +148,60 @@ class _Simex:
         if sample.weights is not None:
             self.box.check_takes_weights()
         self.done, self.passes = 0, 1
-        drawn = method.draws, method.seed
-        self.added = AddedNoise(self.rows, self.estimated, *drawn, self.box.refit, self._advance)
+        self.cov = self._some(slice(None)).cov
+        variances = np.atleast_2d(np.diagonal(self.cov, axis1=-2, axis2=-1))
+        self.noisy = np.flatnonzero(variances.any(axis=0))
+
+    def at(self, kept: Any = slice(None), cov: np.ndarray | None = None) -> AtLevels:
+        """Estimates at all levels.
+
+        Args:
+            kept: the places of the rows that are taken; all by default.
+            cov: `[d, d]` in place of the covariance of the table.
+        """
+        rows = self._some(kept)
+        root = self._root(rows.cov if cov is None else cov)
+        found = [self.method.draws * [self._refit(rows)], *([] for _ in self.levels[1:])]
+        self._advance(1)
+        for draw in range(self.method.draws):
+            normal = self.normal(draw)[kept]
+            noise = normal @ root if root.ndim == 2 else (root @ normal[..., None])[..., 0]
+            for level, own in zip(self.levels[1:], found[1:], strict=True):
+                x = rows.x.copy()
+                x[:, self.noisy] += level**0.5 * noise
+                own.append(self._refit(rows._replace(x=x)))
+            self._advance(len(self.levels) - 1)
+        theta = np.array([[one for one, _ in own] for own in found])
+        means = theta.mean(axis=1)
+        if found[0][0][1] is None:
+            return AtLevels(means, None)
+        apart = theta - means[:, None]
+        over_draws = np.swapaxes(apart, 1, 2) @ apart / (self.method.draws - 1)
+        spreads = np.array([[cov for _, cov in own] for own in found]).mean(axis=1)
+        return AtLevels(means, spreads - over_draws)
+
+    def normal(self, draw: int) -> np.ndarray:
+        """The draw of this number, `[n, m]` of N(0, 1) for the m noisy columns."""
+        size = len(self.rows.y), len(self.noisy)
+        return np.random.default_rng((self.method.seed, draw)).standard_normal(size)
+
+    def _some(self, kept: Any) -> Rows:
+        """Some of the rows; estimates of their covariances are replaced by the mean."""
+        rows = self.rows.some(kept)
+        if not self.estimated or rows.cov.ndim == 2:
+            return rows
+        return rows._replace(cov=np.average(rows.cov, axis=0, weights=rows.weights))
+
+    def _root(self, cov: np.ndarray) -> np.ndarray:
+        """The symmetric root `[..., m, m]` of the covariance of the noisy columns.
+
+        It is smooth in the covariance. Negative directions of an estimate count as zero.
+        """
+        values, axes = np.linalg.eigh(cov[..., self.noisy[:, None], self.noisy])
+        return (axes * np.sqrt(np.maximum(values, 0))[..., None, :]) @ np.swapaxes(axes, -1, -2)
+
+    def _refit(self, rows: Rows) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.box.refit(rows.x, rows.y, rows.weights)
 
     def _advance(self, count: int) -> None:
         self.done += count
@@ -145,12 +211,12 @@ class _Simex:
 
     def fit(self) -> SimexFit:
         """The fit in original units."""
+        table, box, method, errors = self.sample.table, self.box, self.method, self.method.errors
         jackknife = self._needs_jackknife()
-        first = self.added.at(self.levels)
-        errors = self.method.errors
+        first = self.at()
         if errors is None:
             errors = "jackknife" if jackknife or first.covariances is None else "extrapolated"
-        theta, size = self._extended(first), len(self.box.labels)
+        theta, size = self._extended(first), len(box.labels)
         if errors == "jackknife":
             spread, plain, freedom = self._left_out()
         elif errors == "extrapolated":
@@ -159,8 +225,31 @@ class _Simex:
             spread, plain, freedom = *np.full((2, size, size), np.nan), np.inf
         if errors != "none":
             spread = spread + self._by_noise()
-        remarks = self._by_curve(first, theta, spread) + self._lost(spread)
-        return self._result(first, theta, spread, plain, freedom, errors, remarks)
+        known: dict[str, Any] = {
+            "labels": box.labels,
+            "form": "coefficients" if box.line else "numbers",
+            "degrees_of_freedom": freedom,
+            "names": table.names,
+            "references": table.references,
+        }
+        levels = ", ".join(f"{level:g}" for level in self.levels[1:])
+        return SimexFit.of(
+            Estimates(values=theta, covariance=spread, **known),
+            Estimates(values=first.estimates[0], covariance=plain, **known),
+            table,
+            reliability=self.reliability if box.by_column else None,
+            scale=table.means().x.std(axis=0) if box.by_column else None,
+            about=f"SIMEX of {box.title}: noise of {levels} times the covariance is added, "
+            f"{method.draws} draws each, and the {method.extrapolation} curve is "
+            "extended to −1. Approximate.",
+            estimator=box.title,
+            levels=self.levels,
+            estimates=first.estimates,
+            extrapolation=method.extrapolation,
+            draws=method.draws,
+            errors=errors,
+            remarks=self._by_curve(first, theta, spread) + self._lost(spread),
+        )
 
     def _needs_jackknife(self) -> bool:
         """Returns whether only the jackknife counts all errors; ValueError if it must not run."""
@@ -183,7 +272,7 @@ class _Simex:
         groups = labels_of(table.x, table.y, self.sample.clusters)
         numbers = np.unique(groups)
         self.passes += len(numbers)
-        left = [self.added.at(self.levels, kept=np.flatnonzero(groups != g)) for g in numbers]
+        left = [self.at(np.flatnonzero(groups != g)) for g in numbers]
         spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
         plain, _ = jackknifed(np.array([one.estimates[0] for one in left]))
         return spread, plain, freedom
@@ -209,10 +298,7 @@ class _Simex:
         """
         total = 0.0
         for move in _STEP * UncertainNoise(self.sample.table).deviations():
-            up, down = (
-                self._extended(self.added.at(self.levels, cov=self.added.cov + sign * move))
-                for sign in (1, -1)
-            )
+            up, down = (self._extended(self.at(cov=self.cov + sign * move)) for sign in (1, -1))
             slope = (up - down) / (2 * _STEP)
             total = total + np.outer(slope, slope)
         return total
@@ -243,31 +329,3 @@ class _Simex:
 
     def _named(self, which: np.ndarray) -> str:
         return listed([self.box.labels[k] for k in np.flatnonzero(which)])
-
-    def _result(self, first, theta, spread, plain, freedom, errors, remarks) -> SimexFit:
-        table, box, method = self.sample.table, self.box, self.method
-        known: dict[str, Any] = {
-            "labels": box.labels,
-            "form": "coefficients" if box.line else "numbers",
-            "degrees_of_freedom": freedom,
-            "names": table.names,
-            "references": table.references,
-        }
-        levels = ", ".join(f"{level:g}" for level in self.levels[1:])
-        return SimexFit.of(
-            Estimates(values=theta, covariance=spread, **known),
-            Estimates(values=first.estimates[0], covariance=plain, **known),
-            table,
-            reliability=self.reliability if box.by_column else None,
-            scale=table.means().x.std(axis=0) if box.by_column else None,
-            about=f"SIMEX of {box.title}: noise of {levels} times the covariance is added, "
-            f"{method.draws} draws each, and the {method.extrapolation} curve is "
-            "extended to −1. Approximate.",
-            estimator=box.title,
-            levels=self.levels,
-            estimates=first.estimates,
-            extrapolation=method.extrapolation,
-            draws=method.draws,
-            errors=errors,
-            remarks=remarks,
-        )

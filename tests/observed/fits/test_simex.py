@@ -14,7 +14,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.groups import labels_of
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.observed.fits.test_added_noise import least_squares as with_errors
+from tests.observed.fits.test_simex_added_noise import least_squares as with_errors
 from tests.observed.rows import agree, check_coverage, regression
 
 SIMEX, CALIBRATION = nj.methods.SIMEX, nj.methods.RegressionCalibration

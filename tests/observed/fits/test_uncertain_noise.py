@@ -8,7 +8,7 @@ from noisy_jax.noise import CovarianceEstimate, estimate_covariance
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
-from tests.observed.fits.test_added_noise import least_squares
+from tests.observed.fits.test_simex_added_noise import least_squares
 
 COV = np.array([[0.5, 0.2], [0.2, 0.4]])
 JOINT = np.random.default_rng(1).normal(size=(5, 2, 2)) * 0.05

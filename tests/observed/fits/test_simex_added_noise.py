@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from noisy_jax.observed.fits.added_noise import AddedNoise
+from noisy_jax.observed.fits.simex import SIMEX, Simulation
+from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.observations import from_arrays
+from tests.observed.rows import gaussians
 
 LEVELS = np.array([0.0, 0.5, 1.0, 2.0])
 COV = np.array([[0.3, 0.0, 0.1], [0.0, 0.0, 0.0], [0.1, 0.0, 0.2]])
@@ -12,12 +14,13 @@ N, DRAWS = 200, 6
 GROUPS = [np.arange(g, N, 4) for g in range(4)]
 
 
-def rows(rng, by_row):
-    """A table with one covariance, or with one for each row."""
+def simulation(rng, by_row, **options):
+    """Of a table with one covariance, or with one for each row."""
     x = rng.normal(size=(N, 3))
     y = 0.3 + x @ [1.0, -0.5, 0.4] + rng.normal(size=N)
-    made = from_arrays(x, y, noise=COV).means()
-    return made._replace(cov=rng.uniform(0.2, 1, (N, 1, 1)) * made.cov) if by_row else made
+    noise = gaussians(rng.uniform(0.2, 1, (N, 1, 1)) * COV) if by_row else COV
+    sample = Sample.of_table(from_arrays(x, y, noise=noise))
+    return Simulation(sample, SIMEX(least_squares, levels=LEVELS[1:], draws=DRAWS, **options))
 
 
 def symmetric_root(cov):
@@ -53,22 +56,13 @@ def check(found, expected):
     assert np.abs(expected[0][-1] - expected[0][0]).max() > 0.05
 
 
-def refit(x, y, weights):
-    assert weights is None
-    found = [least_squares(one, y) for one in x]
-    return tuple(map(np.array, zip(*found, strict=True)))
-
-
 @pytest.mark.parametrize("by_row", [False, True])
 @pytest.mark.parametrize("without", [None, 1])
-def test_estimates_are_those_of_a_loop_over_draws_and_levels(rng, by_row, without, monkeypatch):
-    monkeypatch.setattr("noisy_jax.observed.fits.added_noise._NUMBERS", 4 * 3 * 150)
-    table, counted = rows(rng, by_row), []
-    added = AddedNoise(table, False, DRAWS, 5, refit, counted.append)
-    draws = np.array([added.normal(b) for b in range(DRAWS)])
+def test_estimates_are_those_of_a_loop_over_draws_and_levels(rng, by_row, without):
+    calls = []
+    found = simulation(rng, by_row, seed=5, progress=lambda *one: calls.append(one))
+    draws = np.array([found.normal(b) for b in range(DRAWS)])
     kept = np.arange(N) if without is None else np.delete(np.arange(N), GROUPS[without])
-    x, y, cov = table.some(kept)[:3]
-    expected = by_loop(least_squares, x, y, cov, draws[:, kept], added.noisy)
-    check(added.at(LEVELS, kept=kept), expected)
-    if without is not None:
-        assert counted == [1, 4, 4, 4, 2, 2, 2]  # two blocks
+    x, y, cov = found.rows.some(kept)[:3]
+    check(found.at(kept), by_loop(least_squares, x, y, cov, draws[:, kept], found.noisy))
+    assert calls == [(1 + 3 * draw, 1 + 3 * DRAWS) for draw in range(DRAWS + 1)]
