@@ -18,24 +18,16 @@ from noisy_jax.observed.fits.doubts import Doubt
 from noisy_jax.observed.fits.groups import (
     LEAST_GROUPS,
     check_clusters,
-    grouped,
-    if_counts,
     jackknifed,
-    labels_of,
 )
 from noisy_jax.observed.fits.identification import (
     WEAK,
-    Identification,
-    check_cross,
     covariances,
-    identification,
 )
-from noisy_jax.observed.fits.judged import Comparison, Judged, compared
+from noisy_jax.observed.fits.judged import Comparison, compared
 from noisy_jax.observed.fits.linear_equations import LinearEquations
-from noisy_jax.observed.fits.linear_moments import LinearMoments, moments_by_group
 from noisy_jax.observed.fits.parts import moments_of_parts
 from noisy_jax.observed.fits.result import Fit, percent
-from noisy_jax.observed.fits.roots import Root
 from noisy_jax.observed.fits.row_weights import (
     BY_VALUES,
     differ_by_row,
@@ -44,8 +36,7 @@ from noisy_jax.observed.fits.row_weights import (
 )
 from noisy_jax.observed.fits.solutions import ERRORS, Restored, estimated
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
-from noisy_jax.observed.fits.units import UndeterminedError, Units, check_varies
+from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
 from noisy_jax.validation import choice
@@ -180,11 +171,11 @@ class Linear(Method[LinearFit]):
             )
         total = moments_of_parts(chunks)
         found = warned(total.table, found=total.doubts)
-        parts, ends = total.groups.of_groups_with_rows(), total.ends * [[-1], [1]]
+        parts, ends = total.groups.with_rows(), total.ends * [[-1], [1]]
         instead = "join the chunks, and fit one table"
         _check_rows(total.rows, len(total.table.names), len(parts.weight), instead)
         check_varies(ends[:, :-1], ends[:, -1], total.table)
-        made = Problem.of(LinearEquations(parts), total.units, total.table, total.rows)
+        made = LinearEquations(parts, total.units, total.table, total.rows)
         return remarked(linear_result(made, made, "jackknife"), found)
 
     def _solved(self, sample: Sample) -> LinearFit:
@@ -202,11 +193,11 @@ def _fit_of(sample: Sample, errors: str) -> LinearFit:
     elif weights is None and differ_by_row(table):
         return _fit_by_errors(sample)
     if table.products is None:
-        problem = Problem.of_sample(sample, weights)
-        return _with_scatter(linear_result(problem, problem, errors), table, weights)
+        made = LinearEquations.of_sample(sample, weights)
+        return _with_scatter(linear_result(made, made, errors), table, weights)
     whole, factors = expanded(table, weights), table.products.factors
-    plain = Problem.of_sample(sample.of(measured(table)), weights)
-    made = Problem.of_sample(sample.of(whole), weights, plain.units)
+    plain = LinearEquations.of_sample(sample.of(measured(table)), weights)
+    made = LinearEquations.of_sample(sample.of(whole), weights, plain.units)
     fit = linear_result(made, plain, errors, names=table.names, products=factors)
     return _with_scatter(fit, whole, weights)
 
@@ -219,10 +210,10 @@ def _fit_by_errors(sample: Sample) -> LinearFit:
     """
     table, weights = sample.table, row_weights(sample.table)
     try:
-        equal = Problem.of_sample(sample, None)
+        equal = LinearEquations.of_sample(sample, None)
     except ValueError:  # with equal weights the noise is too large
         equal = None
-    made = Problem.of_sample(sample, weights, None if equal is None else equal.units)
+    made = LinearEquations.of_sample(sample, weights, None if equal is None else equal.units)
     if equal is not None and equal.known.strength >= WEAK and _differ(made, equal):
         sample.tell([Doubt(BY_VALUES, spoils=False)])
         return _with_scatter(linear_result(equal, equal), table, None)
@@ -245,129 +236,20 @@ def _check_rows(rows: int, dim: int, groups: int, instead: str = "use errors='sa
         raise ValueError(f"{rows} rows are too few for the jackknife; {instead}")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
-    """The equations of a table in its units, and what is known of them.
-
-    Attributes:
-        equations: of groups of rows.
-        units: of the equations.
-        table: names, and the uncertainty of the noise.
-        num_rows: n.
-        clusters: `[n]`, in the order of the rows of the equations; or `None`.
-        noise: the uncertainty of the noise's covariance, in these units.
-        known: how well the columns identify the fit.
-    """
-
-    equations: LinearEquations
-    units: Units
-    table: Observations
-    num_rows: int
-    clusters: np.ndarray | None
-    noise: UncertainNoise
-    known: Identification
-
-    @classmethod
-    def of(
-        cls,
-        equations: LinearEquations,
-        units: Units,
-        table: Observations,
-        num_rows: int,
-        clusters: np.ndarray | None = None,
-    ) -> "Problem":
-        """Raises ValueError if the noise is larger than the moments allow."""
-        noise, whole = UncertainNoise(table, units.products), equations.whole
-        known = identification(equations.parts, whole, noise, table.names, units.scale)
-        made = cls(equations, units, table, num_rows, clusters, noise, known)
-        check_cross(whole.cross / whole.weight, made.cov, made.variance, num_rows, table.names)
-        return made
-
-    @classmethod
-    def of_sample(
-        cls, sample: Sample, weights: np.ndarray | None, units: Units | None = None
-    ) -> "Problem":
-        """The equations of the rows of a table, with weights of their own."""
-        table, clusters = sample.table, sample.clusters
-        n, dim = len(table.y), table.x.shape[2]
-        count = n if clusters is None else int(clusters.max()) + 1
-        if count <= dim + 1:
-            kind = "rows" if clusters is None else "clusters"
-            few = f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}"
-            raise UndeterminedError(f"{few}{if_counts(weights)}")
-        if n < LEAST_GROUPS and (hint := if_counts(weights)):
-            raise UndeterminedError(f"{n} rows with weights are too few{hint}")
-        rows = table.means(weights)
-        units = Units.of(rows.x, rows.y, table) if units is None else units
-        order, groups = grouped(labels_of(table.x, table.y, clusters))
-        rows = units.standardized(rows, order)
-        equations = LinearEquations(moments_by_group(rows, groups).of_groups_with_rows(), rows)
-        return cls.of(equations, units, table, n, None if clusters is None else clusters[order])
-
-    @property
-    def cov(self) -> np.ndarray:
-        """`[d, d]`, mean covariance of the noise."""
-        return self.equations.whole.cov / self.equations.whole.weight
-
-    @property
-    def variance(self) -> float:
-        """Of y, in the units of the equations."""
-        whole = self.equations.whole
-        return whole.yy / whole.weight - (whole.y / whole.weight) ** 2
-
-    def root(self, corrected: bool) -> Root:
-        """θ, and the share of the noise that is taken away."""
-        return Root(self.equations, *self._solved(self.equations.whole, corrected))
-
-    def without_each(self, corrected: bool) -> np.ndarray:
-        """`[G, 1 + d]`, θ without each group of rows."""
-        equations = self.equations
-        return self._solved(equations.whole.plus(equations.parts, -1.0), corrected)[0]
-
-    def _solved(self, moments: LinearMoments, corrected: bool) -> tuple[np.ndarray, Any]:
-        share = self.known.share(moments) if corrected else 0.0
-        return self.equations.root(moments, share), share
-
-    def recorded(self, corrected: bool) -> np.ndarray:
-        """`[1 + d, 1 + d]`, from θ to θ of recorded categories, as uncorrected fits take them."""
-        center = self.equations.center
-        moved = np.eye(1 + len(center))
-        if not corrected and self.table.categories:
-            matrix, offset = self.units.recorded(self.table)
-            moved[0, 1:] = offset + matrix @ center - center
-            moved[1:, 1:] = matrix.T
-        return moved
-
-    def lines(self, theta: np.ndarray) -> np.ndarray:
-        """Intercept and slopes `[..., 1 + d]`, of θ."""
-        found = theta.copy()
-        found[..., 0] -= theta[..., 1:] @ self.equations.center
-        return found
-
-    def judged(self, lines: np.ndarray, beta: np.ndarray) -> Judged:
-        """Estimated clean errors of each group of rows, by lines `[G, 1 + d]` from other groups.
-
-        β `[d]` is of all rows: each error contains −βᵀΣβ.
-        """
-        parts, square = self.equations.parts, self.units.y_scale**2
-        sums = parts.clean_error(lines[:, 0], lines[:, 1:])
-        return Judged(square * sums, parts.weight, -square * np.outer(beta, beta))
-
-
-def _differ(one: Problem, other: Problem) -> bool:
+def _differ(one: LinearEquations, other: LinearEquations) -> bool:
     """True if corrected fits with other weights differ by more than chance."""
 
     def apart(thetas):
         return one.lines(thetas(one)) - other.lines(thetas(other))
 
-    cov, freedom = jackknifed(apart(lambda problem: problem.without_each(True)))
-    whole, error = apart(lambda problem: problem.root(True).theta), np.sqrt(np.diag(cov))
+    cov, freedom = jackknifed(apart(lambda one: one.without_each(True)))
+    whole, error = apart(lambda one: one.root(True).theta), np.sqrt(np.diag(cov))
     t = np.divide(whole, error, out=np.zeros_like(whole), where=error > 0)
     return bool((p_value(t, freedom) * len(t) < OF_DOUBTS).any())
 
 
 def linear_result(
-    made: Problem, plain: Problem, errors: str = "sandwich", **known: Any
+    made: LinearEquations, plain: LinearEquations, errors: str = "sandwich", **known: Any
 ) -> LinearFit:
     """The fit in original units; `known` as of `Restored.line`.
 
@@ -376,16 +258,16 @@ def linear_result(
     """
     found: list[Any] = []
     judged: list[Any] = []
-    for problem, corrected in ((made, True), (plain, False)):
-        root, left = problem.root(corrected), problem.without_each(corrected)
-        moved = problem.recorded(corrected)
-        rest = problem.cov, problem.equations.center, moved
-        way = Restored.line(problem.table, problem.units, "linear", *rest, **known)
+    for one, corrected in ((made, True), (plain, False)):
+        root, left = one.root(corrected), one.without_each(corrected)
+        moved = one.recorded(corrected)
+        rest = one.cov, one.center, moved
+        way = Restored.line(one.table, one.units, "linear", *rest, **known)
         left_out = left if errors == "jackknife" else None
-        found.append(estimated(root, way, problem.clusters, left_out)[0])
-        lines, line = problem.lines(left @ moved.T), moved @ root.theta
+        found.append(estimated(root, way, one.clusters, left_out)[0])
+        lines, line = one.lines(left @ moved.T), moved @ root.theta
         judged.append(made.judged(lines, line[1:]))
-    units, whole = made.units, made.equations.whole
+    units, whole = made.units, made.whole
     clean, noisy = covariances(whole)
     freedom = float(made.noise.freedom(made.cov, -judged[0].slope[None])[0])
     variance = made.variance * units.y_scale**2

@@ -17,23 +17,68 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments
-from noisy_jax.observed.fits.roots import Sums
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, grouped, if_counts, labels_of
+from noisy_jax.observed.fits.identification import Identification, check_cross, identification
+from noisy_jax.observed.fits.judged import Judged
+from noisy_jax.observed.fits.linear_moments import ROWS, LinearMoments, moments_by_group
+from noisy_jax.observed.fits.roots import Root, Sums
 from noisy_jax.observed.fits.sandwich import Block, Outer
+from noisy_jax.observed.fits.template import Sample
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.fits.units import UndeterminedError, Units
+from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.rows import Rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearEquations:
-    """The equations of groups of standardized rows.
+    """The equations of a table in units, and what is known of them.
 
     Attributes:
-        parts: the moments of each group, with a leading axis.
-        rows: all rows, or `None` where only their moments are kept, as of chunks.
+        parts: the moments of each group of rows, with a leading axis.
+        units: of the equations.
+        table: names, and the uncertainty of the noise.
+        num_rows: n.
+        rows: all rows, by group, or `None` where only their moments are kept, as of chunks.
+        clusters: `[n]`, in the order of these rows; or `None`.
+        known: how well the columns identify the fit.
     """
 
     parts: LinearMoments
+    units: Units
+    table: Observations
+    num_rows: int
     rows: Rows | None = None
+    clusters: np.ndarray | None = None
+    known: Identification = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if the columns vary less than the noise in them."""
+        names, whole = self.table.names, self.whole
+        known = identification(self.parts, whole, self.noise, names, self.units.scale)
+        object.__setattr__(self, "known", known)
+        check_cross(whole.cross / whole.weight, self.cov, self.variance, self.num_rows, names)
+
+    @classmethod
+    def of_sample(
+        cls, sample: Sample, weights: np.ndarray | None, units: Units | None = None
+    ) -> "LinearEquations":
+        """The equations of the rows of a table, with weights of their own."""
+        table, clusters = sample.table, sample.clusters
+        n, dim = len(table.y), table.x.shape[2]
+        count = n if clusters is None else int(clusters.max()) + 1
+        if count <= dim + 1:
+            kind = "rows" if clusters is None else "clusters"
+            few = f"fit needs more than d + 1 = {dim + 1} {kind}, got {count}"
+            raise UndeterminedError(f"{few}{if_counts(weights)}")
+        if n < LEAST_GROUPS and (hint := if_counts(weights)):
+            raise UndeterminedError(f"{n} rows with weights are too few{hint}")
+        rows = table.means(weights)
+        units = Units.of(rows.x, rows.y, table) if units is None else units
+        order, groups = grouped(labels_of(table.x, table.y, clusters))
+        rows = units.standardized(rows, order)
+        clusters = None if clusters is None else clusters[order]
+        return cls(moments_by_group(rows, groups).with_rows(), units, table, n, rows, clusters)
 
     @functools.cached_property
     def whole(self) -> LinearMoments:
@@ -45,10 +90,60 @@ class LinearEquations:
         """`[d]`, x̄."""
         return self.whole.x / self.whole.weight
 
-    def root(self, moments: LinearMoments, share: Any) -> np.ndarray:
+    @property
+    def cov(self) -> np.ndarray:
+        """`[d, d]`, mean covariance of the noise."""
+        return self.whole.cov / self.whole.weight
+
+    @property
+    def variance(self) -> float:
+        """Of y, in the units of the equations."""
+        return self.whole.yy / self.whole.weight - (self.whole.y / self.whole.weight) ** 2
+
+    @functools.cached_property
+    def noise(self) -> UncertainNoise:
+        """The uncertainty of the noise's covariance, in the units of the equations."""
+        return UncertainNoise(self.table, self.units.products)
+
+    def root(self, corrected: bool) -> Root:
+        """θ, and the share of the noise that is taken away."""
+        share = self.known.share(self.whole) if corrected else 0.0
+        return Root(self, self.solution(self.whole, share), share)
+
+    def without_each(self, corrected: bool) -> np.ndarray:
+        """`[G, 1 + d]`, θ without each group of rows."""
+        moments = self.whole.plus(self.parts, -1.0)
+        return self.solution(moments, self.known.share(moments) if corrected else 0.0)
+
+    def solution(self, moments: LinearMoments, share: Any) -> np.ndarray:
         """θ `[..., 1 + d]` that solves the equations with these moments, of all groups or some."""
         intercept, beta = moments.solution(share=share)
         return np.concatenate([(intercept + beta @ self.center)[..., None], beta], axis=-1)
+
+    def recorded(self, corrected: bool) -> np.ndarray:
+        """`[1 + d, 1 + d]`, from θ to θ of recorded categories, as uncorrected fits take them."""
+        center = self.center
+        moved = np.eye(1 + len(center))
+        if not corrected and self.table.categories:
+            matrix, offset = self.units.recorded(self.table)
+            moved[0, 1:] = offset + matrix @ center - center
+            moved[1:, 1:] = matrix.T
+        return moved
+
+    def lines(self, theta: np.ndarray) -> np.ndarray:
+        """Intercept and slopes `[..., 1 + d]`, of θ."""
+        found = theta.copy()
+        found[..., 0] -= theta[..., 1:] @ self.center
+        return found
+
+    def judged(self, lines: np.ndarray, beta: np.ndarray) -> Judged:
+        """Estimated clean errors of each group of rows, by lines `[G, 1 + d]` from other groups.
+
+        β `[d]` is of all rows: each error contains −βᵀΣβ.
+        """
+        parts, square = self.parts, self.units.y_scale**2
+        sums = parts.clean_error(lines[:, 0], lines[:, 1:])
+        return Judged(square * sums, parts.weight, -square * np.outer(beta, beta))
 
     def at(self, theta: np.ndarray, share: float) -> Sums:
         """Σψ and ∂Σψ/∂θ, from the moments."""
@@ -66,11 +161,10 @@ class LinearEquations:
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
         """ψ and −∂ψ/∂θ of blocks of rows, at the root θ."""
-        if self.rows is None:
-            raise ValueError("the rows are gone, of which only moments are kept")
+        every: Any = self.rows
         beta, total, center = theta[1:], self.whole.weight, self.center[:, None]
-        for start in range(0, len(self.rows.y), ROWS):
-            rows = self.rows.some(slice(start, start + ROWS))
+        for start in range(0, len(every.y), ROWS):
+            rows = every.some(slice(start, start + ROWS))
             weight = 1.0 if rows.weights is None else rows.weights
             z = np.ones((1 + rows.x.shape[1], len(rows.y)))  # long rows are fast
             np.subtract(rows.x.T, center, out=z[1:])

@@ -49,8 +49,8 @@ class LinearMoments(NamedTuple):
         """The moments of all groups together."""
         return LinearMoments._make(leaf.sum(axis=0) for leaf in self)
 
-    def of_groups_with_rows(self) -> "LinearMoments":
-        """Without the groups that have no rows."""
+    def with_rows(self) -> "LinearMoments":
+        """The moments of the groups that have rows."""
         return LinearMoments._make(leaf[self.weight > 0] for leaf in self)
 
     def moved(self, scale, center, y_scale: float, y_center: float) -> "LinearMoments":

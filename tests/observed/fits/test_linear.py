@@ -6,8 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.fits.errors import linear_errors
 from noisy_jax.observed.fits.linear_equations import LinearEquations
-from noisy_jax.observed.fits.linear_moments import moments_by_group
-from noisy_jax.observed.fits.units import Rows
+from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT
@@ -61,9 +60,9 @@ def test_scores_of_all_rows_add_up_to_zero(weights, share):
     x, y = table(60)
     cov = np.linspace(0.0, 0.2, 60)[:, None, None] * np.diag(x.var(axis=0))
     cross = 0.1 * cov.sum(axis=2)
-    rows = Rows(x, y, cov, weights, cross)
-    equations = LinearEquations(moments_by_group(rows, [slice(0, 60)]), rows)
-    theta = equations.root(equations.whole, share)
+    known = from_arrays(x, y, noise=gaussians(cov), cross_cov=cross)
+    equations = LinearEquations.of_sample(Sample.of_table(known), weights)
+    theta = equations.solution(equations.whole, share)
     ((scores, jacobians),) = equations.blocks(theta, share)
     for total in (scores.sum(axis=0), equations.at(theta, share).score):
         np.testing.assert_allclose(total, 0, atol=1e-9 * np.abs(scores).sum(axis=0).max())
