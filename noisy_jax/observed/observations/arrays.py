@@ -7,15 +7,13 @@ import jax
 import numpy as np
 
 from noisy_jax.columns import ROUNDING, common_index, numeric
-from noisy_jax.noise import Misclassified, PerRound
+from noisy_jax.noise import Misclassified
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
-    StandardDeviation,
     check_no_gaps,
     check_not_traced,
-    labelled_deviations,
 )
-from noisy_jax.observed.observations.labels import by_name
+from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import check_concrete, collected, collected_map, listed
@@ -86,7 +84,7 @@ def from_arrays(
     for name, value in (("x", x), ("y", y)):
         check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
     target = target or str(getattr(y, "name", None) or "y")
-    index = common_index(frames, y, _labelled(noise, cross_cov))
+    index = common_index(frames, y, of_each_row(noise, cross_cov))
     hint = "drop such rows, as by frame.dropna(), or impute them"
     copies = [
         numeric("x", one, np.float64, hint=hint).astype(np.float64, copy=False) for one in frames
@@ -128,16 +126,6 @@ def from_arrays(
         measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
     options = {"cross_cov": cross_cov, "products": products, "index": index}
     return observed(measured, y, noise, target=target, **options)
-
-
-def _labelled(noise: Any, cross_cov: Any) -> list[tuple[str, Any]]:
-    """Arguments with a row for each row of the table, which may have pandas labels."""
-    found = [("noise", v) for v in jax.tree.leaves(noise)] if isinstance(noise, PerRound) else []
-    if hasattr(cross_cov, "columns"):  # a Series has the names of the columns
-        found.append(("cross_cov", cross_cov))
-    if isinstance(noise, StandardDeviation) and hasattr(noise.value, "columns"):
-        found.append(("noise", noise.value))
-    return found + (labelled_deviations(noise) if isinstance(noise, Mapping) else [])
 
 
 _SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"

@@ -16,9 +16,9 @@ from noisy_jax.observed.observations.copies import Subjects, check_copies
 from noisy_jax.observed.observations.described import (
     StandardDeviation,
     error_of,
-    labelled_deviations,
     sd,
 )
+from noisy_jax.observed.observations.labels import of_each_row
 from noisy_jax.observed.observations.measured import columns_of_copies, observed
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
@@ -72,7 +72,7 @@ def table_of(
             pandas = importlib.import_module("pandas")
             whose, index = "subjects", pandas.Index(subjects.labels, name=said.subject)
     copies = _copies(roles, values, subjects)
-    for label, value in labelled_deviations(known):
+    for label, value in of_each_row(roles.noise, said.cross_cov):
         check_same_rows(label, value, whose, index)
     for name in names if whole and said.features is None else ():
         if name not in {*known, *copies} and numbers_rows(name, values[name]):

@@ -111,7 +111,7 @@ def reliability(ratio: float) -> Reliability:
 class ErrorOfColumn(NamedTuple):
     """The error in one copy of a column."""
 
-    variance: np.ndarray  # [], or [n] for one a row, or [n, V] for one a copy
+    variance: np.ndarray  # [], or [n] for one a row
     mean: float = 0.0  # it is subtracted from the column
     law: Noise | None = None  # its distribution; `None` if only the variance is known
     in_sums: bool = False  # whether variances by row are right in sums over rows only
@@ -203,12 +203,3 @@ def check_not_traced(noise: Any, cross_cov: Any) -> None:
     for name, known in (("noise", values), ("cross_cov", cross_cov)):
         for leaf in jax.tree.leaves(known):
             check_concrete(name, leaf, _OUTSIDE)
-
-
-def labelled_deviations(noise: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Standard deviations by row that may have pandas labels, with names for messages."""
-    return [
-        (f"noise[{str(name)!r}]", one.value)
-        for name, one in noise.items()
-        if isinstance(one, StandardDeviation) and np.ndim(one.value)
-    ]

@@ -139,8 +139,6 @@ def of_frame(said: Columns, frame: Any, where: str, roles: Roles | None = None) 
             "nj.table and nj.csv need what is known of the errors: noise={'x1': 0.25}, variances "
             "by column (others are exact), or replicates={'x1': ['x1a', 'x1b']}"
         )
-    if hasattr(said.cross_cov, "columns"):
-        check_same_rows("cross_cov", said.cross_cov, "frame", index)
     table = table_of(said, roles or said.roles(header, where), column, where, index)
     if table.copied and not table.even:
         table.means()  # raises ValueError where no row shows the errors of a column

@@ -65,3 +65,18 @@ def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
     if hasattr(values, "columns"):
         return np.asarray(values)[:, in_order(name, values.columns, names)]
     return by_name(name, values, names)
+
+
+def of_each_row(noise: Any, cross_cov: Any) -> list[tuple[str, Any]]:
+    """Arguments with a value for each row, which may have pandas labels, with their names."""
+    by_column = noise if isinstance(noise, Mapping) else {}
+    found = [
+        (f"noise[{str(name)!r}]", one.value)
+        for name, one in by_column.items()
+        if isinstance(one, StandardDeviation) and np.ndim(one.value)
+    ]
+    if isinstance(noise, PerRound):
+        found += [("noise", leaf) for leaf in jax.tree.leaves(noise)]
+    whole = noise.value if isinstance(noise, StandardDeviation) else None
+    pairs = (("noise", whole), ("cross_cov", cross_cov))  # a Series has the names of the columns
+    return found + [(name, one) for name, one in pairs if hasattr(one, "columns")]

@@ -152,6 +152,8 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         raises(message, nj.table, frame, target="y", noise={"b": 0.1, name: nj.sd(mixed)})
     message, noise = r"indices of x and noise\['b'\] are not the same", {"b": nj.sd(mixed)}
     raises(message, from_arrays, frame[NAMES], frame["y"], noise=noise)
+    whole = nj.sd(frame[NAMES].abs().iloc[::-1])
+    raises("indices of frame and noise are not", nj.table, frame, target="y", noise=whole)
 
 
 @pytest.mark.parametrize(
