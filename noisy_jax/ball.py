@@ -25,7 +25,7 @@ _NEWTON_STEPS = 64  # five or so suffice; badly scaled features take one more fo
 
 
 def precision(array) -> Any:
-    """ε of an array's dtype."""
+    """Returns ε of an array's dtype."""
     return jnp.finfo(array.dtype).eps
 
 
@@ -37,7 +37,7 @@ def in_ball(
     radius: chex.Numeric,
     least: chex.Numeric = 0.0,
 ) -> tuple[jax.Array, jax.Array]:
-    """The weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
+    """Returns the weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
 
     Both modes differentiate them by the parameters and the radius.
 
@@ -50,7 +50,7 @@ def in_ball(
     """
 
     def judged(solution, mu, last, steps):
-        """The carry, with whether the loop goes on.
+        """Returns the carry, with a flag that the loop goes on.
 
         `vmap` computes a loop's condition twice, to stop the loop and to choose the lanes that it
         changes. If these computed ‖w‖ with two roundings, the loop might never end.
@@ -86,7 +86,7 @@ def _(at, primals, tangents):
 
 
 def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array, jax.Array]:
-    """The least-norm minimizer `[n]` of Σ_i (s_i v_i − c_i)² over ‖v‖ ≤ radius, and its μ `[]`.
+    """Returns the least-norm minimizer `[n]` of Σ_i (s_i v_i − c_i)² over ‖v‖ ≤ radius, and μ `[]`.
 
     v_i(μ) = s_i c_i/(s_i² + μ), and 0 where s_i = 0.
     """
@@ -104,18 +104,18 @@ def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array
 
 
 def root(a: jax.Array) -> jax.Array:
-    """√max(a, 0), with the derivative 0 instead of infinity where it is 0."""
+    """Returns √max(a, 0), with the derivative 0 instead of infinity where it is 0."""
     positive = a > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, a, 1)), 0)
 
 
 def norm(v: jax.Array) -> jax.Array:
-    """The root of the sum of squares of all entries, also where squares overflow or underflow."""
+    """Returns the root of the sum of all squares, also where squares overflow or underflow."""
     size = jax.lax.stop_gradient(largest_size(v))  # the product does not depend on it
     return size * root(jnp.sum((v / size) ** 2))
 
 
 def largest_size(v: jax.Array) -> jax.Array:
-    """max |v_i|, `[]`, or 1 if all are zero."""
+    """Returns max |v_i|, `[]`, or 1 if all are zero."""
     size = jnp.max(jnp.abs(v))
     return jnp.where(size > 0, size, 1)

@@ -1,4 +1,4 @@
-"""The contract of the library: what one round shows, and what a learner is.
+"""The contract of the library: the data of one round, and the functions that make a learner.
 
 Letters for shapes, used everywhere: T rounds, d features (dimensions), V independent noisy copies
 of one example, S seeds. All functions are unbatched; batch them with `jax.vmap`.
@@ -77,7 +77,7 @@ class Stream(NamedTuple):
 
 @exportable
 class Sample(NamedTuple):
-    """What a learner sees in one round.
+    """The noisy data that a learner sees in one round.
 
     Attributes:
         x: `[V, d]` independent noisy copies of the instance; a known mean of the noise is
@@ -111,7 +111,7 @@ Flips: TypeAlias = tuple[Any, Any] | Literal[False] | None
 
 
 class Needs(NamedTuple):
-    """What a learner needs of its data to be unbiased.
+    """Requirements on the data for a learner to be unbiased.
 
     Attributes:
         copies: V, the number of independent noisy copies of the instance that `step` reads.
@@ -124,8 +124,9 @@ class Needs(NamedTuple):
             the noise in the first copy (`Sample.cross_cov`).
         labels: whether targets must be labels −1 and +1.
         flips: (ρ₊, ρ₋), the probabilities of flipped labels that the learner corrects for
-            (`losses.flipped`), or (0, 0): `rollout` warns when labels are flipped with others.
-            `False` if all flips would make the learner biased, for which there is no correction;
+            (`losses.flipped`), or (0, 0): `rollout` warns when labels are flipped with other
+            probabilities.
+            `False` if all flips would make the learner biased, beyond correction;
             `None` if they have no effect, or it is not known.
         one_scale: whether the columns of x should have similar sizes, because one radius and one
             rate serve all of them. `rollout` and `learn` warn if they have not.
@@ -140,7 +141,7 @@ class Needs(NamedTuple):
     one_scale: bool = False
 
     def both(self, other: "Needs") -> "Needs":
-        """What two learners need that see the same samples.
+        """Returns the needs of two learners that see the same samples.
 
         Its `noise` is the first that is known to have a positive variance, if there is one, and its
         `flips` are the first that are not (0, 0).
@@ -172,22 +173,22 @@ class Learner(NamedTuple):
 
     Attributes:
         init: `(dim) -> state`, the state before round 0. It may be donated: no two of its arrays
-            share a buffer, with each other or with what the learner was built from (`fresh`).
+            share a buffer, with each other or with an argument of the learner's factory (`fresh`).
         step: `(state, sample, key) -> state`, one round. The key is for the learner's own
             randomness; a deterministic learner ignores it.
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
-        needs: what the learner needs of its data.
+        needs: requirements on the data for the learner to be unbiased.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
             `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], readings)`, where every
-            leaf of `samples` has a leading axis T, and `readings` are those of `read` before each
-            round, `[T]` each, or `None`.
+            leaf of `samples` has a leading axis T, and `readings` are the results of `read` before
+            each round, `[T]` each, or `None`.
         read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
             of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
             clean data is estimated from them (`estimated_errors`). `None` if there are none.
         finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
             but not used yet. A run may still continue from it. `None` if there are none.
-        weights: `(state) -> weights`, a pytree of all numbers of the state in which predictions are
-            linear, as `wrappers.averaged` needs; `None` if there are none.
+        weights: `(state) -> weights`, a pytree of numbers of the state such that predictions are
+            linear in them, as `wrappers.averaged` needs; `None` if there are none.
         with_weights: `(state, weights) -> state`, the state with other weights, where there are
             `weights`.
     """
@@ -214,7 +215,7 @@ def with_field_weights(state: Any, weights: Any) -> Any:
 
 
 def fresh(state: State) -> State:
-    """Copies a state into buffers of its own, which no other of its arrays or the caller shares.
+    """Copies each array of a state into a buffer that it shares with no other array.
 
     `Learner.init` returns such states, so that they can be donated (`jax.jit(…, donate_argnums)`).
     """
@@ -235,7 +236,7 @@ def in_this_precision(init: Callable[[int], State], state: State, dim: int) -> S
 
 
 def has_noise(noise: Any) -> bool:
-    """Whether a learner's `noise` has a covariance that is known not to be zero."""
+    """Returns True if a learner's `noise` has a covariance that is known not to be zero."""
     if noise is None or isinstance(noise, type):
         return False
     cov = concrete(getattr(noise, "distribution", noise).cov)  # that of noise.PerRound
@@ -243,13 +244,13 @@ def has_noise(noise: Any) -> bool:
 
 
 def has_flips(flips: Any) -> bool:
-    """Whether a learner's `flips` are probabilities that are not known to be zero."""
+    """Returns True if a learner's `flips` are probabilities that are not known to be zero."""
     rates = [concrete(rate) for rate in flips or ()]
     return any(rate is None or bool(np.any(rate != 0)) for rate in rates)
 
 
 def estimated_errors(readings: Any, y: Any) -> Any:
-    """Estimates of the squared errors on clean data, q − 2ỹv + ỹ², from readings v and q.
+    """Returns estimates of the squared errors on clean data, q − 2ỹv + ỹ², from readings v and q.
 
     Their mean is E(f(x) − y)² plus the variance of the noise in ỹ.
     """
@@ -258,16 +259,17 @@ def estimated_errors(readings: Any, y: Any) -> Any:
 
 
 def read_through(learner: Learner, shown: Callable[..., Any]) -> Callable[..., Readings] | None:
-    """`Learner.read` of a wrapper: that of a learner, for what `shown(state, sample, key)` shows.
+    """Returns `Learner.read` for a wrapper: the inner learner's `read` at `shown(…)`; or `None`.
 
-    `shown` returns the learner's own `(state, sample, key)`.
+    `shown(state, sample, key)` takes the wrapper's arguments, and returns the inner learner's
+    `(state, sample, key)`.
     """
     read = learner.read
     return None if read is None else lambda *seen: read(*shown(*seen))
 
 
 def unrolled(learner: Learner) -> Callable[..., Unrolled]:
-    """The learner's own `unroll`, or a scan of predict, read and step."""
+    """Returns the learner's own `unroll`, or a scan of predict, read and step."""
 
     def unroll(state, samples, x, keys):
         state = of_this_device(state)
@@ -301,7 +303,7 @@ def check_one_prediction(learner: Learner, dim: int, name: str) -> None:
 
 
 def sound_stream(stream: Stream) -> Stream:
-    """The stream, of arrays; ValueError if its shapes do not match, or numbers are not finite."""
+    """Returns a stream of arrays; raises ValueError if shapes differ or a number is not finite."""
     instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_stream(*stream)
     arrays = (np.ndarray, jax.Array)
@@ -322,7 +324,7 @@ def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
 
 
 def check_targets_of(learner: Learner, name: str, y: Any) -> None:
-    """Raises ValueError if a learner needs labels, and targets `[n]` are others than −1 and +1."""
+    """Raises ValueError if a learner needs labels, and a target in `[n]` is neither −1 nor +1."""
     if learner.needs.labels:
         check_labels(name, y)
 

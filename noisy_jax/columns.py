@@ -26,15 +26,15 @@ def numeric(
     missing: bool = False,
     hint: str = "drop or impute them first",
 ) -> Any:
-    """The table as an array of finite numbers that the data type can hold.
+    """Returns the table as an array of finite numbers that the data type can hold.
 
     Args:
-        name: of the argument, for messages.
-        table: an array, nested lists, or a data frame, whose columns messages then name. What a
-            masked array (`numpy.ma`) masks is NaN.
-        dtype: of what the numbers will be; by default JAX's default precision.
+        name: name of the argument, for messages.
+        table: an array, nested lists, or a data frame, whose columns messages then name. Masked
+            numbers of a masked array (`numpy.ma`) are NaN.
+        dtype: type that the numbers must fit; by default JAX's default precision.
         missing: whether NaN are allowed.
-        hint: what to do about NaN.
+        hint: advice about NaN, for messages.
     """
     if isinstance(table, jax.Array) and concrete(table) is None:
         return table
@@ -104,7 +104,7 @@ def _place(name, table, place) -> str:
 
 
 def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
-    """The categories of a column that occur, and the number `[n]` of each row's; `None` of numbers.
+    """Returns the categories that occur, and the number `[n]` of each row's; `None` for numbers.
 
     Categories are in the order that the frame keeps of them (`order_of`), and texts in their own.
 
@@ -147,10 +147,10 @@ def levels_of(name: str, values: Any) -> tuple[list[str], np.ndarray] | None:
 
 
 def order_of(values: Any) -> list[Any] | None:
-    """All categories of a categorical column, in the order that its frame keeps of them.
+    """Returns all categories of a categorical column, in the order that its frame keeps.
 
     The column is of pandas, of polars (an Enum, or a Categorical, which polars sorts), or a
-    dictionary of pyarrow, also wrapped by narwhals; `None` of any other.
+    dictionary of pyarrow, also wrapped by narwhals. For any other column the result is `None`.
     """
     values = values.to_native() if hasattr(values, "to_native") else values
     kind: Any = getattr(values, "dtype", getattr(values, "type", None))
@@ -170,7 +170,7 @@ def order_of(values: Any) -> list[Any] | None:
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is `None`, NaN, or what pandas has for a missing one."""
+    """Returns True if a label is `None`, NaN, or the missing value of pandas."""
     return label is None or type(label).__name__ == "NAType" or label != label
 
 
@@ -198,7 +198,7 @@ def check_not_categorical(name: str, table: Any) -> None:
 
 
 def index_of(value: Any) -> Any:
-    """The labels of the rows of a pandas object, or `None`."""
+    """Returns the labels of the rows of a pandas object, or `None`."""
     index = getattr(value, "index", None)
     return index if hasattr(index, "equals") else None  # a list has a method `index`
 
@@ -215,7 +215,7 @@ def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
 
 
 def common_index(frames: Sequence[Any], y: Any, beside: Iterable[tuple[str, Any]]) -> Any:
-    """The labels of the rows that all pandas arguments have, `None` without pandas.
+    """Returns the labels of the rows that all pandas arguments have, `None` without pandas.
 
     `frames` are x or its replicates, and `beside` names and values of further arguments.
     """
@@ -232,7 +232,7 @@ def common_index(frames: Sequence[Any], y: Any, beside: Iterable[tuple[str, Any]
 
 
 def in_order(name: str, labels: Iterable[Any], names: Sequence[str]) -> list[int]:
-    """Positions of the names among the labels of a pandas argument; labels 0, 1, … are none."""
+    """Returns positions of the names among a pandas argument's labels; 0, 1, … are in order."""
     labels = list(labels)
     found = [str(label) for label in labels]
     places, counts = {label: k for k, label in enumerate(found)}, Counter(found)

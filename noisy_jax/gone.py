@@ -1,4 +1,4 @@
-"""Names that version 0.4.0 no longer has, and what to write in their place."""
+"""Names that version 0.4.0 no longer has, and the code to write in their place."""
 
 import functools
 from collections.abc import Callable
@@ -87,7 +87,7 @@ GONE: dict[str, dict[str, str]] = {
 
 
 def refuse(module: str, name: str) -> None:
-    """Raises an AttributeError that says what to write in place of a name that is gone.
+    """Raises an AttributeError that says which code replaces a name that is gone.
 
     Raises:
         AttributeError: always; for other names with the text that Python itself gives.
@@ -118,7 +118,7 @@ _ATTRIBUTES = {
 
 
 def refuse_attribute(owner: object, name: str) -> None:
-    """Raises an AttributeError, of an attribute that a table or fit had, with what to write.
+    """Raises an AttributeError that says which code replaces an attribute of a table or fit.
 
     Raises:
         AttributeError: always; for other names with the text that Python itself gives.

@@ -13,7 +13,7 @@ LEVEL = 0.95
 def half_width(
     std_error: Any, degrees_of_freedom: Any = np.inf, *, level: float = LEVEL, comparisons: int = 1
 ) -> Any:
-    """Half the width of a two-sided interval around a mean or an estimate.
+    """Returns half the width of a two-sided interval around a mean or an estimate.
 
         t_{ν, 1 − (1 − level)/(2m)} · std_error
 
@@ -41,7 +41,7 @@ def half_width(
 
 
 def p_value(statistic: Any, degrees_of_freedom: Any = np.inf) -> Any:
-    """The two-sided p value of an estimate in units of its standard error: P(|T_ν| > |t|).
+    """Returns the two-sided p value of an estimate in units of its standard error: P(|T_ν| > |t|).
 
     It is below 1 − level exactly if the interval of that level (`half_width`) excludes 0.
 
@@ -60,7 +60,7 @@ def p_value(statistic: Any, degrees_of_freedom: Any = np.inf) -> Any:
 
 
 def _by_freedom(student: Callable[[np.ndarray], Any], normal: Any, degrees_of_freedom: Any):
-    """`student(ν)` for ν ≥ 1, `normal` for ν = ∞, and NaN otherwise."""
+    """Returns `student(ν)` for ν ≥ 1, `normal` for ν = ∞, and NaN otherwise."""
     freedom = np.asarray(degrees_of_freedom, float)
     known = np.isfinite(freedom) & (freedom >= 1)
     unknown = np.where(np.isposinf(freedom), normal, np.nan)

@@ -1,7 +1,7 @@
 """Checks of covariance and Gram matrices, and factorizations.
 
 Checks see concrete values only, as in `validation`. Factorizations are of one matrix; `vmap`
-batches them, and both modes differentiate them. No other module may call those of JAX: from jaxlib
+batches them, and both modes differentiate them. No other module may call JAX's own: from jaxlib
 0.10.0 to 0.11.0 a batched call of LAPACK waits for other threads of the pool that it runs on, and
 if all threads wait, the program hangs.
 """
@@ -73,7 +73,7 @@ def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> No
 
 
 def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callable[..., Any]:
-    """The function of one matrix, called in a loop where `vmap` has many, on a CPU.
+    """Returns a function of one matrix, called in a loop where `vmap` has many, on a CPU.
 
     Other platforms have batched factorizations. If it solves equations, many right-hand sides with
     one matrix are the columns of one.
@@ -123,7 +123,7 @@ def _lowest(a, bound):
 
 
 def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = False) -> jax.Array:
-    """L⁻¹b, or L⁻ᵀb if `transposed`, for a lower triangular L and b `[n]` or `[n, m]`."""
+    """Returns L⁻¹b, or L⁻ᵀb if `transposed`, for a lower triangular L and b `[n]` or `[n, m]`."""
     triangle, b = of_this_device((jnp.tril(factor), b))
 
     def product(v):
@@ -143,13 +143,13 @@ def solve_triangular(factor: jax.Array, b: jax.Array, *, transposed: bool = Fals
 
 
 def solve_cholesky(factor: jax.Array, b: jax.Array) -> jax.Array:
-    """A⁻¹b for A = LLᵀ, given L, and b `[n]` or `[n, m]`."""
+    """Returns A⁻¹b for A = LLᵀ, given L, and b `[n]` or `[n, m]`."""
     return solve_triangular(factor, solve_triangular(factor, b), transposed=True)
 
 
 @jax.custom_jvp
 def cholesky(a: jax.Array) -> jax.Array:
-    """The lower triangular L with LLᵀ = A, from A's lower triangle.
+    """Returns the lower triangular L with LLᵀ = A, from A's lower triangle.
 
     NaN, with the derivative 0, where A is not positive definite.
     """
@@ -170,7 +170,7 @@ def _(primals, tangents):
 
 @jax.custom_jvp
 def eigh(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Eigenvalues `[n]`, increasing, and eigenvectors `[n, n]`, as columns, of a symmetric A.
+    """Returns eigenvalues `[n]`, increasing, and eigenvectors `[n, n]` as columns of a symmetric A.
 
     Eigenvectors of repeated eigenvalues have no derivative: NaN.
     """
@@ -190,13 +190,13 @@ def _(primals, tangents):
 
 
 def eigvalsh(a: jax.Array) -> jax.Array:
-    """Eigenvalues `[n]` of a symmetric A, increasing."""
+    """Returns the eigenvalues `[n]` of a symmetric A, increasing."""
     return eigh(a)[0]
 
 
 @jax.custom_jvp
 def positive_part(a: jax.Array) -> jax.Array:
-    """A symmetric A with zero in place of its negative eigenvalues."""
+    """Returns a symmetric A with zero in place of its negative eigenvalues."""
     values, vectors = eigh(a)
     return (vectors * jnp.maximum(values, 0)[None]) @ vectors.T
 
@@ -215,7 +215,7 @@ def _(primals, tangents):
 
 @jax.custom_jvp
 def least_eigenvalue(a: jax.Array, bound: jax.Array) -> jax.Array:
-    """min(λ_min(A), bound) `[]`, by one Cholesky factor where that is the bound."""
+    """Returns min(λ_min(A), bound) `[]`, by one Cholesky factor where that is the bound."""
     return jnp.minimum(_lowest(*of_this_device((a, bound))), bound)
 
 
@@ -230,7 +230,7 @@ def _(primals, tangents):
 
 @jax.custom_jvp
 def svd(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """U `[m, n]`, s `[n]`, decreasing, and Vᵀ `[n, n]` with A = U diag(s) Vᵀ, for m ≥ n.
+    """Returns U `[m, n]`, s `[n]`, decreasing, and Vᵀ `[n, n]` with A = U diag(s) Vᵀ, for m ≥ n.
 
     Singular vectors of repeated singular values have no derivative: NaN.
     """
@@ -240,7 +240,7 @@ def svd(a: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 @svd.defjvp
 @jax.default_matmul_precision("highest")
 def _(primals, tangents):
-    """With M = Uᵀ dA V and F_ij = 1/(s_j² − s_i²) for i ≠ j, F_ii = 0.
+    """Derivative of the factors, by M = Uᵀ dA V and F_ij = 1/(s_j² − s_i²) for i ≠ j, F_ii = 0.
 
     ds = diag(M), dU = U(F∘(MS + SMᵀ)) + (I − UUᵀ) dA V S⁻¹, dV = V(F∘(SM + MᵀS)).
     """
@@ -259,7 +259,7 @@ def _(primals, tangents):
 
 @jax.custom_jvp
 def qr(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Q `[m, n]` with orthonormal columns and upper triangular R `[n, n]`, A = QR, for m ≥ n.
+    """Returns Q `[m, n]`, orthonormal columns, and R `[n, n]`, upper triangular: A = QR, m ≥ n.
 
     Without full rank they have no derivative: NaN.
     """

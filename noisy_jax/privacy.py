@@ -9,8 +9,8 @@ Releasing V copies reveals more than one: Laplace budgets add up, and V Gaussian
 much as their mean, one copy with variance σ²/V. The mechanisms take the number of copies
 (`Needs.copies`) and return the noise of each, so that all copies together keep to the budget.
 
-The guarantees hold for real numbers: floating-point samples have gaps, from which an attacker who
-sees all their digits may learn more.
+The guarantees hold for real numbers: floating-point samples have gaps, and an attacker who sees all
+their digits may learn more from them.
 """
 
 import chex
@@ -33,7 +33,7 @@ __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_res
 
 
 def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
-    """Instances scaled into the ball of a norm: x min(1, c/‖x‖).
+    """Returns instances scaled into the ball of a norm: x min(1, c/‖x‖).
 
     The computed ‖x‖ is enlarged by a relative (d/2 + 4)ε, ε the precision of floating-point
     numbers. This is more than its rounding error, so that no result exceeds c.
@@ -65,7 +65,7 @@ def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
 
 
 def _representable(name: str, value):
-    """The value, if the default precision neither rounds it to zero nor overflows."""
+    """Returns the value if the default precision neither rounds it to zero nor overflows."""
     limits = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     hint = f"outside the range of {limits.dtype}; rescale the data"
     return within(name, value, float(limits.tiny), float(limits.max), hint)
@@ -105,16 +105,16 @@ def gaussian_mechanism(
 
         δ(u) = Φ(1/(2u) − εu) − e^ε Φ(−1/(2u) − εu)
 
-    is exactly what Gaussian noise attains; it decreases in u. The solution is found by bisection,
-    in float64 on the host, below u = (√(L + ε) + √L)/(√2 ε) with L = log(1/δ), which is enough
-    noise by the moments of the privacy loss. The classical σ = Δ√(2 log(1.25/δ))/ε is larger, and
-    valid for ε ≤ 1 only.
+    is the least δ that Gaussian noise attains; it decreases in u. The solution is found by
+    bisection, in float64 on the host, below u = (√(L + ε) + √L)/(√2 ε) with L = log(1/δ), which is
+    enough noise by the moments of the privacy loss. The classical σ = Δ√(2 log(1.25/δ))/ε is
+    larger, and valid for ε ≤ 1 only.
 
     Args:
         epsilon: ε > 0, of all copies together.
         delta: δ in (0, 1), of all copies together; choose it well below 1/(number of people).
         l2_sensitivity: Δ > 0, the largest ‖x − x'‖₂; 2c after `clipped(x, c)`.
-        copies: V ≥ 1, how many are released.
+        copies: V ≥ 1, number of released copies.
 
     Source: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy: Analytical
     Calibration and Optimal Denoising, Theorem 8.
@@ -163,7 +163,7 @@ _BISECTIONS = 60
 
 @jax.jit
 def _calibrated(epsilon, delta):
-    """The least u with δ(u) ≤ δ."""
+    """Returns the least u with δ(u) ≤ δ."""
     log_inverse = -jnp.log(delta)
     enough = (jnp.sqrt(log_inverse + epsilon) + jnp.sqrt(log_inverse)) / (jnp.sqrt(2.0) * epsilon)
 

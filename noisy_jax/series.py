@@ -1,4 +1,4 @@
-"""Power series of analytic functions, cut off at a finite order, with a bound on what is left out.
+"""Power series of analytic functions, cut off at a finite order, with a bound on the rest.
 
     f(a) = Σ_{n ≤ order} γ_n (a − c)^n + remainder
 
@@ -49,7 +49,7 @@ class PowerSeries(NamedTuple):
     degree: int | None = None
 
     def __call__(self, a: chex.Array) -> chex.Array:
-        """Σ_n γ_n (a − c)^n at `a[...]`, by Horner's rule; NaN at traced points out of reach."""
+        """Evaluates Σ_n γ_n (a − c)^n at `a[...]`; NaN at traced points outside of convergence."""
         step = floating(a - self.center)
         inside = jnp.abs(step) < self.convergence
         if concrete(inside) is not None and not np.all(inside):
@@ -61,7 +61,7 @@ class PowerSeries(NamedTuple):
         return jnp.where(inside, value, jnp.nan)
 
     def absolute(self, radius: chex.Numeric) -> chex.Array:
-        """An upper bound on f₊(r) = Σ_n |γ_n| r^n: the terms, and the remainder."""
+        """Returns an upper bound on f₊(r) = Σ_n |γ_n| r^n: the terms, and the remainder."""
         terms = absolute_terms(self.coefficients, radius)
         return terms.sum() + self.remainder(radius)
 
@@ -75,7 +75,7 @@ def power_series(
     convergence: chex.Numeric = math.inf,
     degree: int | None = None,
 ) -> PowerSeries:
-    """The terms of a power series up to an order, and a bound on the rest.
+    """Returns the terms of a power series up to an order, and a bound on the rest.
 
     The bound sums the next 32 terms, and a geometric series for those after them.
 
@@ -126,7 +126,7 @@ def power_series(
 
 
 def absolute_terms(coefficients: chex.Array, radius: chex.Numeric) -> chex.Array:
-    """|γ_n| r^n for coefficients γ_0, γ_1, … and a radius r, `[order + 1]`.
+    """Returns |γ_n| r^n for coefficients γ_0, γ_1, … and a radius r, `[order + 1]`.
 
     Computed by logarithms, since |γ_n| or r^n alone may overflow where their product does not.
     """
@@ -134,14 +134,14 @@ def absolute_terms(coefficients: chex.Array, radius: chex.Numeric) -> chex.Array
 
 
 def _log_sizes(coefficients):
-    """log |γ_n|, in the coefficients' own precision: a traced radius does not lower it."""
+    """Returns log |γ_n|, in the coefficients' own precision: a traced radius does not lower it."""
     xp = array_module(coefficients)
     with np.errstate(divide="ignore"):
         return xp.log(xp.abs(coefficients))
 
 
 def _terms(log_sizes, radius, first):
-    """|γ_n| r^n for n from `first` on."""
+    """Returns |γ_n| r^n for n from `first` on."""
     xp = array_module(log_sizes, radius)
     n = first + np.arange(len(log_sizes))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -153,12 +153,12 @@ def _terms(log_sizes, radius, first):
 
 
 def floating(a: chex.Numeric) -> jax.Array:
-    """Numbers as an array of floats, those that are floats in their own precision."""
+    """Returns numbers as an array of floats; numbers that are floats keep their precision."""
     return jnp.asarray(a, jnp.result_type(a, float))
 
 
 def log_factorials(order: int) -> np.ndarray:
-    """log n! for n = 0, …, order."""
+    """Returns log n! for n = 0, …, order."""
     return np.array([math.lgamma(n + 1) for n in range(order + 1)])
 
 

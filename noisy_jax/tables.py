@@ -26,9 +26,9 @@ class Table:
 
     Attributes:
         rows: mappings from a column's name to its value; all rows have the same names.
-        columns: what is printed: pairs of a heading and a cell. A cell is a format string of a
+        columns: the columns to print: pairs of a heading and a cell. A cell is a format string of a
             row's values, such as "{regret:.1f}", or a function from a row to a string. Columns of
-            numbers are aligned to the right, others to the left; empty columns are left out.
+            numbers are aligned to the right, texts to the left; empty columns are left out.
         title: a line above the printed table.
         shown: the rows that are printed; all of `rows` by default.
         below: lines below the printed table.
@@ -48,7 +48,7 @@ class Table:
     below: str = ""
 
     def __str__(self) -> str:
-        """The title, the headings and the rows, and the lines below them."""
+        """Returns the title, the headings and the rows, and the lines below them."""
         aligned = []
         for numbers, texts in self._columns():
             width = max(len(text) for text in texts)
@@ -60,7 +60,7 @@ class Table:
         return "\n".join([*lines, self.below] if self.below else lines)
 
     def _repr_html_(self) -> str:
-        """What `str` prints, as a table in HTML; all texts are escaped."""
+        """Returns the printed table in HTML; all texts are escaped."""
         columns = self._columns()
         lines = []
         for number, row in enumerate(zip(*(texts for _, texts in columns), strict=True)):
@@ -75,7 +75,7 @@ class Table:
         return f"{title}<table>{body}</table>{below}"
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame of all columns of all rows."""
+        """Returns a pandas DataFrame of all columns of all rows."""
         try:
             import pandas
         except ImportError:
@@ -86,7 +86,7 @@ class Table:
         return pandas.DataFrame(list(self.rows))
 
     def _columns(self) -> list[tuple[bool, list[str]]]:
-        """Columns that are not empty: whether they are numbers, and their heading and cells."""
+        """Returns columns that are not empty: a flag for numbers, the heading and the cells."""
         shown, found = self.rows if self.shown is None else self.shown, []
         for heading, cell in self.columns:
             write = cell.format_map if isinstance(cell, str) else cell
@@ -116,7 +116,7 @@ _PICTURES: dict[type, Callable[..., Any]] = {}
 
 
 def picture_of(kind: type) -> Callable[[_Function], _Function]:
-    """Makes a function of `nj.plots` what `plot` of a kind of results calls."""
+    """Registers a function of `nj.plots` as the picture that `plot` of a kind of results draws."""
 
     def register(draw):
         _PICTURES[kind] = draw
@@ -129,11 +129,11 @@ class Summarized:
     """A result with a table, which is printed, and shown in notebooks."""
 
     def summary(self) -> Table:
-        """The table."""
+        """Returns the table."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:
-        """The rows of the summary as a pandas DataFrame."""
+        """Returns the rows of the summary as a pandas DataFrame."""
         return self.summary().to_frame()
 
     def plot(self, *args: Any, **options: Any) -> Any:
@@ -150,20 +150,20 @@ class Summarized:
         raise TypeError(f"there is no picture of {type(self).__name__}")
 
     def _shown(self) -> Table:
-        """What is printed."""
+        """Returns the printed text."""
         return self.summary()
 
     def __str__(self) -> str:
-        """The table, and the lines below it."""
+        """Returns the table, and the lines below it."""
         return str(self._shown())
 
     def _repr_html_(self) -> str:
-        """The same in HTML, for notebooks."""
+        """Returns the table in HTML, for notebooks."""
         return self._shown()._repr_html_()
 
 
 def plus_minus(column: str, spec: str) -> Callable[[Mapping[str, Any]], str]:
-    """A cell for `Table`: half the width of a 95% interval, "none" with one seed.
+    """Returns a cell for `Table`: half the width of a 95% interval, "none" with one seed.
 
     The column holds standard errors of means over seeds, whose number is in `num_seeds`.
     """

@@ -1,4 +1,4 @@
-"""Texts where numbers are expected: the cell that makes a column text, and what helps."""
+"""Texts where numbers are expected: the cell that makes a column text, and advice about it."""
 
 import math
 import re
@@ -14,7 +14,7 @@ _SEEMS_NUMBER = re.compile(f"{_DATE}|{_OTHER}", re.IGNORECASE)
 
 
 def is_number(cell: Any) -> bool:
-    """True of numbers, and of texts of finite ones that Python, pandas and R read alike."""
+    """Returns True for numbers, and for texts that Python, pandas and R read as the same number."""
     if not isinstance(cell, str):
         return True
     if "_" in cell or not cell.isascii():  # Python reads 1_0 as 10, and digits of other scripts
@@ -26,13 +26,13 @@ def is_number(cell: Any) -> bool:
 
 
 def stray(cells: Sequence[Any]) -> int | None:
-    """Returns the row of the cell that makes a column of numbers text; `None` of categories.
+    """Returns the row of the cell that makes a column of numbers text; `None` for categories.
 
     A column with a number, or with a cell that seems to be one in another writing, such as `1,5`,
     `5%` or a date, is not taken for categories.
 
     Args:
-        cells: texts and numbers, of which none is missing.
+        cells: texts and numbers; none may be missing.
     """
     first: dict[Any, int] = {}
     for row, cell in enumerate(cells):
@@ -44,7 +44,7 @@ def stray(cells: Sequence[Any]) -> int | None:
 
 
 def advice(cell: str) -> str:
-    """Returns what to do about a text where a number is expected."""
+    """Returns advice about a text where a number is expected."""
     text = cell.strip()
 
     def like(pattern):

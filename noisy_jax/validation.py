@@ -1,7 +1,7 @@
 """Parsing of arguments, once, where they enter the library.
 
 A parser such as `radius = positive("radius", radius)` returns the value. A concrete value that is
-wrong raises ValueError, whose message names the argument, what was given, and what is allowed. A
+wrong raises ValueError, whose message names the argument, the given value and the allowed ones. A
 traced value (under `jit`, `vmap` or `grad`) cannot raise: where it is wrong it becomes NaN, so that
 the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 """
@@ -23,12 +23,12 @@ _T = TypeVar("_T")
 
 
 def concrete(value) -> np.ndarray | None:
-    """The value as a NumPy array, or `None` if it is traced."""
+    """Returns the value as a NumPy array, or `None` if it is traced."""
     return None if isinstance(value, Tracer) else np.asarray(unmasked(value))
 
 
 def unmasked(value):
-    """The value; of a masked array (`numpy.ma`) its numbers, with NaN where it masks them."""
+    """Returns the value; for a masked array (`numpy.ma`) its numbers, NaN where masked."""
     if isinstance(value, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in value):
         value = np.ma.array(value)
     if not isinstance(value, np.ma.MaskedArray):
@@ -38,7 +38,7 @@ def unmasked(value):
 
 
 def collected(value: _T) -> _T:
-    """The value; of an iterator, such as a generator, which gives its items once, their tuple.
+    """Returns the value; for an iterator, which gives its items only once, a tuple of them.
 
     Views of a dict become tuples as well. Parsers call it where arguments enter.
 
@@ -51,7 +51,7 @@ def collected(value: _T) -> _T:
 
 
 def collected_map(value: _T) -> _T:
-    """The value; of an iterator of pairs of names and values, as `zip` makes, the dict."""
+    """Returns the value; for an iterator of pairs of names and values, as from `zip`, a dict."""
     found: Any = collected(value)
     if found is value or not found:
         return found
@@ -64,18 +64,18 @@ _ONCE = Iterator, KeysView, ValuesView, ItemsView
 
 
 def at_least_float32(dtype):
-    """The data type, or float32 in place of a shorter one or of integers, without promotion."""
+    """Returns the data type; float32 in place of a shorter one or of integers, not promoted."""
     wide = jnp.issubdtype(dtype, jnp.inexact) and jnp.dtype(dtype).itemsize >= 4
     return dtype if wide else jnp.dtype(jnp.float32)
 
 
 def array_module(*values) -> ModuleType:
-    """NumPy (which computes in float64) if every value is concrete, else jax.numpy."""
+    """Returns NumPy (which computes in float64) if every value is concrete, else jax.numpy."""
     return jnp if any(concrete(value) is None for value in values) else np
 
 
 def given(value) -> str:
-    """What was given, for a message: a number or the start of a string, or else the type."""
+    """Describes a value for a message: a number, the start of a string, or else the type."""
     if value is None or isinstance(value, (int, float, complex, str, np.generic)):
         return repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}…"
     if isinstance(value, (np.ndarray, jax.Array)):
@@ -87,13 +87,13 @@ _SHOWN = 60  # letters of a value that messages repeat
 
 
 def listed(names: Sequence[Any], most: int = 10) -> str:
-    """Names for a message, such as `'a', 'b'`: the first ones, and how many there are."""
+    """Lists names for a message, such as `'a', 'b'`: the first ones, and their number."""
     some = ", ".join(given(name) for name in names[:most])
     return some if len(names) <= most else f"{some}, … ({len(names):,} in all)"
 
 
 def real_numbers(name: str, value) -> np.ndarray | None:
-    """The value as a NumPy array if it is real numbers, NaN among them; `None` if it is traced."""
+    """Returns the value as a NumPy array of real numbers or NaN; `None` if it is traced."""
     array = concrete(value)
     kind = np.float32 if array is None else np.result_type(array, np.float32)
     if not np.issubdtype(kind, np.floating) or isinstance(value, bool):
@@ -103,34 +103,34 @@ def real_numbers(name: str, value) -> np.ndarray | None:
 
 
 def number(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
-    """The value, if it is one finite number; `shape=None` allows arrays of them."""
+    """Returns the value if it is one finite number; `shape=None` allows arrays of them."""
     return _parsed(name, value, "finite", lambda v: True, hint, shape)
 
 
 def positive(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
-    """The value, if it is finite and above zero."""
+    """Returns the value if it is finite and above zero."""
     return _parsed(name, value, "positive and finite", lambda v: v > 0, hint, shape)
 
 
 def non_negative(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
-    """The value, if it is finite and at least zero."""
+    """Returns the value if it is finite and at least zero."""
     return _parsed(name, value, "finite and >= 0", lambda v: v >= 0, hint, shape)
 
 
 def between(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | None = ()):
-    """The value, if it is above `low` and below `high`."""
+    """Returns the value if it is above `low` and below `high`."""
     what = f"above {low:g} and {'finite' if high == np.inf else f'below {high:g}'}"
     return _parsed(name, value, what, lambda v: (v > low) & (v < high), hint, shape)
 
 
 def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | None = ()):
-    """The value, if it is at least `low` and at most `high`."""
+    """Returns the value if it is at least `low` and at most `high`."""
     what = f"in [{low:g}, {high:g}]"
     return _parsed(name, value, what, lambda v: (v >= low) & (v <= high), hint, shape)
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:
-    """The value as an `int`, if it is a whole number of at least `least`.
+    """Returns the value as an `int` if it is a whole number of at least `least`.
 
     Scalars of NumPy and JAX, which are arrays without axes, may be; traced values are not.
     """
@@ -141,7 +141,7 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
 
 
 def choice(name: str, value, choices: Collection):
-    """The value, if it is one of the choices."""
+    """Returns the value if it is one of the choices."""
     if value not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
@@ -157,7 +157,7 @@ def check_unused(reason: str, **options) -> None:
 
 
 def instance(name: str, value, kind: type, hint: str = ""):
-    """The value, if it is an instance of the class, such as a `Learner`."""
+    """Returns the value if it is an instance of the class, such as a `Learner`."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
         raise ValueError(_message(name, f"{article} {kind.__name__}", value, hint))
@@ -165,7 +165,7 @@ def instance(name: str, value, kind: type, hint: str = ""):
 
 
 def _parsed(name, value, what, allowed, hint, shape):
-    """A concrete value unchanged, or ValueError; a traced one with NaN where it is not allowed."""
+    """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed."""
     value = collected(value)
     if shape is not None and np.ndim(value):
         found = f"got shape {list(np.shape(value))}; use jax.vmap for several values"
@@ -221,7 +221,7 @@ _THREEFRY = "threefry2x32"
 
 
 def is_key(value) -> bool:
-    """Whether a value is a JAX key."""
+    """Returns True if a value is a JAX key."""
     dtype = getattr(value, "dtype", None)
     typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     return typed or (dtype == np.uint32 and np.ndim(value) > 0)
@@ -240,14 +240,14 @@ def check_concrete(name: str, value, reason: str) -> None:
 
 
 def check_not_below(name: str, value, least_name: str, least) -> None:
-    """Raises ValueError if a value is below that of another argument."""
+    """Raises ValueError if a value is below the value of another argument."""
     array, bound = real_numbers(name, value), real_numbers(least_name, least)
     if array is not None and bound is not None and not np.all(array >= bound):
         raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
 
 
 def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
-    """The numbers of rounds as a list, if there is at least one and they increase."""
+    """Returns the numbers of rounds as a list if there is at least one and they increase."""
     horizons = collected(horizons)
     if np.ndim(horizons) != 1:
         raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
@@ -260,7 +260,7 @@ def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
 def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
     """Raises ValueError if η λ ≥ `limit`, for a learning rate η and a regularization λ.
 
-    At the limit 1 the factor 1 − ηλ, by which old terms decay, would not be positive.
+    At the limit 1 the decay of old terms, a factor 1 − ηλ in each round, would not be positive.
     """
     eta, lam = concrete(learning_rate), concrete(regularization)
     if eta is not None and lam is not None and not np.all(eta * lam < limit):
@@ -321,7 +321,7 @@ def check_labels(name: str, y) -> None:
 
 
 def sound_labels(y):
-    """The labels −1 and +1; others raise ValueError where concrete, and are NaN where traced."""
+    """Returns labels −1 and +1; any other raises ValueError if concrete, and is NaN if traced."""
     check_labels("y", y)
     return jnp.where(jnp.abs(y) == 1, y, jnp.nan) if concrete(y) is None else y
 
@@ -345,7 +345,7 @@ def check_made_for(dim: int, shape: tuple[int, ...]) -> None:
 
 
 def writable_folder(folder: str | Path) -> Path:
-    """The folder's path, created if needed; ValueError if no file can be written in it."""
+    """Returns the folder's path, created if needed; raises ValueError if it is not writable."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

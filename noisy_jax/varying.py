@@ -15,12 +15,12 @@ _ALONE = ("axis_index", "pcast", "pvary")
 
 
 def of_this_device(tree: Tree) -> Tree:
-    """The same arrays, marked as different on each device.
+    """Returns the same arrays, marked as different on each device.
 
     Inside `jax.shard_map` JAX tracks which arrays are the same on all devices. It sums the gradient
     at such an array over the devices, and a loop needs a state that is marked alike before and
-    after each step. The marks are of all axes of the mesh, since what a user's function closes over
-    may differ along any of them. Outside of `shard_map` the tree itself is returned.
+    after each step. The marks are of all axes of the mesh, since arrays that a user's function
+    closes over may differ along any of them. Outside of `shard_map` the tree itself is returned.
     """
     for axis in _axes():
         tree = jax.tree.map(functools.partial(_tied, other=jax.lax.axis_index(axis)), tree)
@@ -28,7 +28,7 @@ def of_this_device(tree: Tree) -> Tree:
 
 
 def by_compiler(function: Callable[..., Any], *args: Any) -> Any:
-    """Calls `function(*args)`, in which the compiler divides arrays over the devices.
+    """Calls `function(*args)` and lets the compiler divide its arrays over the devices.
 
     It makes a difference under `jax.set_mesh` with explicit axes, where JAX asks each operation how
     its result is divided, and does not accept loops over a state that is not divided at first. The
@@ -63,12 +63,12 @@ def by_compiler(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def zeros_like(shapes: Any) -> Any:
-    """Zeros in the shapes and types of a pytree, marked as different on each device."""
+    """Returns zeros in the shapes and types of a pytree, marked as different on each device."""
     return of_this_device(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))
 
 
 def check_no_exchange(name: str, function: Any, *args: Any) -> None:
-    """Raises ValueError if devices exchange numbers in a function of which a gradient is taken.
+    """Raises ValueError if devices exchange numbers in a function that is to be differentiated.
 
     JAX would differentiate the sum of the values of all devices.
     """
@@ -87,7 +87,7 @@ def _axes() -> tuple[Any, ...]:
 
 
 def exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
-    """Returns the first primitive by which devices, or rows, along these axes exchange numbers."""
+    """Returns the first primitive that exchanges numbers along these axes of devices or rows."""
     for eqn in jaxpr.eqns:
         along = eqn.params.get("axes", eqn.params.get("axis_name"))
         along = along if isinstance(along, tuple | frozenset) else (along,)
@@ -102,7 +102,7 @@ def exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
 
 
 def _tied(own: Any, other: jax.Array) -> jax.Array:
-    """The array `own`, as if it depended on `other`."""
+    """Returns the array `own`, as if it depended on `other`."""
     if hasattr(own, "dtype") and jnp.issubdtype(own.dtype, jax.dtypes.prng_key):
         numbers = _tied(jax.random.key_data(own), other)
         return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(own))

@@ -23,7 +23,7 @@ DAYS = 30
 
 
 def user_cache() -> Path:
-    """The user's folder for caches: `$XDG_CACHE_HOME`, or what the operating system prescribes."""
+    """Returns the user's folder for caches: `$XDG_CACHE_HOME`, or the system's default."""
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if named.is_absolute():  # others must be ignored, says the XDG Base Directory Specification
         return named
@@ -93,7 +93,8 @@ def use_all_cores() -> None:
 def inline_loops() -> None:
     """Makes XLA compile loops over up to 20 kB into one kernel, unless the user sets its options.
 
-    By default these are loops over 1 kB; of others it dispatches the operations one by one.
+    By default XLA does so for loops over up to 1 kB; it dispatches the operations of longer loops
+    one by one.
     """
     flags, name = os.environ.get("XLA_FLAGS", ""), "xla_backend_extra_options"
     if name not in flags:  # read when JAX first makes a device
@@ -108,7 +109,10 @@ def collect_seldom() -> None:
 
 
 def processor() -> str:
-    """A word for the kind of processor: programs for another may not run, and homes are shared."""
+    """Returns a word for the kind of processor, since programs may not run on other kinds.
+
+    A home folder may be shared by machines with different processors.
+    """
     info, kind = Path("/proc/cpuinfo"), platform.machine() + platform.processor()
     lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     kind += next((line for line in lines if line.startswith(("flags", "Features"))), "")
@@ -116,5 +120,5 @@ def processor() -> str:
 
 
 def _of_others(status: os.stat_result) -> bool:
-    """Whether another user owns the folder, or may write to it."""
+    """Returns True if another user owns the folder, or may write to it."""
     return status.st_uid != os.getuid() or bool(status.st_mode & 0o022)

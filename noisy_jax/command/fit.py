@@ -30,11 +30,11 @@ class Settings(BaseSettings):
 
     Which coefficients would clean features give, how sure are they, and did the correction help?
 
-    The table holds noisy measurements only. State what is known of their error, column by column:
+    The table holds noisy measurements only. State the error that is known, column by column:
     its variance or standard deviation, a column with its standard deviation in each row, replicate
     columns, a reliability, how often 0 and 1 are recorded wrongly; or the covariance of all. All
-    columns that are not named as something else are features, and features of which nothing is
-    stated are exact: name the features, or what to leave out, such as numbers of the rows.
+    columns without another role are features, and features without a stated error are exact: name
+    the features, or the columns to leave out, such as numbers of the rows.
 
     Writes coefficients.csv, predictions.csv (whose first column is the subject, or the number of
     the row in the file, from 1 below the header), config.json and coefficients.png; with --kernel,
@@ -136,7 +136,7 @@ class Settings(BaseSettings):
 
 
 def run(settings: Settings) -> Iterator[Report]:
-    """The fit, its tables and its picture."""
+    """Yields the report of the fit: its tables and its picture."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = _observations(settings)
@@ -169,7 +169,7 @@ def run(settings: Settings) -> Iterator[Report]:
 
 
 def _read(settings: Settings, table, notes: list[str]) -> str:
-    """Which columns were used, and what should be looked at."""
+    """Returns lines that name the columns in use, and warn of doubtful settings."""
     said = stated(settings)[1]
     variances = np.zeros(len(table.names))
     if table.cov is not None and table.cov.ndim == 2:
@@ -197,7 +197,7 @@ def _read(settings: Settings, table, notes: list[str]) -> str:
 
 
 def _columns(columns) -> Table:
-    """The table of arrays by the names of their columns."""
+    """Returns the table of arrays by the names of their columns."""
     rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
     return Table([dict(zip(columns, row, strict=True)) for row in rows], [])
 
@@ -251,7 +251,7 @@ def _observations(settings: Settings) -> observations.Observations:
 
 
 def _distribution(name, table) -> noise.Noise:
-    """The distribution of the error with the table's covariance: Gaussian by default."""
+    """Returns the distribution of the error with the table's covariance: Gaussian by default."""
     if name != "laplace":
         return noise.Gaussian(table.cov)
     variances = np.diag(table.cov)

@@ -17,7 +17,7 @@ from noisy_jax.simulated.programs import MakeLearner, tuned
 
 
 def _leader(moments, *, radius) -> Learner:
-    """The corrected leader, solved every 64 rounds, which needs no moments of the data."""
+    """Returns the corrected leader, solved every 64 rounds; it needs no moments of the data."""
     del moments
     return learners.corrected_ftrl(unbiased.known_covariance(), radius=radius, solve_every=64)
 
@@ -72,7 +72,7 @@ class Settings(regret.RegretSettings):
 
 
 def run(settings: Settings) -> Iterator[Report]:
-    """The study of regret."""
+    """Yields the report of the study of regret."""
     table = regret.load(settings.data, settings.target)
     keys = jax.random.split(jax.random.key(settings.seed))
     data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)

@@ -1,4 +1,4 @@
-"""What studies of regret share: settings, data sets, noise, and the call of `study`."""
+"""Parts shared by studies of regret: settings, data sets, noise, and the call of `study`."""
 
 import dataclasses
 import functools
@@ -41,7 +41,7 @@ radius = functools.partial(
 
 @dataclasses.dataclass(frozen=True)
 class RegretSettings(SeededSettings):
-    """What all studies of regret have."""
+    """Settings that all studies of regret have."""
 
     quantiles: tuple[float, ...] = option(
         (), "levels of quantiles of the regret over seeds, such as 0.5 0.95 (default: none)", "Q",
@@ -57,7 +57,7 @@ class RegretSettings(SeededSettings):
 
 
 def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASETS) -> Stream:
-    """The scaled table that `--data` and `--target` name; `known` are the names to suggest."""
+    """Returns the scaled table that `--data` and `--target` name; `known` are names to suggest."""
     if data in streams.DATASETS:
         if target is not None:
             raise ValueError(f"--target goes with a CSV file; the target of {data} is fixed")
@@ -79,7 +79,7 @@ def load(data: str, target: str | None, *, known: Sequence[str] = streams.DATASE
 
 
 def is_csv(data: str) -> bool:
-    """Whether `--data` means a file."""
+    """Returns True if `--data` means a file."""
     return data.lower().endswith(".csv")
 
 
@@ -94,9 +94,9 @@ class DataSet(NamedTuple):
 
 
 def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any) -> DataSet:
-    """What `--data` names: its table drawn with replacement, under noise of this variance.
+    """Returns the data set of `--data`: rows drawn with replacement, under noise of this variance.
 
-    The keys are those of the stream and of the noise.
+    The two keys are for the stream and for the noise.
     """
     hint = "the learner clean of colabs/papers/kernel.py shows what learning from clean data costs"
     distribution = NOISES[settings.noise](positive("--noise-variance", variance, hint))
@@ -109,7 +109,7 @@ def data_set(settings: Any, data: str, table: Stream, variance: float, keys: Any
 
 
 def folder_of(data: str) -> str:
-    """A name for the results; never "." or "..", which are other folders."""
+    """Returns a name for the results; never "." or "..", which are other folders."""
     return (Path(data).stem.strip(".") or "data") if is_csv(data) else data
 
 
@@ -123,7 +123,7 @@ def study_of(
     part: str = "study",
     **parameters: Any,
 ) -> Study:
-    """The study of tuned learners on a data set, with a progress bar, on all devices.
+    """Runs the study of tuned learners on a data set, with a progress bar, on all devices.
 
     `part` names the file in the folder of the checkpoints; `parameters` go into `config.json`.
     """

@@ -1,4 +1,4 @@
-"""Runs a study from the command line: prints what it found, then saves it."""
+"""Runs a study from the command line: prints its results, then saves them."""
 
 import argparse
 import contextlib
@@ -29,10 +29,10 @@ from noisy_jax.validation import writable_folder
 
 
 class Report(NamedTuple):
-    """One part of a study: what is printed and what is saved.
+    """One part of a study: results to print and to save.
 
     Attributes:
-        text: what is printed; `None` for the tables.
+        text: the text to print; `None` to print the tables.
         tables: by name, saved as `NAME.csv`.
         figures: by name, functions that draw a matplotlib figure, saved as `NAME.png`.
         config: entries of `config.json`, beside the settings and versions.
@@ -63,7 +63,7 @@ class Report(NamedTuple):
 def picture(
     plot: Callable[..., Any], *arguments: Any, title: str = "", **options: Any
 ) -> Callable[[], Any]:
-    """A function that draws one of `plots` and returns the figure, for `Report.figures`."""
+    """Returns a function that draws one of `plots` and returns the figure, for `Report.figures`."""
 
     def draw():
         figure = np.ravel(plot(*arguments, **options))[0].figure
@@ -75,13 +75,13 @@ def picture(
 
 
 def report_of(study: Study, heading: str, folder: str = ".") -> Report:
-    """The report of a study of regret."""
+    """Returns the report of a study of regret."""
     figures = {"regret": picture(plots.regret, study)}
     return Report(f"{heading}\n\n{study}", {"results": study.table}, figures, study.config, folder)
 
 
 def _import_ahead(*modules: str) -> threading.Thread:
-    """A thread that imports modules while JAX works; ImportError now if their package is missing.
+    """Imports modules in a thread while JAX works; raises ImportError if their package is missing.
 
     Without it, a run would begin or end with half a second of imports.
     """
@@ -142,7 +142,7 @@ def add_options(parser: argparse.ArgumentParser, settings: type[BaseSettings]) -
 
 
 def main(name: str, work: Work, settings: type[BaseSettings], options: argparse.Namespace) -> int:
-    """`run` with the settings that parsed options ask for; the exit status is 2 for bad input."""
+    """Runs the study with the parsed options; returns the exit status, 2 for bad input."""
     try:
         return run(name, work, settings.parsed(options), options.out)
     except ValueError as error:
@@ -153,7 +153,7 @@ def main(name: str, work: Work, settings: type[BaseSettings], options: argparse.
 
 
 def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | None = None) -> int:
-    """The exit status of `main` for the study of a script, such as colabs/papers/drift.py.
+    """Runs the study of a script, such as colabs/papers/drift.py, and returns its exit status.
 
     By default the arguments are those that Python was called with; then JAX is prepared for a
     command as well (`compiled.prepare`).
@@ -169,7 +169,7 @@ def script(settings: type[BaseSettings], work: Work, arguments: Sequence[str] | 
 
 @contextlib.contextmanager
 def progress_bar(description: str, unit: str = "round") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, as the `progress` of `study` and `monte_carlo`: called with (done, total)."""
+    """Returns a progress bar for `study` and `monte_carlo`: a function of (done, total)."""
     from tqdm import tqdm
 
     with tqdm(total=1, unit=unit, unit_scale=True, desc=description) as bar:
@@ -188,7 +188,7 @@ def over_seeds(
     description: str,
     batch_size: int = 128,
 ) -> Estimate:
-    """`monte_carlo` with a progress bar, at most `batch_size` seeds at once on each device."""
+    """Calls `monte_carlo` with a progress bar, for `batch_size` seeds at once on each device."""
     with progress_bar(description, "seed") as progress:
         size = min(batch_size * jax.local_device_count(), num_seeds)
         return monte_carlo(run, num_seeds, key, batch_size=size, mesh="all", progress=progress)

@@ -28,7 +28,7 @@ def option(
 
     Args:
         default: value if the option is not given. The help does not show it if it is `None` or ().
-        help: what the option means.
+        help: meaning of the option, a sentence for the help.
         metavar: name of the value in the help.
         check: `(name, value)`, raises ValueError if the value is wrong, such as
             `validation.positive`.
@@ -59,18 +59,18 @@ class BaseSettings:
 
     @classmethod
     def summary(cls) -> str:
-        """The first line of the docstring, for the list of studies."""
+        """Returns the first line of the docstring, for the list of studies."""
         return (inspect.getdoc(cls) or cls.__name__).splitlines()[0].rstrip(".")
 
     @classmethod
     def examples(cls) -> list[str]:
-        """The commands in the docstring."""
+        """Returns the commands in the docstring."""
         lines = map(str.strip, (inspect.getdoc(cls) or "").splitlines())
         return [line for line in lines if line.startswith(EXAMPLES)]
 
     @classmethod
     def fast(cls) -> dict[str, Any]:
-        """The values of the fast mode, of the fields that have one."""
+        """Returns the values of the fast mode, for the fields that have one."""
         fields = dataclasses.fields(cls)
         return {f.name: f.metadata["fast"] for f in fields if f.metadata["fast"] is not None}
 
@@ -100,7 +100,7 @@ class BaseSettings:
 
     @classmethod
     def parsed(cls, options: argparse.Namespace):
-        """The settings that the options ask for."""
+        """Returns the settings that the parsed options give."""
         given = vars(options)
         values = cls.fast() if given.get("fast") else {}
         values |= {f.name: given[f.name] for f in dataclasses.fields(cls) if f.name in given}
@@ -113,13 +113,13 @@ def flag(name: str) -> str:
 
 
 def _words(value) -> str:
-    """A value, or several, as they are written on the command line."""
+    """Returns a value, or several, as they are written on the command line."""
     values = value if isinstance(value, tuple) else [value]
     return " ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
 
 
 def _element(kind) -> tuple[type, bool]:
-    """The type of one value, and whether there are several: (int, True) for `tuple[int, ...]`."""
+    """Returns the type of one value and if there are several: (int, True) for `tuple[int, ...]`."""
     if isinstance(kind, types.UnionType):
         (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
     several = typing.get_origin(kind) is tuple
@@ -127,7 +127,7 @@ def _element(kind) -> tuple[type, bool]:
 
 
 def at_least(least: int, hint: str = "") -> Callable[[str, Any], Any]:
-    """A check for `option`: a whole number of at least `least`."""
+    """Returns a check for `option`: a whole number of at least `least`."""
     return partial(whole, least=least, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""What options of the study `fit` state of the errors in columns."""
+"""Errors in columns, as options of the study `fit` state them."""
 
 from typing import Any
 
@@ -10,10 +10,10 @@ from noisy_jax.validation import given
 
 
 def stated(settings: Any) -> tuple[Any, dict[str, str]]:
-    """What `noise` of `csv` takes, or `None`; and in words what is stated of columns by name.
+    """Returns the argument `noise` of `nj.csv`, or `None`, and a text on the error of each column.
 
     Args:
-        settings: of `command.fit`.
+        settings: the settings of the study, `command.fit.Settings`.
     """
     known: dict[str, Any] = {}
     said: dict[str, str] = {}
@@ -62,14 +62,14 @@ def _column(name: str) -> Any:
 
 
 def _misclassified(text: str) -> noise.Misclassified:
-    """From the sensitivity and the specificity of a column of 0 and 1."""
+    """Makes the noise of a column of 0 and 1 from its sensitivity and specificity."""
     sensitivity, specificity = map(float, text.split(","))
     matrix = [[specificity, 1 - specificity], [1 - sensitivity, sensitivity]]
     return noise.Misclassified(matrix, categories=[0, 1])
 
 
 def _pairs(option_name: str, texts: tuple[str, ...] | None, form: str) -> list[tuple[str, str]]:
-    """The two parts of each `COLUMN=TEXT`."""
+    """Splits each `COLUMN=TEXT` into its two parts."""
     pairs = [(name, value) for name, _, value in (text.rpartition("=") for text in texts or ())]
     if not all(name and value for name, value in pairs):
         raise ValueError(f"{option_name} must be {form}, got {given(' '.join(texts or ()))}")
@@ -77,7 +77,7 @@ def _pairs(option_name: str, texts: tuple[str, ...] | None, form: str) -> list[t
 
 
 def by_name(option_name: str, pairs: Any) -> dict[str, Any]:
-    """A mapping from pairs; ValueError if a name is twice among them."""
+    """Returns a mapping from pairs; raises ValueError if a name is twice among them."""
     names = [name for name, _ in pairs]
     for name in names:
         if names.count(name) > 1:
@@ -86,7 +86,7 @@ def by_name(option_name: str, pairs: Any) -> dict[str, Any]:
 
 
 def _variances(texts):
-    """Numbers for all features, or a mapping from names."""
+    """Returns numbers for all features, or a mapping from names."""
     pairs = [text.rpartition("=") for text in texts]
     try:
         values = [float(value) for *_, value in pairs]

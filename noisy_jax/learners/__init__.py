@@ -1,4 +1,4 @@
-"""Online learners, one algorithm in each file. `wrappers` make a new learner from others."""
+"""Online learners, one algorithm in each file. `wrappers` make new learners from learners."""
 
 from noisy_jax.learners.alma import alma
 from noisy_jax.learners.corrected_ftrl import corrected_ftrl

@@ -8,8 +8,8 @@ parameters α and B enter only through θ = (1 − α)B. With B = √8/α and C 
 θ = √8(1 − α)/α, ALMA ends on separable data in a margin of at least (1 − α) times the largest.
 C² + 2θC = 1 is the condition of its mistake bound. θ = 0 gives ALMA with zero margin, "ALMA₀".
 
-Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, with which
-Online Learning with Kernels, Sec. VI.A, compares NORMA.
+Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2. Online
+Learning with Kernels, Sec. VI.A, compares NORMA with it.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from noisy_jax.validation import non_negative, positive
 
 @exportable
 class AlmaState(NamedTuple):
-    """What ALMA tracks beside w: field `rule` of its `ExpansionState`.
+    """State of ALMA besides w: field `rule` of its `ExpansionState`.
 
     Attributes:
         squared_norm: `[]`, ‖w‖² ≤ 1.

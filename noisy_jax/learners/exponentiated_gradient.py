@@ -49,8 +49,8 @@ def exponentiated_gradient(
 
     Returns:
         A `Learner` of O(d) time a round, with the readings of `gradient_descent`. The field
-        `optimizer` of its state is the `MixtureState` of the corners, from which
-        `bounds.exponentiated_gradient` computes the bound after a run.
+        `optimizer` of its state is the `MixtureState` of the corners;
+        `bounds.exponentiated_gradient` computes the bound after a run from it.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

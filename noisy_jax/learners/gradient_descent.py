@@ -5,7 +5,7 @@
 Learners of linear predictors differ only in the estimate ∇̃_t. The rate is adaptive by default,
 η_t = √2 B_w/√(Σ_{s ≤ t} ‖∇̃_s‖²), which needs no horizon and no moments of the data
 (`bounds.adaptive_rate`). For ‖u‖ ≤ B_w and constant η,
-Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖², from which the theorems' rates follow.
+Σ_t ⟨∇̃_t, w_t − u⟩ ≤ ‖u‖²/(2η) + (η/2) Σ_t ‖∇̃_t‖². The theorems' rates follow from this bound.
 
 Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and Lemma 3 (which
 prints w_t on both sides of the recursion; w_{t+1} is meant).
@@ -139,7 +139,7 @@ def gradient_descent(
 
 
 def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransformation:
-    """The optimizer, checked, or descent at the adaptive rate of the ball if there is none."""
+    """Checks and returns the optimizer; `None` gives descent at the adaptive rate of the ball."""
     if optimizer is not None:
         if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
             raise ValueError(
@@ -158,7 +158,7 @@ def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransf
 
 
 def _at_rate(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
-    """Descent at a given rate. Its state is the number of the round, `[]`."""
+    """Returns descent at a given rate. Its state is the number of the round, `[]`."""
     rate = schedule(learning_rate)
 
     def update(updates, state: Any, params=None):
@@ -171,7 +171,7 @@ def _at_rate(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformat
 
 
 def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:
-    """The optimizer's first state, if its updates need nothing but gradients and parameters."""
+    """Returns the optimizer's first state, if updates need only gradients and parameters."""
     state = method.init(params)
     try:
         jax.eval_shape(method.update, params, state, params)
@@ -184,7 +184,7 @@ def started(method: optax.GradientTransformation, params: Any) -> optax.OptState
 
 
 def projected(weights: Any, radius: chex.Numeric) -> Any:
-    """The nearest weights in the ball; NaN if the radius is, or a weight is too far to be squared.
+    """Returns the nearest weights in the ball; NaN if the radius is, or if a square overflows.
 
     Weights are any pytree of arrays, as one vector. In units of the radius, the squares of small
     weights in a small ball do not vanish.
@@ -200,5 +200,5 @@ def projected(weights: Any, radius: chex.Numeric) -> Any:
 
 
 def _sum(tree: Any) -> jax.Array:
-    """The sum of all numbers in a pytree."""
+    """Returns the sum of all numbers in a pytree."""
     return functools.reduce(jnp.add, [total(jnp.ravel(leaf)) for leaf in jax.tree.leaves(tree)])

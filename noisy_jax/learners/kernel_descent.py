@@ -76,10 +76,16 @@ def fourier_worlds(
 ) -> Learner:
     """`parallel_worlds` on random features, in O(D) time and memory a round.
 
-    The features are from `worlds.fourier` or `worlds.fourier_gaussian`; the other arguments are
-    those of `parallel_worlds`. As the number D of features grows, predictions tend to those of
-    `parallel_worlds`. For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with
-    ‖v‖ ≤ W = `radius`, with R² = `features.squared_norm`.
+    As the number D of features grows, its predictions tend to the predictions of `parallel_worlds`.
+    For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with ‖v‖ ≤ W, with
+    R² = `features.squared_norm`.
+
+    Args:
+        features: random features from `worlds.fourier` or `worlds.fourier_gaussian`.
+        radius: W > 0, radius of the ball that holds the learner's weights and its competitors.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
+            `parallel_worlds`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)
@@ -97,8 +103,15 @@ def uncorrected_kernel(
 
     It minimizes the loss on noisy instances, whose best predictor differs from the best one on
     clean instances, so that its regret on clean data grows linearly. Without noise it is the
-    textbook learner. It has no unbiased readings. W > 0 is the norm of the largest competitor in
-    the kernel's space; the other arguments and the costs are those of `parallel_worlds`.
+    textbook learner. It has no unbiased readings. A round costs as much as in `parallel_worlds`.
+
+    Args:
+        kernel: any of `kernels`.
+        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        radius: W > 0, norm of the largest competitor in the kernel's space.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
+            `parallel_worlds`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
     """
     check_kernel(kernel)
     return _descent(kernel, everything(horizon), radius, learning_rate, block)

@@ -37,7 +37,7 @@ _LARGEST_DECAY = 1 + 1e-6
 
 @exportable
 class NormaState(NamedTuple):
-    """What NORMA learns beside f: field `rule` of its `ExpansionState`.
+    """State of NORMA besides f: field `rule` of its `ExpansionState`.
 
     Attributes:
         offset: `[]`, b; zero if no offset is learned.
@@ -76,11 +76,11 @@ def norma(
     `random_truncation` in a world is unbiased for analytic losses such as `losses.smoothed_hinge`.
     A step with one copy for both is biased, unless x has no noise.
 
-    **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, a share ν of which
-    are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning. Choose a
-    larger ν, less decay, or `decay="on_update"`, with which f remembers 1/(ηλ) alarms at any ν, but
-    its steps are not gradients (`colabs/papers/novelty.py` compares both). Give a learning rate:
-    at the default, ρ moves too slowly.
+    **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, and a share ν of
+    them are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning.
+    Choose a larger ν, less decay, or `decay="on_update"`: then f remembers 1/(ηλ) alarms at any ν,
+    but its steps are not gradients (`colabs/papers/novelty.py` compares both). Give a learning
+    rate: at the default, ρ moves too slowly.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
@@ -91,10 +91,10 @@ def norma(
             `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
             default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …, the rate of strongly convex risks
             as long as a buffer τ drops only small terms. If the target drifts, let τ be the number
-            of rounds for which it stays about the same. With the squared loss, whose slope has no
-            bound, it is 1/(λ min(t, τ/3) + 2‖φ_t‖²), with ‖φ_t‖² = k(x, x), and 1 more with an
-            offset: then no step goes beyond the target. Other losses without a bound, as that of
-            counts, have no default.
+            of rounds in a period of about the same target. With the squared loss, whose slope has
+            no bound, it is 1/(λ min(t, τ/3) + 2‖φ_t‖²), with ‖φ_t‖² = k(x, x), and 1 more with an
+            offset: then no step goes beyond the target. Other losses of unbounded slope, such as
+            the loss of counts, have no default.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
             for the default rate.
         buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
@@ -104,7 +104,7 @@ def norma(
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. It has unbiased
@@ -156,7 +156,7 @@ def norma(
 
 
 def _of_strong_convexity(regularization, memory: Memory, loss: Any, offset: bool):
-    """η_t = 1/(λ min(t, τ/3)): after 3/(ηλ) = τ rounds, when a term is dropped, 5% of it is left.
+    """Returns η_t = 1/(λ min(t, τ/3)): a term is dropped after 3/(ηλ) = τ rounds, with 5% left.
 
     With the curvature c of a quadratic loss it is 1/(λ min(t, τ/3) + c‖φ_t‖²). A step then moves
     the prediction at its own point by at most the residual, so that f cannot explode.

@@ -43,7 +43,7 @@ from noisy_jax.worlds import FourierWorld, World
 
 @exportable
 class ParameterFreeState(NamedTuple):
-    """What FreeGrad tracks beside f: field `rule` of its `ExpansionState`.
+    """State of FreeGrad besides f: field `rule` of its `ExpansionState`.
 
     Attributes:
         unit: `[]`, ε.
@@ -51,7 +51,7 @@ class ParameterFreeState(NamedTuple):
         hint: `[]`, h, the largest norm of a gradient so far.
         squares: `[]`, V = h_1² + Σ ‖ĝ_s‖².
         squared_sum: `[]`, ‖F‖², of the sum of the clipped gradients.
-        excess: `[]`, Σ (‖g_s‖ − h_s)₊ ‖f_s‖, of what was clipped.
+        excess: `[]`, Σ (‖g_s‖ − h_s)₊ ‖f_s‖, over the clipped parts of the gradients.
     """
 
     unit: jax.Array
@@ -73,8 +73,9 @@ def parameter_free(
 ) -> Learner:
     """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
 
-    Its regret against every u is O(‖u‖√(T ln(‖u‖T))), that of projected gradient descent that was
-    told ‖u‖ up to a logarithmic factor; of order ε against u = 0; and the cost of clipping.
+    Its regret against every u is O(‖u‖√(T ln(‖u‖T))) plus the cost of clipping: up to a logarithmic
+    factor the regret of projected gradient descent that was told ‖u‖. Against u = 0 it is of
+    order ε.
 
     **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for all
     sequences of gradients. So its expectation holds for unbiased gradients with unbounded noise.
@@ -97,7 +98,7 @@ def parameter_free(
         unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
             too large, ε h_1.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has unbiased readings
@@ -167,7 +168,7 @@ def _rule(loss: Loss, unit) -> Rule:
 
 
 def _factor(state: ParameterFreeState):
-    """c_t of f_t = c_t F_t, computed in units of h_1, which are less likely to overflow; or 1."""
+    """Returns c_t of f_t = c_t F_t, computed in units of h_1 to avoid overflow; 1 at the start."""
     started = state.first > 0
     first = jnp.where(started, state.first, 1)
     squares = jnp.where(started, state.squares / first / first, 1)

@@ -24,10 +24,16 @@ def perceptron(
     offset: bool = False,
     block: int | None = None,
 ) -> Learner:
-    """The kernel perceptron, for labels ±1. It takes the arguments of `norma`.
+    """The kernel perceptron, for labels ±1.
 
     The buffer counts rounds, not mistakes. An offset b, if there is one, changes by y_t at each
     mistake.
+
+    Args:
+        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features.
+        buffer: number of newest rounds whose terms are kept, or a memory, as in `norma`.
+        offset: whether to learn b.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).

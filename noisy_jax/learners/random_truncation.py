@@ -56,17 +56,18 @@ def random_truncation(
     variables. Targets must be free of noise, except for the squared loss: a noisy target in several
     factors of the estimate would make it biased.
 
-    In a world a round takes up to G + 1 copies, where G is the order at which the series of ℓ' is
-    cut off; G of an erf loss grows quickly with the sharpness times the radius, which should be
-    around 1. From one Gaussian copy (`wrappers.cloned`) the world must exist for G + 1 times the
-    noise.
+    In a world a round takes up to G + 1 copies, where G is the last order of the series of ℓ'; G of
+    an erf loss grows quickly with the sharpness times the radius, which should be around 1. From
+    one Gaussian copy (`wrappers.cloned`) the world must exist for G + 1 times the noise.
 
     Args:
         estimator: of the clean gradient, from `unbiased.gradient`.
         horizon: T, number of rounds that there is room for.
-        learning_rate: as in `parallel_worlds`; `bounds.random_truncation` gives the theorem's (the
-            paper's η is ours times √T).
-        block: as in `engine.expansion`; by default as many rounds as need 192 values of f.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
+            `parallel_worlds`. `bounds.random_truncation` gives the theorem's rate (the paper's η is
+            ours times √T).
+        block: number of rounds that `unroll` plays at once; by default as many as need 192 values
+            of f.
 
     Returns:
         A `Learner` of `estimator.copies` copies, the most that one round may use. The number used

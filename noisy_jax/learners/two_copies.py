@@ -19,7 +19,7 @@ from noisy_jax.sums import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃', `[d]`, unbiased for the gradient of the clean squared loss."""
+    """Returns ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃', `[d]`, unbiased for the gradient of the clean squared loss."""
     first, second = sample.x[0], sample.x[1]
     return 2 * (total(weights * first) - sample.y) * second
 

@@ -18,7 +18,7 @@ from noisy_jax.sums import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
-    """∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, `[d]`, whose mean is the gradient on the clean instance plus 2Σw."""
+    """Returns ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, `[d]`, of mean 2Σw plus the gradient on the clean instance."""
     copy = sample.x[0]
     return 2 * (total(weights * copy) - sample.y) * copy
 

@@ -3,13 +3,14 @@
 `import noisy_jax.sklearn` needs the extra `sklearn`. X and y are NumPy arrays or data frames, as
 everywhere in scikit-learn, and all results are NumPy arrays in float64.
 
-**Noise** is an argument of the estimator: what is known of the error in one row of X, in the units
-of the X that the estimator sees. Behind a `StandardScaler` these are standard deviations of the
-noisy columns, so give the variance divided by the squares of the scaler's `scale_`; or leave the
-scaler out, since the fits here do not depend on the units of the columns. It is the same for all
-rows: a variance; `[d]` variances; a `[d, d]` covariance; `nj.sd(…)` of these; a distribution such
-as `nj.noise.Laplace(0.3)`; or a mapping from names of columns to what `nj.table` takes, where
-columns that are not named are exact. Names are those of a DataFrame, or x1, x2, …. From replicates
+**Noise** is an argument of the estimator: the size or distribution of the error in one row of X, in
+the units of the X that the estimator sees. Behind a `StandardScaler` these are standard deviations
+of the noisy columns, so give the variance divided by the squares of the scaler's `scale_`; or leave
+the scaler out, since the fits here do not depend on the units of the columns. It is the same for
+all rows: a variance; `[d]` variances; a `[d, d]` covariance; `nj.sd(…)` of these; a distribution
+such as `nj.noise.Laplace(0.3)`; or a mapping from names of columns to entries of the argument
+`noise` of `nj.table`, where columns that are not named are exact. A DataFrame names its columns;
+the columns of other X are x1, x2, …. From replicates
 give `nj.noise.estimate_covariance(copies)`, divided by the number of copies if X holds their means.
 The default 0.0 says that X has no error: a fit that is not corrected.
 

@@ -1,4 +1,4 @@
-"""What the estimators have in common: rows in, rows out."""
+"""Base classes of the estimators, which check rows of X and y and keep their number."""
 
 import numbers
 from typing import Any
@@ -37,7 +37,7 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
 
 
 def clean_score_of(risk: float, variance: float) -> float:
-    """R² on clean data, 1 - risk / variance; NaN, with a warning, if the risk is below 0."""
+    """Returns R² on clean data, 1 - risk / variance; NaN and a warning if the risk is below 0."""
     if risk >= 0 or np.isnan(risk):
         return 1 - risk / variance
     warn(
@@ -48,42 +48,42 @@ def clean_score_of(risk: float, variance: float) -> float:
 
 
 def seed_of(random_state: Any) -> int:
-    """A whole number as it is; of `None` or a RandomState, which it advances, a drawn seed."""
+    """Returns a whole number as it is; draws one for `None`, or from a RandomState."""
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 class Noisy(BaseEstimator):
-    """What all estimators here do: rows in, rows out.
+    """Base class of all estimators: checks rows, and makes the table of `nj.fit` from them.
 
     Attributes:
-        noise: an argument of each.
+        noise: the error in X, an argument of each estimator.
     """
 
     noise: Any
 
     def table(self, X: Any, y: Any, *, reset: bool = True) -> Observations:
-        """The rows with what is known of their noise."""
+        """Returns a table of the checked rows and their noise."""
         options = {"reset": reset, "ensure_min_samples": 2 if reset else 1}
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, **options)
         return self.observed(X, y)
 
     def observed(self, X: Any, y: Any) -> Observations:
-        """The table of rows that are already checked."""
+        """Returns the table of rows that are already checked."""
         table = from_arrays(X, y, noise=self.noise, names=getattr(self, "feature_names_in_", None))
         if table.categories:
             raise ValueError("noisy_jax.sklearn takes no misclassified column: use nj.fit")
         return table
 
     def features(self, X: Any) -> np.ndarray:
-        """Rows `[n, d]` to predict at."""
+        """Checks rows `[n, d]` to predict at, and returns them."""
         check_is_fitted(self)
         rows: Any = validate_data(self, X, dtype=np.float64, reset=False)
         return rows
 
     def weights(self, sample_weight: Any, X: Any):
-        """Checked weights `[n]`, or `None`."""
+        """Checks weights `[n]` and returns them; `None` if there are none."""
         if sample_weight is None:
             return None
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -93,9 +93,10 @@ class Affine(Noisy):
     """An estimator with coefficients."""
 
     def fitted(self, table: Observations, method: Any, plain: Any, weights: Any = None):
-        """Takes the coefficients of `nj.fit`, or without noise those of scikit-learn's estimator.
+        """Sets the attributes of a fit, by `nj.fit`, and returns the estimator.
 
-        The latter where rows do not determine the coefficients.
+        Without noise, rows that do not determine the coefficients go to `plain`, the estimator of
+        scikit-learn.
         """
         try:
             self.result_: Any = fit(table, method)
@@ -110,5 +111,5 @@ class Affine(Noisy):
         return self
 
     def affine(self, X: Any) -> np.ndarray:
-        """The linear predictor `[n]`."""
+        """Returns the linear predictor `[n]`."""
         return self.features(X) @ np.ravel(self.coef_) + self.intercept_

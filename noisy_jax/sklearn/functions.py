@@ -15,8 +15,9 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
     Args:
         noise: the distribution of the error in X, such as `nj.noise.Gaussian(0.1)`; see the module.
             A variance alone is not enough.
-        length_scale: as in `nj.methods.Fourier`; so are the next two.
-        num_features: see there.
+        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", to choose it by
+            estimated errors on clean data, as in `nj.methods.Fourier`.
+        num_features: number of random features, even.
         random_state: seed of the random frequencies, or as everywhere in scikit-learn.
 
     Attributes:
@@ -55,6 +56,6 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions `[n]` at clean features X `[n, d]`."""
+        """Returns predictions `[n]` at clean features X `[n, d]`."""
         X = self.features(X)
         return np.asarray(self.result_.predict(X), np.float64)

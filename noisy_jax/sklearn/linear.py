@@ -20,7 +20,8 @@ class NoisyLinearRegression(RegressorMixin, Affine):
     `LinearRegression()` of scikit-learn.
 
     Args:
-        noise: what is known of the error in X; see the module.
+        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
+            says.
 
     Attributes:
         coef_: `[d]`, corrected coefficients.
@@ -53,7 +54,7 @@ class NoisyLinearRegression(RegressorMixin, Affine):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions `[n]` at clean features X `[n, d]`."""
+        """Returns predictions `[n]` at clean features X `[n, d]`."""
         return self.affine(X)
 
 
@@ -65,7 +66,7 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
     `LogisticRegression()` of scikit-learn, with a penalty.
 
     Args:
-        noise: what is known of the error in X, which must be Gaussian; see the module.
+        noise: Gaussian error in X: a variance, a covariance or a mapping, as the module says.
 
     Attributes:
         classes_: `[2]`, the labels.
@@ -106,16 +107,16 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logarithms `[n]` of the odds of the second class at clean features X `[n, d]`."""
+        """Returns logarithms `[n]` of the odds of the second class at clean features X `[n, d]`."""
         return self.affine(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities `[n, 2]` of the classes at clean features X `[n, d]`."""
+        """Returns probabilities `[n, 2]` of the classes at clean features X `[n, d]`."""
         odds = self.decision_function(X)
         return np.exp(-np.logaddexp(0, np.column_stack([odds, -odds])))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The more probable labels `[n]` at clean features X `[n, d]`."""
+        """Returns the more probable labels `[n]` at clean features X `[n, d]`."""
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]
 
@@ -133,7 +134,7 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
     penalty.
 
     Args:
-        noise: what is known of the error in X, which must be Gaussian; see the module.
+        noise: Gaussian error in X: a variance, a covariance or a mapping, as the module says.
 
     Attributes:
         coef_: `[d]`, corrected coefficients.
@@ -162,7 +163,7 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
         return self.fitted(table, methods.Poisson(weights=weights), plain, weights)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Mean counts `[n]` at clean features X `[n, d]`."""
+        """Returns mean counts `[n]` at clean features X `[n, d]`."""
         return np.exp(self.affine(X))
 
     def __sklearn_tags__(self):
@@ -178,11 +179,13 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
         estimator: a regressor with `coef_` and `intercept_`, or with predictions affine in X, such
             as a `Pipeline` of a scaler and a linear regressor. It is cloned, and fitted to NumPy
             arrays.
-        noise: what is known of the error in X; see the module.
-        levels: as in `nj.methods.SIMEX`; so are the others.
-        draws: see there.
-        extrapolation: see there.
-        errors: see there; "none", the default, is the fastest.
+        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
+            says.
+        levels: λ > 0, at least two: multiples of the error's covariance that are added.
+        draws: draws of added noise at each level, at least two.
+        extrapolation: "quadratic", or "rational" for a + b/(c + λ).
+        errors: standard errors: "extrapolated", "jackknife", or "none", the fastest, the default.
+            `nj.methods.SIMEX` describes all of these options.
         random_state: seed of the draws, or as everywhere in scikit-learn.
 
     Attributes:
@@ -238,5 +241,5 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
         return self.fitted(self.table(X, y), method, None)
 
     def predict(self, X: Any) -> Any:
-        """Predictions `[n]` at clean features X `[n, d]`."""
+        """Returns predictions `[n]` at clean features X `[n, d]`."""
         return self.affine(X)

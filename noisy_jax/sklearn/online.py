@@ -26,19 +26,21 @@ class OnlineRegressor(RegressorMixin, Noisy):
     """A learner of noisy_jax that learns from chunks of rows: `nj.learn`, piece by piece.
 
     The first chunk gives the units of the columns, as in `nj.learn`: let it have some thousand rows
-    in random order. `partial_fit` on chunk after chunk gives what `nj.learn` gives for a list of
-    these chunks.
+    in random order. `partial_fit` on chunk after chunk gives the result of `nj.learn` for a
+    list of these chunks.
 
     Args:
         learner: a `Learner`, or a function without arguments that returns one, such as
             `functools.partial(nj.learners.known_covariance, radius=3.0)`, which can be pickled, as
             a learner cannot. By default least squares on corrected moments, `corrected_ftrl`.
-        noise: what is known of the error in X; see the module.
-        standardize: as in `nj.learn`.
+        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
+            says.
+        standardize: whether columns and y are divided by standard deviations, as in `nj.learn`.
         random_state: seed of the learner's own randomness, or as everywhere in scikit-learn.
 
     Attributes:
-        result_: the `Learned`; with weights its `num_rows` is the sum of those of judged rows.
+        result_: the `Learned`; with weights its `num_rows` is the sum of the weights of the judged
+            rows.
         clean_score_: R² on clean data of the predictions before each row, behind the first quarter
             of the first chunk.
 
@@ -63,7 +65,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forgets what was learned, and learns from rows X `[n, d]` and targets y `[n]`."""
+        """Starts again, and learns from rows X `[n, d]` and targets y `[n]`."""
         vars(self).pop("_learning", None)
         return self.partial_fit(X, y)
 
@@ -92,7 +94,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         return self
 
     def _read(self) -> None:
-        """Makes the attributes from what was learned so far."""
+        """Sets the attributes from the state of the learner."""
         self.result_: Learned = self._learning.learned()
         self.clean_score_ = clean_score_of(self.result_.risk, self.result_.variance)
 
@@ -104,12 +106,12 @@ class OnlineRegressor(RegressorMixin, Noisy):
         return compiled_learner(made)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predictions `[n]` at clean features X `[n, d]`."""
+        """Returns predictions `[n]` at clean features X `[n, d]`."""
         X = self.features(X)
         return np.asarray(self.result_.predict(X), np.float64)
 
     def __getstate__(self):
-        """Without compiled functions, which are made again."""
+        """Returns the attributes without compiled functions, which are made again."""
         made: Any = super().__getstate__()
         state = dict(made)
         if state.pop("result_", None) is not None:

@@ -1,6 +1,7 @@
-"""Wrappers: functions that make a new learner from one or several others.
+"""Wrappers: functions that make a new learner from one or several learners.
 
-The new learner has unbiased readings if all of those have, unless the docstring says otherwise.
+The new learner has unbiased readings if all the given learners have, unless its docstring says
+otherwise.
 """
 
 from noisy_jax.learners.wrappers.assuming import assuming

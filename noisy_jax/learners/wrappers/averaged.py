@@ -35,10 +35,10 @@ class AveragedState(NamedTuple):
 
 
 def averaged(learner: Learner) -> Learner:
-    """The learner that predicts with w̄_t, the mean of another learner's weights so far.
+    """Returns a learner that predicts with w̄_t, the mean of the given learner's weights so far.
 
     Args:
-        learner: a learner with `Learner.weights`, in which its predictions are linear. `norma` has
+        learner: a learner with `Learner.weights`: its predictions are linear in them. `norma` has
             them if it keeps all terms of f, by random features or by
             `buffer=engine.everything(horizon)`; its offset and its threshold are averaged as well.
 

@@ -23,7 +23,7 @@ from noisy_jax.validation import check_dimension, parsed_key
 
 
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
-    """A learner that needs several Gaussian copies of each instance, run from a single copy.
+    """Returns a learner of one Gaussian copy; it makes the several copies that `learner` needs.
 
     Args:
         learner: a learner of V copies, built for the noise that the clones have:

@@ -9,10 +9,10 @@ readings v and r of f_{t,k}(x_t) and its square (`Learner.read`). For every lear
     Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − Σ_t ℓ̂_{t,j} ≤ 2Δ_T ≤ 2√(V log K) + (4/3 log K + 2) S
 
 for all estimates. S is the largest max_k ℓ̂_{t,k} − min_k ℓ̂_{t,k} of a round, and V the sum of the
-variances of ℓ̂_{t,k} over k under q_t, in which learners of weight zero do not count. Because the
-estimates are unbiased and the squared loss is convex, the expected loss of the mixture on clean
-data exceeds that of the best learner by at most E 2Δ_T. One learner with wild predictions in early
-rounds makes S large; its term does not grow with T.
+variances of ℓ̂_{t,k} over k under q_t; learners of weight zero do not count. Because the estimates
+are unbiased and the squared loss is convex, the expected loss of the mixture on clean data exceeds
+the loss of the best learner by at most E 2Δ_T. One learner with wild predictions in early rounds
+makes S large; its term does not grow with T.
 
 Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
@@ -46,10 +46,10 @@ class MixtureState(NamedTuple):
     """State of a mixture of K learners.
 
     Attributes:
-        inner: the learners' states, as in `paired`.
+        inner: the learners' states, a tuple.
         shares: `[K]`, q ≥ 0 with sum 1.
         losses: `[K]`, sums of estimated errors, minus the smallest of them.
-        gap: `[]`, Δ ≥ 0, half the bound on what the mixture loses to the best learner.
+        gap: `[]`, Δ ≥ 0, half the bound on the excess loss of the mixture over the best learner.
     """
 
     inner: State
@@ -59,10 +59,10 @@ class MixtureState(NamedTuple):
 
 
 def mixture(*learners: Learner) -> Learner:
-    """The best of several learners, chosen while they run, from noisy data alone.
+    """Returns a learner that follows the best of several, chosen while they run, from noisy data.
 
     Use it to choose among radii, rates, length scales, worlds or kinds of learners. Its regret
-    exceeds that of the best of them by at most `bounds.mixture`. It has no unbiased readings;
+    exceeds the regret of the best of them by at most `bounds.mixture`. It has no unbiased readings;
     `select` judges learners one by one.
 
     Args:
@@ -131,7 +131,7 @@ def mixture(*learners: Learner) -> Learner:
 
 
 def after_round(state: MixtureState, losses: jax.Array) -> MixtureState:
-    """The shares after a round of AdaHedge."""
+    """Computes the shares after a round of AdaHedge."""
     shares, started = state.shares, state.gap > _SMALL
     losses = losses - jnp.sum(shares * losses)  # the gap does not change
     log_number = math.log(max(len(shares), 2))

@@ -1,4 +1,4 @@
-"""A learner that sees clean data: it shows what the noise costs others."""
+"""A learner that sees clean data, to measure the cost of the noise for other learners."""
 
 from typing import Any, NamedTuple
 
@@ -37,10 +37,11 @@ class NoiselessState(NamedTuple):
 
 
 def noiseless(learner: Learner, stream: Stream) -> Learner:
-    """The given learner, which sees the clean data of a stream instead of noisy copies.
+    """Returns the given learner, run on the clean data of a stream instead of noisy copies.
 
-    Its regret is the regret of learning without noise; what others have beyond it is the cost of
-    the noise. Unless the learner draws random numbers itself, `vmap` over keys runs it only once.
+    Its regret is the regret of learning without noise; the excess of other learners over it is the
+    cost of the noise. Unless the learner draws random numbers itself, `vmap` over keys runs it only
+    once.
 
     Args:
         learner: a learner without noise correction. A learner with a world would subtract noise

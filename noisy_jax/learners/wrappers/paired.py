@@ -11,11 +11,11 @@ from noisy_jax.validation import given
 
 
 def paired(*learners: Learner) -> Learner:
-    """Several learners that see the same samples, as one learner with a column for each.
+    """Joins several learners that see the same samples into one learner with a column for each.
 
     Differences between columns are then not blurred by the noise that the learners share. States
-    are a tuple, predictions `[..., L]` and readings `[L]`. Each column is what its learner alone
-    would give with the same key. The learner needs what all of them need (`Needs.both`).
+    are a tuple, predictions `[..., L]` and readings `[L]`. Each column holds the results that
+    its learner alone would give with the same key. `needs` joins the needs of all (`Needs.both`).
 
     Args:
         *learners: one or more learners. Each reads as many as it needs of the shared copies, from
@@ -98,7 +98,7 @@ def paired(*learners: Learner) -> Learner:
 
 
 def _columns(parts, rank: int):
-    """Results of several learners side by side, on a last axis, which some may have already."""
+    """Joins results of several learners on a last axis; some results may have this axis already."""
 
     def joined(*leaves):
         return jnp.concatenate([a.reshape(*a.shape[:rank], -1) for a in leaves], axis=-1)
