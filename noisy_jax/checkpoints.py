@@ -130,5 +130,5 @@ class Checkpoint:
 
 
 def _fits(leaf: np.ndarray, shape: tuple[int, ...]) -> bool:
-    """Whether an array has this shape; with any number of rows if the shape has none."""
+    """Returns True if an array has this shape, or any number of rows if the shape has none."""
     return leaf.shape == (leaf.shape[:1] + shape[1:] if shape[:1] == (0,) else shape)

@@ -27,7 +27,7 @@ class Running(NamedTuple):
     @classmethod
     @np.errstate(invalid="ignore", over="ignore")  # of infinite and huge values
     def of(cls, values: Any, weights: np.ndarray | None = None) -> "Running":
-        """Of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN.
+        """Returns the sums of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN.
 
         With weights `[n]` ≥ 0 value i counts w_i times.
         """
@@ -44,7 +44,7 @@ class Running(NamedTuple):
 
     @np.errstate(invalid="ignore", over="ignore")
     def plus(self, other: "Running") -> "Running":
-        """Of both sets of values together (Chan, Golub and LeVeque)."""
+        """Returns the sums of both sets of values (Chan, Golub and LeVeque)."""
         if other.count == 0:
             return self
         count = self.count + other.count

@@ -19,7 +19,7 @@ import jax
 from noisy_jax.validation import writable_folder
 
 DAYS = 30
-"""How long a program is kept; then it is compiled again."""
+"""Days for which a program is kept; then it is compiled again."""
 
 
 def user_cache() -> Path:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import jax
 
-from noisy_jax import learners
-from noisy_jax import moments as unbiased
+from noisy_jax import learners, moments
 from noisy_jax.base import Learner
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, report_of
@@ -16,10 +15,9 @@ from noisy_jax.simulated import bounds, comparators
 from noisy_jax.simulated.programs import MakeLearner, tuned
 
 
-def _leader(moments, *, radius) -> Learner:
-    """Returns the corrected leader, solved every 64 rounds; it needs no moments of the data."""
-    del moments
-    return learners.corrected_ftrl(unbiased.known_covariance(), radius=radius, solve_every=64)
+def _leader(_, *, radius) -> Learner:
+    """The corrected leader, solved every 64 rounds, which needs no bounds on the data."""
+    return learners.corrected_ftrl(moments.known_covariance(), radius=radius, solve_every=64)
 
 
 LEARNERS: Mapping[str, Callable[..., Learner | MakeLearner]] = {
@@ -35,7 +33,7 @@ LEARNERS: Mapping[str, Callable[..., Learner | MakeLearner]] = {
     ),
     "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }
-"""Learners by name, `(moments, radius=…)` to a learner or `horizon -> (learner, guarantee)`."""
+"""Learners by name, `(known, radius=…)` to a learner or `horizon -> (learner, guarantee)`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +74,11 @@ def run(settings: Settings) -> Iterator[Report]:
     table = regret.load(settings.data, settings.target)
     keys = jax.random.split(jax.random.key(settings.seed))
     data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)
-    moments = bounds.moments(data.stream, data.noise)
+    known = bounds.moments(data.stream, data.noise)
     result = regret.study_of(
         settings,
         data,
-        {name: LEARNERS[name](moments, radius=settings.radius) for name in settings.learners},
+        {name: LEARNERS[name](known, radius=settings.radius) for name in settings.learners},
         comparators.linear_ball(radius=settings.radius),
     )
     yield report_of(result, data.words)

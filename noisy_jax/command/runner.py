@@ -100,7 +100,7 @@ def _import_ahead(*modules: str) -> threading.Thread:
 
 
 Work = Callable[[Any], Iterable[Report]]
-"""What a study does with its settings: a report of each of its parts."""
+"""A function of the settings of a study, which gives a report of each of its parts."""
 
 
 def run(name: str, work: Work, settings: BaseSettings, out: str) -> int:

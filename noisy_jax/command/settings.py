@@ -12,7 +12,7 @@ from typing import Any
 from noisy_jax.validation import choice, whole
 
 EXAMPLES = "python -m noisy_jax", "python colabs/papers/"
-"""How the commands in docstrings begin."""
+"""The start of the commands in docstrings."""
 
 
 def option(

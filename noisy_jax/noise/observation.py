@@ -125,7 +125,7 @@ def _copies(key, x, noise, copies) -> jax.Array:
 
 
 def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:
-    """What a learner sees of a round, whose copies `[V, d]` are shown."""
+    """Returns the sample of a round, whose copies `[V, d]` are shown."""
     cov, cross = noise.estimated_cov(shown[0]), None
     if isinstance(y_noise, Correlated):
         check_dimension("y_noise.slopes", y_noise.slopes, x.shape)

@@ -1,4 +1,4 @@
-"""What `config.json` holds: arguments as texts and numbers, and versions of libraries."""
+"""Entries of `config.json`: arguments as texts and numbers, and versions of libraries."""
 
 import hashlib
 import json

@@ -214,7 +214,7 @@ def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 
 def _all_alike(found: Estimate) -> bool:
-    """Whether at least 8 seeds all returned the same, and not only whole numbers, as counts are."""
+    """Returns True if 8 or more seeds returned the same, and not only whole numbers, as counts."""
     trees = found.mean, found.std_error
     means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in trees)
     same = np.all(errors <= _ROUNDED * np.abs(means))
@@ -232,7 +232,7 @@ def _check_results(values: Any) -> None:
 
 @functools.partial(jax.jit, static_argnames=("batch_size", "mesh"))
 def _batch(run, key, start, *, batch_size: int, mesh: Mesh | None) -> Any:
-    """What the run returns for each seed of a batch, along a leading axis."""
+    """Returns the results of each seed of a batch, along a leading axis."""
 
     def every(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)

@@ -200,7 +200,7 @@ class Entry:
         return learner, guarantee
 
     def most_rounds(self) -> float:
-        """How many rounds it can play at most, as far as that is known before it is made."""
+        """Returns the number of rounds that it has room for, where this is known beforehand."""
         limit = self._entered.needs.horizon if isinstance(self._entered, Learner) else None
         return np.inf if limit is None else limit
 

@@ -16,7 +16,7 @@ class Assumed(Gaussian):
     """The noise that `assuming` tells a learner; `rollout` does not warn if the noise differs."""
 
     def __repr__(self) -> str:
-        """That of the distribution, for messages."""
+        """Returns the text of the distribution, for messages."""
         return f"Gaussian(cov={self.cov!r}, mean={self.mean!r})"
 
 

@@ -223,7 +223,7 @@ def stack(streams) -> Stream:
 
 
 def four_keys(key):
-    """Of the starts, of the ascent, of the selection and of the held-out draws."""
+    """Returns keys for the starts, the ascent, the selection and the held-out draws."""
     # One split for all: `split(key, n)[i]` is the same for all n, so that two splits share keys.
     return jax.random.split(key, 4)
 

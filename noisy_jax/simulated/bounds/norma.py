@@ -107,7 +107,7 @@ def online_to_batch(
     failure_probability: chex.Numeric,
     learning_rate: chex.Numeric | None = None,
 ) -> chex.Array:
-    """By how much the risk of NORMA's average function can exceed the sample's best risk, `[]`.
+    """The most by which the risk of NORMA's average function exceeds the sample's best risk, `[]`.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 

@@ -139,7 +139,7 @@ def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
 
 
 def _one_value(estimator) -> bool:
-    """Whether the derivative reads one value of f: that of the squared loss, which is linear."""
+    """Returns True if the derivative reads one value of f, as of the squared loss."""
     return estimator.loss.series(1, 0.0).degree is not None
 
 

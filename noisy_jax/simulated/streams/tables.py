@@ -23,7 +23,7 @@ _FORMATS = {
     "breast_cancer": {"delimiter": ",", "skiprows": 1},
     "digits": {"delimiter": ","},
 }
-"""How NumPy reads scikit-learn's files of each data set, whose last column is the target."""
+"""Options of `numpy.loadtxt` for scikit-learn's files, whose last column is the target."""
 
 DATASETS = tuple(_FORMATS)
 """Names that `dataset` knows."""
