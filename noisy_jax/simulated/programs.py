@@ -150,12 +150,14 @@ def _without_partial(function):
 class Entry:
     """A learner of a study, or what makes it for each horizon.
 
-    Entries of the same object are equal, so that another study with it compiles nothing.
+    Entries of the same learner or function are equal, so that another study compiles nothing.
     """
 
     def __init__(self, name: str, entered: Any):
         self.name, self._entered = name, entered
         self.any_horizon = isinstance(entered, Learner | AnyHorizon)
+        same = entered.make if isinstance(entered, AnyHorizon) else entered
+        self._key = self.any_horizon, id(same)  # of an object that lives as long as the entry
         if isinstance(entered, Learner):
             return
         if not callable(entered):
@@ -171,10 +173,10 @@ class Entry:
                 )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry) and other._entered is self._entered
+        return isinstance(other, Entry) and other._key == self._key
 
     def __hash__(self) -> int:
-        return id(self._entered)
+        return hash(self._key)
 
     def __repr__(self) -> str:
         if not isinstance(self._entered, Learner):

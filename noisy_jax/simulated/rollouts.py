@@ -78,7 +78,7 @@ def rollout(
 
     Forward and reverse mode differentiate it, also by parameters of the noise. A Gaussian copy is
     x + √v n, so that its derivative by the variance v is infinite at v = 0, and NaN by s at v = s².
-    A distribution whose parameter is the scale has a derivative there: see the second example.
+    By the scale of a distribution there is a derivative: see the second example.
 
     Args:
         learner: any learner.
@@ -102,18 +102,10 @@ def rollout(
         >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
         >>> print(run(jax.random.key(1)).diverged_at)
         -1
-        >>> @nj.noise.register_distribution
-        ... class Scaled(nj.noise.Noise):
-        ...     scale: jax.Array | float
-        ...     mean = 0.0
-        ...     cov = property(lambda self: self.scale**2)
-        ...     def centred(self, key, x):
-        ...         return x + self.scale * jax.random.normal(key, x.shape)
-        >>> @jax.jit
-        ... def mean_loss(scale):
-        ...     run = rollout(learner, stream, Scaled(scale), jax.random.key(1))
+        >>> def mean_loss(scale):
+        ...     run = rollout(learner, stream, nj.noise.Laplace(scale), jax.random.key(1))
         ...     return jax.numpy.mean((run.predictions - stream.y) ** 2)
-        >>> print(jax.numpy.isfinite(jax.grad(mean_loss)(0.0)))
+        >>> print(jax.numpy.isfinite(jax.jit(jax.grad(mean_loss))(0.0)))
         True
     """
     key, stream = parsed_key(key), sound_stream(stream)
@@ -307,7 +299,10 @@ def _player(learner, noise, y_noise, key, first_round):
     offset = first_round % BLOCK
 
     def play(state, block: _Block):
-        noises = block.noise or noise, block.y_noise or y_noise
+        noises = [
+            constant if rows is None else rows
+            for rows, constant in ((block.noise, noise), (block.y_noise, y_noise))
+        ]
         samples, keys = observe_block(
             key, block.rounds, offset, *block.clean, *noises, copies=learner.needs.copies
         )

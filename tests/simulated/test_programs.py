@@ -113,6 +113,9 @@ def test_a_function_for_any_horizon_shares_one_program_and_is_told_the_horizon(c
     alone = study({"a": lambda horizon: make(horizon, 300)}, [60, 300]).rows
     for a, b in zip(shared, alone, strict=True):
         np.testing.assert_allclose(a.regret, b.regret, rtol=1e-4)
+    del compiled[:]
+    assert study({"a": nj.simulated.AnyHorizon(make)}, [60, 300]).rows[0].regret == shared[0].regret
+    assert not compiled
 
 
 def test_a_learner_with_just_enough_room_shares_the_program(compiled):
