@@ -35,67 +35,55 @@ class Option(NamedTuple):
         return Judged(trial.risks[k], trial.count, hidden=trial.hidden(trial.weights[k][None])[0])
 
 
-class Choice(NamedTuple):
-    """Options in their order, and the options that the groups of rows judge.
+def chosen(options: Sequence[Option]) -> tuple[list[Option], list[Option]]:
+    """Returns the options, best first, and of each group the best by the risks of other groups.
 
-    Attributes:
-        ranked: all options, the best one first.
-        others: of each group, the best option by the risks of the other groups.
+    The best has the lowest risk, with a tenth of the largest bias added.
     """
+    count = options[0].trial.count
+    risks = np.array([one.trial.risks[one.factor] for one in options])
+    bias = np.array([one.trial.bias[one.factor] for one in options])
+    order, best = choices(risks, CAUTION * count.sum() * bias)
+    return [options[k] for k in order], [options[k] for k in best]
 
-    ranked: list[Option]
-    others: list[Option]
 
-    @classmethod
-    def among(cls, options: Sequence[Option]) -> "Choice":
-        """The choice of the lowest risk, with a tenth of the largest bias added."""
-        count = options[0].trial.count
-        risks = np.array([one.trial.risks[one.factor] for one in options])
-        bias = np.array([one.trial.bias[one.factor] for one in options])
-        order, best = choices(risks, CAUTION * count.sum() * bias)
-        return cls([options[k] for k in order], [options[k] for k in best])
+def by_candidate(ranked: Sequence[Option]) -> list[Option]:
+    """The best option of each candidate, the best candidate first."""
+    best: dict[int, Option] = {}
+    for one in ranked:
+        best.setdefault(id(one.trial), one)
+    return list(best.values())
 
-    @property
-    def by_candidate(self) -> list[Option]:
-        """The best option of each candidate, the best candidate first."""
-        best: dict[int, Option] = {}
-        for one in self.ranked:
-            best.setdefault(id(one.trial), one)
-        return list(best.values())
 
-    @property
-    def judged(self) -> tuple[Judged, Judged]:
-        """Errors of the corrected and the uncorrected fit, with the choice among options.
+def judged(others: Sequence[Option]) -> tuple[Judged, Judged]:
+    """Errors of the corrected and the uncorrected fit, with the choice among options.
 
-        Each group judges the option that the other groups choose.
-        """
-        trials, count = [one.trial for one in self.others], self.others[0].trial.count
-        corrected, plain = [], []
-        hidden = []
-        for group, (option, trial) in enumerate(zip(self.others, trials, strict=True)):
-            corrected.append(trial.risks[option.factor, group])
-            plain.append(trial.plain_risks[group])
-            folds = [trial.folds[group, option.factor], trial.plain_folds[group]]
-            hidden.append(trial.hidden(np.stack(folds)))
-        left_out = np.average(hidden, axis=0, weights=count)
-        return (
-            Judged(np.array(corrected), count, hidden=left_out[0]),
-            Judged(np.array(plain), count, hidden=left_out[1]),
-        )
+    Each group judges the option that the other groups choose.
+    """
+    count, each = others[0].trial.count, list(enumerate(others))
+    corrected = np.array([one.trial.risks[one.factor, g] for g, one in each])
+    plain = np.array([one.trial.plain_risks[g] for g, one in each])
+    folds = [np.stack([o.trial.folds[g, o.factor], o.trial.plain_folds[g]]) for g, o in each]
+    hidden = [one.trial.hidden(own) for one, own in zip(others, folds, strict=True)]
+    left_out = np.average(hidden, axis=0, weights=count)
+    return (
+        Judged(corrected, count, hidden=left_out[0]),
+        Judged(plain, count, hidden=left_out[1]),
+    )
 
-    @property
-    def of_band(self) -> Option:
-        """The option in the middle of a band, which has a smaller bias than the best one.
 
-        It is the best option of the next length scale of at most half the first's. The choice
-        takes a long length scale where the rows do not contradict it; its bias may still be as
-        large as its random error. Where no length scale is so short it is the first option. The
-        regularization is about a tenth.
-        """
-        scales = [one.method.length_scale for one in self.ranked]
-        wanted = max((scale for scale in scales if scale <= scales[0] / 2), default=scales[0])
-        middle = self.ranked[scales.index(wanted)]
-        return middle._replace(factor=undersmoothed(middle.factor))
+def of_band(ranked: Sequence[Option]) -> Option:
+    """The option in the middle of a band, which has a smaller bias than the best one.
+
+    It is the best option of the next length scale of at most half the first's. The choice
+    takes a long length scale where the rows do not contradict it; its bias may still be as
+    large as its random error. Where no length scale is so short it is the first option. The
+    regularization is about a tenth.
+    """
+    scales = [one.method.length_scale for one in ranked]
+    wanted = max((scale for scale in scales if scale <= scales[0] / 2), default=scales[0])
+    middle = ranked[scales.index(wanted)]
+    return middle._replace(factor=undersmoothed(middle.factor))
 
 
 def choices(risks: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -33,23 +33,33 @@ def _determined_by_one(
     """
     if clusters is None or not clusters.any():
         return []
-    rows = _Rows(table if table.products is None else measured(table), weights)
-    n, parts = len(table.y), [slice(start, start + ROWS) for start in range(0, len(table.y), ROWS)]
-    gram = sum(z.T @ z for z in map(rows.of, parts))
+    table = table if table.products is None else measured(table)
+    center, n = table.x.mean(axis=(0, 1)), len(table.y)
+    size = np.maximum(table.x.max(axis=(0, 1)) - center, center - table.x.min(axis=(0, 1)))
+    scale = np.maximum(size, np.finfo(float).tiny)  # in which x̃ is about 1
+
+    def rows(which):
+        """Some of the rows of (1, x̃), times the roots of their weights, `[m, 1 + d]`."""
+        x = (table.x[which] - center) / scale
+        z = np.column_stack([np.ones(len(x)), x[:, 0] if x.shape[1] == 1 else x.mean(axis=1)])
+        return z if weights is None else z * np.sqrt(weights[which])[:, None]
+
+    parts = [slice(start, start + ROWS) for start in range(0, n, ROWS)]
+    gram = sum(z.T @ z for z in map(rows, parts))
     values, vectors = np.linalg.eigh(gram)
     kept = values > _NONE * values[-1]
     moves = vectors[:, kept] / np.sqrt(values[kept])
     leverage = np.empty(n)
     for part in parts:
-        leverage[part] = np.sum((rows.of(part) @ moves) ** 2, axis=1)
+        leverage[part] = np.sum((rows(part) @ moves) ** 2, axis=1)
     whole, told = np.sum(moves**2, axis=1), np.zeros(len(moves), bool)
     for cluster in np.flatnonzero(np.bincount(clusters, leverage) > _ALL):
         own = np.flatnonzero((clusters == cluster) & (leverage < _ALONE))
-        q = rows.of(own) @ moves
+        q = rows(own) @ moves
         values, vectors = np.linalg.eigh(q.T @ q)
         share = np.sum((moves @ vectors[:, values > _ALL]) ** 2, axis=1)
         told |= share > _PART * whole
-    return [Finding(name) for name, one in zip(rows.names, told[1:], strict=True) if one]
+    return [Finding(name) for name, one in zip(table.names, told[1:], strict=True) if one]
 
 
 ONE_CLUSTER = Check(
@@ -61,19 +71,3 @@ ONE_CLUSTER = Check(
     spoils=False,
 )
 """For fits of one coefficient a column: `ONE_CLUSTER.doubts(table, weights, clusters)`."""
-
-
-class _Rows:
-    """The rows of (1, x̃), times the roots of their weights, in units in which x̃ is about 1."""
-
-    def __init__(self, table: Observations, weights: np.ndarray | None):
-        self.names, self._x, self._weights = table.names, table.x, weights
-        self._center = self._x.mean(axis=(0, 1))
-        ends = self._x.max(axis=(0, 1)) - self._center, self._center - self._x.min(axis=(0, 1))
-        self._scale = np.maximum(np.maximum(*ends), np.finfo(float).tiny)
-
-    def of(self, which) -> np.ndarray:
-        """Some of them, `[m, 1 + d]`."""
-        x = (self._x[which] - self._center) / self._scale
-        z = np.column_stack([np.ones(len(x)), x[:, 0] if x.shape[1] == 1 else x.mean(axis=1)])
-        return z if self._weights is None else z * np.sqrt(self._weights[which])[:, None]

@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from noisy_jax.moments.fourier import gaussian_frequencies
 from noisy_jax.observed.fits.characteristics import EXACT, by_each_row, frequencies_of
-from noisy_jax.observed.fits.choices import Choice, Option
+from noisy_jax.observed.fits.choices import Option, by_candidate, chosen, judged, of_band
 from noisy_jax.observed.fits.functions import Candidate, FourierFit, FourierPredictor
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
 from noisy_jax.observed.fits.hidden import hidden_share, places
@@ -142,7 +142,7 @@ def _fit(sample: Sample, methods: Sequence[Fourier]) -> FourierFit:
     if not options:
         scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
-    return table.fit(Choice.among(options))
+    return table.fit(*chosen(options))
 
 
 class _Standardized(NamedTuple):
@@ -211,19 +211,19 @@ class _Standardized(NamedTuple):
         )
         return tried(made, self.rows, without)
 
-    def fit(self, choice: Choice) -> FourierFit:
-        """The first of the options, in original units."""
-        best, band, square = choice.ranked[0], choice.of_band, self.units.y_scale**2
-        corrected, uncorrected = (one.scaled(square) for one in choice.judged)
+    def fit(self, ranked: list[Option], others: list[Option]) -> FourierFit:
+        """The first of the options, judged by the choices of others, in original units."""
+        best, band, square = ranked[0], of_band(ranked), self.units.y_scale**2
+        corrected, uncorrected = (one.scaled(square) for one in judged(others))
         share = hidden_share(best.trial.frequencies, best.weights, self.rows.effective)
-        scales = {one.method.length_scale for one in choice.ranked}
+        scales = {one.method.length_scale for one in ranked}
         return FourierFit(
             **vars(self._predictor(best.trial, best.weights)),
             uncorrected=self._predictor(best.trial, best.trial.plain_weights),
             undersmoothed=self._predictor(band.trial, band.weights),
             left_out=self._scaled(band.trial, band.trial.left_out(band.factor)),
             risk=compared(corrected, uncorrected, square, hidden_share=share),
-            candidates=tuple(self._candidate(one) for one in choice.by_candidate),
+            candidates=tuple(self._candidate(one) for one in by_candidate(ranked)),
             about=_OF_BAND if len(scales) == 1 else "",
             target=self.table.target,
             num_rows=len(self.table.y),
@@ -231,15 +231,15 @@ class _Standardized(NamedTuple):
         )
 
     def _candidate(self, option: Option) -> Candidate:
-        judged = option.judged.scaled(self.units.y_scale**2)
+        own = option.judged.scaled(self.units.y_scale**2)
         return Candidate(
             length_scale=option.method.length_scale,
             num_features=option.method.num_features,
             seed=option.method.seed,
             factor=float(FACTORS[option.factor]),
-            risk=float(judged.risk),
-            std_error=float(judged.std_error()),
-            bias=float(judged.bias),
+            risk=float(own.risk),
+            std_error=float(own.std_error()),
+            bias=float(own.bias),
         )
 
     def _scaled(self, trial: Trial, weights: np.ndarray) -> np.ndarray:
