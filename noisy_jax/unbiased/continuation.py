@@ -2,7 +2,7 @@
 
 A function of a real x, evaluated at x + jy, gives its continuation to the complex plane. The parts
 a and b are arrays of the type that the function itself computes with, also complex ones: j is not
-their i. Linear operations act on both parts as they are; exp, sin, … have addition formulas.
+their i. Linear operations act on both parts as they are; exp, sin, … are those of complex numbers.
 """
 
 import functools
@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import features
 from noisy_jax.validation import at_least_float32
 
 _TERMS = {4: 14, 8: 40}  # of erf's polynomial, by the bytes of a number: up to rounding
@@ -91,140 +90,53 @@ def by_complex(apply: Callable[..., Any], *args: Any) -> Any:
     return jax.tree.map(parts, jax.eval_shape(apply, *reals), plus, at(-1) if twice else plus)
 
 
-def power(z: Continued, exponent: int) -> Continued:
-    """zⁿ, n ≥ 0, by repeated squaring."""
-    result = None
-    while exponent:
-        if exponent % 2:
-            result = z if result is None else product(jnp.multiply, result, z)
-        exponent //= 2
-        z = square(z) if exponent else z
-    return Continued(jnp.ones_like(z.re), jnp.zeros_like(z.re)) if result is None else result
-
-
-def square(z: Continued) -> Continued:
-    """z²."""
-    return Continued((z.re - z.im) * (z.re + z.im), 2 * z.re * z.im)
-
-
-def exp(z: Continued) -> Continued:
-    """exp z."""
-    size = jnp.exp(z.re)
-    return Continued(size * jnp.cos(z.im), size * jnp.sin(z.im))
-
-
-def exponential(base: Any, z: Continued) -> Continued:
-    """base^z for a positive base that does not depend on x."""
-    size, angle = base**z.re, z.im * jnp.log(base)
-    return Continued(size * jnp.cos(angle), size * jnp.sin(angle))
-
-
-def exp2(z: Continued) -> Continued:
-    """2^z."""
-    size, angle = jnp.exp2(z.re), z.im * np.log(2).astype(z.im.dtype)
-    return Continued(size * jnp.cos(angle), size * jnp.sin(angle))
-
-
-def expm1(z: Continued) -> Continued:
-    """exp z − 1, without cancellation near 0."""
-    real = jnp.expm1(z.re) * jnp.cos(z.im) - 2 * jnp.sin(z.im / 2) ** 2
-    return Continued(real, jnp.exp(z.re) * jnp.sin(z.im))
-
-
-def sin(z: Continued) -> Continued:
-    """The sine of z."""
-    grown, turned = cosh_and_sinh(z.im)
-    return Continued(jnp.sin(z.re) * grown, jnp.cos(z.re) * turned)
-
-
-def cos(z: Continued) -> Continued:
-    """The cosine of z."""
-    grown, turned = cosh_and_sinh(z.im)
-    return Continued(jnp.cos(z.re) * grown, -jnp.sin(z.re) * turned)
-
-
-def cosine_and_sine(turns: Continued) -> tuple[Continued, Continued]:
-    """The cosine and the sine of z cycles, 2πz."""
-    cosine, sine = features.cosine_and_sine(turns.re)
-    grown, turned = cosh_and_sinh(2 * np.pi * turns.im)
-    return Continued(cosine * grown, -sine * turned), Continued(sine * grown, cosine * turned)
+def cosh(z: Continued) -> Continued:
+    """cosh z = cos jz; XLA's own cancels near 0."""
+    return by_complex(jnp.cos, Continued(-z.im, z.re))
 
 
 def sinh(z: Continued) -> Continued:
-    """The hyperbolic sine of z."""
-    grown, turned = cosh_and_sinh(z.re)
-    return Continued(turned * jnp.cos(z.im), grown * jnp.sin(z.im))
+    """sinh z = −j sin jz."""
+    turned = by_complex(jnp.sin, Continued(-z.im, z.re))
+    return Continued(turned.im, -turned.re)
 
 
-def cosh(z: Continued) -> Continued:
-    """The hyperbolic cosine of z."""
-    grown, turned = cosh_and_sinh(z.re)
-    return Continued(grown * jnp.cos(z.im), turned * jnp.sin(z.im))
+def cosine_and_sine(turns: Continued) -> list[Continued]:
+    """The cosine and the sine of z cycles, 2πz."""
+    within = turns.re - jnp.round(turns.re)  # exact
+    angle = Continued(2 * np.pi * within, 2 * np.pi * turns.im)
+    return [by_complex(wave, angle) for wave in (jnp.cos, jnp.sin)]
 
 
 @jax.custom_jvp
-def cosh_and_sinh(a):
-    """cosh a and sinh a, without cancellation near 0; derivatives keep this too."""
-    up, down = (jnp.expm1(each.astype(at_least_float32(a.dtype))) for each in (a, -a))
-    return (1 + (up + down) / 2).astype(a.dtype), ((up - down) / 2).astype(a.dtype)
+def erf(z: jax.Array) -> jax.Array:
+    """The error function of a complex number, up to the rounding of 1 + |erf z|.
 
+    erf z = 1 − exp(−z²) w(iz) where Re z ≥ 0; elsewhere it follows, because erf is odd.
 
-@cosh_and_sinh.defjvp
-def _cosh_and_sinh_jvp(primals, tangents):
-    grown, turned = cosh_and_sinh(*primals)
-    return (grown, turned), (turned * tangents[0], grown * tangents[0])
-
-
-def erf(z: Continued) -> Continued:
-    """The error function of z, whose parts are real, up to the rounding of 1 + |erf z|.
+    w(iz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
 
     Source: Weideman, Computation of the complex error function (1994).
     """
-    wide = at_least_float32(z.re.dtype)
-    parts, _ = _erf_and_gauss(z.re.astype(wide), z.im.astype(wide))
-    return Continued(*(part.astype(z.re.dtype) for part in parts))
+    scale, coefficients = _polynomial(_TERMS[z.real.dtype.itemsize])
+    sign = jnp.where(z.real < 0, -1, 1).astype(z.dtype)
+    z = sign * z
+    inverse = 1 / (scale + z)
+    total = jnp.polyval(jnp.asarray(coefficients, z.dtype), (scale - z) * inverse)
+    w = (2 * total * inverse + np.pi**-0.5) * inverse
+    return sign * (1 - jnp.exp(-(z**2)) * w)
 
 
-def erfc(z: Continued) -> Continued:
+@erf.defjvp
+def _erf_jvp(primals, tangents):
+    """erf' z = 2/√π exp(−z²)."""
+    (z,), (move,) = primals, tangents
+    return erf(z), 2 / np.pi**0.5 * jnp.exp(-(z**2)) * move
+
+
+def erfc(z: jax.Array) -> jax.Array:
     """1 − erf z, up to the rounding of 1 + |erf z|."""
-    real, imaginary = erf(z)
-    return Continued(1 - real, -imaginary)
-
-
-@jax.custom_jvp
-@jax.jit
-def _erf_and_gauss(a, b):
-    """The parts of erf z and of exp(−z²), z = a + jb.
-
-    erf z = 1 − exp(−z²) w(jz) where Re z ≥ 0; elsewhere it follows, because erf is odd.
-
-    w(jz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
-    """
-    scale, coefficients = _polynomial(_TERMS[a.dtype.itemsize])
-    gauss = exp(Continued((b - a) * (b + a), -2 * a * b))
-    sign = jnp.where(a < 0, -1, 1).astype(a.dtype)
-    a, b = sign * a, sign * b
-    size = 1 / ((scale + a) ** 2 + b**2)
-    inverse = Continued((scale + a) * size, -b * size)  # 1/(L + z)
-    ratio = product(jnp.multiply, Continued(scale - a, -b), inverse)
-    total = _real_polynomial(coefficients, ratio)
-    rest = product(jnp.multiply, total, inverse)
-    rest = Continued(2 * rest.re + 1 / np.sqrt(np.pi).astype(a.dtype), 2 * rest.im)
-    w = product(jnp.multiply, rest, inverse)
-    small = product(jnp.multiply, gauss, w)
-    return (sign * (1 - small.re), -sign * small.im), tuple(gauss)
-
-
-def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
-    """Σ c_i zⁿ⁻ⁱ, with real c, in half the operations of Horner's rule: z² = 2 Re(z) z − |z|².
-
-    Source: Knuth, The Art of Computer Programming, volume 2, section 4.6.4.
-    """
-    twice, size = 2 * z.re, z.re**2 + z.im**2
-    total, before = jnp.full_like(z.re, coefficients[0]), jnp.zeros_like(z.re)
-    for coefficient in coefficients[1:-1]:
-        total, before = coefficient + twice * total - size * before, total
-    return Continued(coefficients[-1] + z.re * total - size * before, z.im * total)
+    return 1 - erf(z)
 
 
 @functools.cache
@@ -237,14 +149,3 @@ def _polynomial(count: int) -> tuple[float, list[float]]:
     values = np.append(0, np.exp(-(t**2)) * (scale**2 + t**2))
     spectrum = np.fft.fft(np.fft.fftshift(values)).real / (2 * number)
     return float(scale), spectrum[1 : count + 1][::-1].tolist()
-
-
-@_erf_and_gauss.defjvp
-def _erf_and_gauss_jvp(primals, tangents):
-    """erf' z = 2/√π exp(−z²), and the derivative of exp(−z²) is −2z exp(−z²)."""
-    value, gauss = _erf_and_gauss(*primals)
-    moved = product(jnp.multiply, Continued(*gauss), Continued(*tangents))
-    factor = 2 / np.sqrt(np.pi).astype(primals[0].dtype)
-    turned = product(jnp.multiply, Continued(*primals), moved)
-    tangent = (factor * moved.re, factor * moved.im), (-2 * turned.re, -2 * turned.im)
-    return (value, gauss), tangent

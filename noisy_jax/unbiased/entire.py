@@ -72,12 +72,12 @@ def continued_program(program: ClosedJaxpr, z: Continued, name: str) -> list[Any
     return results
 
 
-class _Seen(NamedTuple):
-    """A truth value or whole number that depends on x: it may be checked or printed, not used.
+class _Refused(NamedTuple):
+    """A result of an operation that is not entire: it may be checked or printed, but not returned.
 
     Attributes:
         value: at the real part.
-        error: of the operation that it comes from.
+        error: of the operation.
     """
 
     value: Any
@@ -85,9 +85,9 @@ class _Seen(NamedTuple):
 
 
 def _known(values: list[Any]) -> list[Any]:
-    """The values; raises ValueError if one of them depends on x through what is not analytic."""
+    """The values; raises ValueError if one of them depends on x through what is not entire."""
     for each in values:
-        if isinstance(each, _Seen):
+        if isinstance(each, _Refused):
             raise each.error
     return values
 
@@ -124,18 +124,21 @@ class _Walk:
         name = eqn.primitive.name
         calls = name in CALLS or name in CONTROL
         operation = Operation(eqn, self._inside(eqn) if calls else self)
-        if not any(isinstance(each, Continued | _Seen) for each in inputs):
+        if not any(isinstance(each, Continued | _Refused) for each in inputs):
             return operation(*inputs)
+        error = next((each.error for each in inputs if isinstance(each, _Refused)), None)
+        if error is None and name in RULES:
+            found = RULES[name](operation, *inputs)
+            if found is not None:
+                return found
         if name in LOOKS:
             return operation(*map(_at_real_part, inputs))
-        if name in CONTROL:
-            inputs = _known(inputs)
-        seen = [each for each in inputs if isinstance(each, _Seen)]
-        if seen and name not in CALLS:
-            return self._seen(operation, inputs, seen[0].error)
-        rule = RULES.get(name)
-        found = None if rule is None else rule(operation, *inputs)
-        return self._seen(operation, inputs, self._error(eqn)) if found is None else found
+        error = error or self._error(eqn)
+        if eqn.effects:  # it may keep the numbers
+            raise error
+        values = operation(*map(_at_real_part, inputs))
+        several = eqn.primitive.multiple_results
+        return [_Refused(each, error) for each in values] if several else _Refused(values, error)
 
     def _inside(self, eqn) -> Callable[..., list[Any]]:
         """The walk through a function that an operation calls, or through a loop or branch."""
@@ -144,16 +147,6 @@ class _Walk:
         function = name if inner is None else inner.jaxpr.debug_info.func_name
         walk = _Walk(self.name, (function, self._place(eqn)))
         return walk if name in CALLS else lambda *args: _known(walk(*args))
-
-    def _seen(self, operation, inputs, error: ValueError) -> Any:
-        """The results, if they are truth values or whole numbers; else raises the error."""
-        eqn = operation.eqn
-        kinds = [each.aval.dtype for each in eqn.outvars]
-        if not kinds or any(jnp.issubdtype(kind, jnp.inexact) for kind in kinds):
-            raise error
-        values = operation(*map(_at_real_part, inputs))
-        several = eqn.primitive.multiple_results
-        return [_Seen(each, error) for each in values] if several else _Seen(values, error)
 
     def _place(self, eqn) -> str:
         """The line of f, or the call of a function of JAX's in f, which may be traced only once."""
@@ -184,4 +177,4 @@ class _Walk:
 def _at_real_part(arg: Any) -> Any:
     if isinstance(arg, Continued):
         return arg.re
-    return arg.value if isinstance(arg, _Seen) else arg
+    return arg.value if isinstance(arg, _Refused) else arg

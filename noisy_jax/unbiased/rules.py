@@ -69,24 +69,18 @@ def _linear_unless(*places: int) -> Rule:
     return rule
 
 
-def _function(name: str) -> Rule:
-    function = getattr(continuation, name)
-    return lambda operation, z: function(z)
-
-
 def _integer_pow(operation, z):
-    exponent = operation.params["y"]
-    return continuation.power(z, exponent) if exponent >= 0 else None
+    return None if operation.params["y"] < 0 else by_complex(operation, z)
 
 
 def _pow(operation, base, z):
     if not isinstance(base, Continued):
-        return continuation.exponential(base, z)
+        return by_complex(jnp.exp, apart(lambda part: part * jnp.log(base), z))
     if not isinstance(operation.eqn.invars[1], Literal):
         return None
     exponent = complex(operation.eqn.invars[1].val)
     whole = exponent == abs(exponent) and exponent.real.is_integer()
-    return continuation.power(base, int(exponent.real)) if whole else None
+    return by_complex(lambda z: z ** int(exponent.real), base) if whole else None
 
 
 def _convert(operation, *args):
@@ -135,7 +129,7 @@ def _call(parameter: str) -> Rule:
             function, continued = known
             own = jax.make_jaxpr(function)(*inner.in_avals).eqns[0].params[parameter]
             if str(own) == str(inner):  # and no function of a user's with this name
-                return list(continued(*args))
+                return continued(*args)
         return operation.walk(inner.jaxpr, inner.consts, args)
 
     return rule
@@ -164,14 +158,17 @@ _LINEAR = (
     "reduce_scatter reduce_sum reduce_window_sum reshape rev scatter-add scatter-sub select_n "
     "sharding_constraint slice split squeeze stack stop_gradient sub tile transpose unstack"
 )
-_FUNCTIONS = "cos cosh erf erfc exp exp2 expm1 sin sinh square"
+_ENTIRE = "cos cumprod exp exp2 expm1 reduce_prod sin square"
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(_LINEAR.split(), linear),
     **dict.fromkeys(("conv_general_dilated", "dot_general", "mul"), product),
-    **dict.fromkeys(("cumprod", "reduce_prod"), by_complex),
-    **{name: _function(name) for name in _FUNCTIONS.split()},
+    **dict.fromkeys(_ENTIRE.split(), by_complex),
     "convert_element_type": _convert,
+    "cosh": lambda operation, z: continuation.cosh(z),
+    "erf": lambda operation, z: by_complex(continuation.erf, z),
+    "erfc": lambda operation, z: by_complex(continuation.erfc, z),
+    "sinh": lambda operation, z: continuation.sinh(z),
     "custom_linear_solve": _solve,
     "div": _linear_unless(1),
     "gather": _gather,

@@ -38,7 +38,7 @@ def model_learner(length_scale):
     def apply(w, x):
         return jnp.sin(w @ x / length_scale)
 
-    return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0, copies=2)
+    return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0)
 
 
 itself = round_of_copies(lambda x: x, 1)

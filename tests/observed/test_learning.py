@@ -83,7 +83,7 @@ def smoothed_hinge_learners():
     hinge = nj.losses.smoothed_hinge(sharpness=0.5)
     return {
         "known_covariance": nj.learners.known_covariance(radius=1.0, loss=hinge),
-        "model": nj.learners.model(lambda w, x: w @ x, jnp.zeros(2), hinge, copies=1, radius=1.0,
+        "model": nj.learners.model(lambda w, x: w @ x, jnp.zeros(2), hinge, radius=1.0,
             estimate=partial(nj.unbiased.replicates, order=0)),
         "norma": nj.learners.norma(
             nj.kernels.linear(), hinge, regularization=0.1, buffer=nj.engine.weight_vector()),

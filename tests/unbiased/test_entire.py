@@ -8,7 +8,7 @@ import scipy.special
 from jax.extend.core import Primitive
 
 import noisy_jax as nj
-from noisy_jax.unbiased.continuation import Continued, erf, sin
+from noisy_jax.unbiased.continuation import Continued, by_complex, erf
 from noisy_jax.unbiased.entire import continued
 from tests.errors import raises
 
@@ -153,7 +153,9 @@ def test_erf_is_scipys(dtype, tolerance, x64):
     """Around zero, along both axes, and where its size is e^64."""
     real, imaginary = np.meshgrid(np.linspace(-6, 6, 25), np.linspace(-8, 8, 33))
     expected = scipy.special.erf(real + 1j * imaginary)
-    found = jax.jit(lambda *z: erf(Continued(*z)))(real.astype(dtype), imaginary.astype(dtype))
+    found = jax.jit(lambda *z: by_complex(erf, Continued(*z)))(
+        real.astype(dtype), imaginary.astype(dtype)
+    )
     assert found.re.dtype == dtype
     error = np.abs(np.asarray(found.re) + 1j * np.asarray(found.im) - expected)
     assert (error <= tolerance * (1 + np.abs(expected))).all()
@@ -164,7 +166,9 @@ def test_sines_have_relative_precision_at_imaginary_parts_of_any_size(dtype, tol
     """sin(a + jb) = sin a cosh b + j cos a sinh b, and its derivative is cos(a + jb)."""
     b = np.array([-80, -3, -0.5, -1e-9, 0, 1e-20, 0.01, 1, 20, 88]).astype(dtype)
     a = np.full_like(b, 0.75)
-    found, slopes = jax.jit(lambda b: jax.jvp(lambda b: sin(Continued(a, b)), (b,), (a,)))(b)
+    found, slopes = jax.jit(
+        lambda b: jax.jvp(lambda b: by_complex(jnp.sin, Continued(a, b)), (b,), (a,))
+    )(b)
     grown, turned = np.cosh(b.astype(float)), np.sinh(b.astype(float))
     sine, cosine = np.sin(0.75), np.cos(0.75)
     np.testing.assert_allclose(found, [sine * grown, cosine * turned], tolerance, 0)
@@ -185,7 +189,7 @@ def test_an_estimate_may_be_estimated(wave, x64):
 @pytest.mark.slow
 def test_derivatives_of_erf_are_those_of_a_complex_number(x64):
     def parts(real, imaginary):
-        return jnp.stack(erf(Continued(real, imaginary)))
+        return jnp.stack(by_complex(erf, Continued(real, imaginary)))
 
     points = jnp.array(0.4), jnp.array(0.3)
     slopes = jax.jacrev(parts, (0, 1))(*points)  # Cauchy and Riemann, and 2/√π exp(−z²)
