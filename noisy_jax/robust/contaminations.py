@@ -40,7 +40,7 @@ from noisy_jax.validation import (
     parsed_key,
 )
 
-__all__ = ["Contaminated", "adaptive", "covariate", "one_sided", "random_rows", "shift"]
+__all__ = ["adaptive", "covariate", "one_sided", "random_rows", "shift"]
 
 
 class Contaminated(NamedTuple):

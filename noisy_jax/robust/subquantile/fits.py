@@ -22,11 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.losses import logistic as logistic_loss
+from noisy_jax.losses import squared
 from noisy_jax.matrices import cholesky, solve_cholesky
 from noisy_jax.robust.subquantile import starts
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
-from noisy_jax.robust.subquantile.problem import Problem, logistic_problem, ridge_problem
-from noisy_jax.robust.subquantile.steps import Solver, check_solver, init, step
+from noisy_jax.robust.subquantile.problem import Problem, trimmed
+from noisy_jax.robust.subquantile.steps import SOLVERS, Solver, init, step
 from noisy_jax.validation import check_finite, check_shape, choice, concrete, non_negative, whole
 
 
@@ -137,13 +139,12 @@ def ridge(
         >>> print(fit.kept, f"{fit.coefficients.sum():.3f}", fit.converged)
         [ True  True  True  True False] 1.000 True
     """
-    problem = ridge_problem(
-        gram, y, contamination=contamination, regularization=regularization, radius=radius
-    )
-    lam = concrete(problem.regularization)
-    unlimited = concrete(problem.radius) is not None and concrete(problem.radius) == jnp.inf
+    problem = trimmed(
+        squared(), gram, y, contamination=contamination, regularization=regularization,
+        radius=radius,
+    )  # fmt: skip
     matrix = problem.gram.matrix
-    if matrix is None or not unlimited or (lam is not None and np.all(lam == 0)):
+    if matrix is None or _no_formula(problem):
         return _fit(problem, start, solver, iterations, tolerance)
     held = jax.lax.stop_gradient((matrix, problem.y, problem.regularization))
     fixed = problem._replace(gram=dense_gram(held[0]), y=held[1], regularization=held[2])
@@ -229,15 +230,32 @@ def logistic(
         >>> print(fit.kept, fit.predict(jnp.ones((1, 5))))
         [ True  True  True  True False] [2.]
     """
-    problem = logistic_problem(
-        gram, y, contamination=contamination, regularization=regularization, radius=radius
-    )
+    problem = trimmed(
+        logistic_loss(), gram, y, contamination=contamination, regularization=regularization,
+        radius=radius,
+    )  # fmt: skip
+    if concrete(problem.regularization) == 0 and concrete(problem.radius) == np.inf:
+        raise ValueError(
+            "regularization must be > 0 or radius finite, got 0 and inf: ‖f‖ grows without limit "
+            "if the rows kept are separable"
+        )
     return _fit(problem, start, solver, iterations, tolerance)
+
+
+def _no_formula(problem) -> str:
+    """The reason why ridge on the rows kept has no formula; "" if it has one."""
+    if problem.loss.kind != "residual":
+        return f"works for squared losses only, got {problem.loss}"
+    if concrete(problem.radius) != jnp.inf:  # or traced
+        return f"needs radius = inf, got {problem.radius}"
+    return "needs regularization > 0, got 0" if concrete(problem.regularization) == 0 else ""
 
 
 @jax.default_matmul_precision("highest")
 def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
-    check_solver(problem, solver)
+    choice("solver", solver, SOLVERS)
+    if solver == "alternation" and (why_not := _no_formula(problem)):
+        raise ValueError(f'alternation {why_not}; use solver="accelerated"')
     iterations = whole("iterations", iterations)
     tolerance = non_negative("tolerance", tolerance)
     y = problem.y
@@ -247,9 +265,7 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
     problem = problem._replace(y=y / unit, radius=radius)
     indices, coefficients = _started(problem, start, unit)
 
-    def from_one(index, coefficients):
-        first = init(problem, coefficients)
-
+    def from_one(coefficients):
         def unfinished(carry):
             state, stuck, made, _ = carry
             return (made < iterations) & ~(state.converged | stuck | jnp.isnan(state.objective))
@@ -259,29 +275,30 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
             state = step(problem, before, solver=solver, tolerance=tolerance)
             # If rounding hides a step without momentum, all later steps would be the same.
             stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
-            bound += state.bound.astype(bound.dtype)
-            return state, stuck, made + 1, bound
+            return state, stuck, made + 1, bound + state.bound.astype(bound.dtype)
 
         none = jnp.zeros((), int)
-        carry = first, jnp.zeros((), bool), none, none
-        last, _, made, bound = jax.lax.while_loop(unfinished, iterate, carry)
-        return Fit(
-            unit * last.coefficients,
-            last.kept,
-            unit * (unit * last.objective),
-            unit * (unit * last.threshold),
-            made,
-            last.converged,
-            unit * (unit * last.gap),
-            unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
-            bound / made,
-            1 - problem.count / problem.y.size,
-            index,
-        ), last.objective
+        first = init(problem, coefficients), jnp.zeros((), bool), none, none
+        last, _, made, bound = jax.lax.while_loop(unfinished, iterate, first)
+        return last, made, bound / made
 
-    fits, objectives = jax.vmap(from_one)(indices, coefficients)
+    ends = jax.vmap(from_one)(coefficients)
+    objectives = ends[0].objective
     best = jnp.argmin(jnp.where(jnp.isnan(objectives), jnp.inf, objectives))
-    return jax.tree.map(lambda leaf: leaf[best], fits)
+    last, made, bound_fraction = jax.tree.map(lambda leaf: leaf[best], ends)
+    return Fit(
+        coefficients=unit * last.coefficients,
+        kept=last.kept,
+        objective=unit * (unit * last.objective),
+        threshold=unit * (unit * last.threshold),
+        iterations=made,
+        converged=last.converged,
+        gap=unit * (unit * last.gap),
+        norm=unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
+        bound_fraction=bound_fraction,
+        contamination=1 - problem.count / problem.y.size,
+        start=indices[best],
+    )
 
 
 def _power_of_two(y):

@@ -20,22 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss
-from noisy_jax.losses import logistic as logistic_loss
-from noisy_jax.losses import squared as squared_loss
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
 from noisy_jax.validation import check_labels, check_targets, concrete, non_negative, positive
 
 
 class Problem(NamedTuple):
-    """A trimmed problem, as `init` and `step` take it.
-
-    It holds functions, so it cannot be an argument of a jitted function: build it inside.
+    """A trimmed problem. It holds functions, so it cannot be an argument of a jitted function.
 
     Attributes:
         gram: the Gram matrix K of the n rows.
         y: `[n]` targets.
-        loss: ℓ, convex and ≥ 0.
-        curvature: upper bound on ∂²ℓ/∂p².
+        loss: ℓ, squared or logistic.
         kept: `[]`, m, the number of rows to keep.
         regularization: `[]`, λ ≥ 0.
         radius: `[]`, R > 0, the largest norm of f; infinity for no limit.
@@ -44,7 +39,6 @@ class Problem(NamedTuple):
     gram: Gram
     y: jax.Array
     loss: Loss
-    curvature: float
     kept: jax.Array
     regularization: Any
     radius: Any
@@ -56,8 +50,9 @@ class Problem(NamedTuple):
 
     @property
     def smoothness(self) -> chex.Array:
-        """L = curvature ‖K‖/m + λ, the smoothness of F with fixed rows, in the kernel's space."""
-        return self.curvature * self.gram.norm / self.count + self.regularization
+        """L = sup ℓ'' ‖K‖/m + λ, the smoothness of F with fixed rows, in the kernel's space."""
+        curvature = {"residual": 2.0, "margin": 0.25}[self.loss.kind]
+        return curvature * self.gram.norm / self.count + self.regularization
 
     @property
     def diagonal(self) -> chex.Array:
@@ -115,7 +110,8 @@ def rows_kept(size: int, contamination: Any) -> jax.Array:
     return jnp.clip(jnp.asarray(xp.ceil(size * (1 - share) - guard), int), 1, size)
 
 
-def ridge_problem(
+def trimmed(
+    loss: Loss,
     gram: chex.Array | Gram,
     y: chex.Array,
     *,
@@ -123,37 +119,15 @@ def ridge_problem(
     regularization: chex.Numeric,
     radius: chex.Numeric = jnp.inf,
 ) -> Problem:
-    """The trimmed problem of squared losses (f(x_i) − y_i)²; arguments as in `ridge`.
+    """The trimmed problem of a squared or logistic loss; arguments as in `ridge`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> problem = ridge_problem(
-        ...     jnp.eye(5), jnp.ones(5), contamination=0.2, regularization=1.0)
+        >>> from noisy_jax.losses import squared
+        >>> options = {"contamination": 0.2, "regularization": 1.0}
+        >>> problem = trimmed(squared(), jnp.eye(5), jnp.ones(5), **options)
         >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
         4 rows kept, safe step 0.67
     """
-    return _problem(gram, y, squared_loss(), 2.0, contamination, regularization, radius)
-
-
-def logistic_problem(
-    gram: chex.Array | Gram,
-    y: chex.Array,
-    *,
-    contamination: chex.Numeric,
-    regularization: chex.Numeric = 0.0,
-    radius: chex.Numeric = jnp.inf,
-) -> Problem:
-    """The trimmed problem of logistic losses log(1 + e^(−y f(x))); arguments as in `logistic`."""
-    lam, ball = concrete(regularization), concrete(radius)
-    if lam is not None and ball is not None and np.any((lam == 0) & (ball == np.inf)):
-        raise ValueError(
-            "regularization must be > 0 or radius finite, got 0 and inf: ‖f‖ grows without limit "
-            "if the rows kept are separable"
-        )
-    return _problem(gram, y, logistic_loss(), 0.25, contamination, regularization, radius)
-
-
-def _problem(gram, y, loss, curvature, contamination, regularization, radius) -> Problem:
     y = jnp.asarray(y, float)
     check_targets(y, "drop such rows first, they are not trimmed")
     if loss.kind == "margin":
@@ -161,8 +135,8 @@ def _problem(gram, y, loss, curvature, contamination, regularization, radius) ->
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
     if gram.size != y.size:
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")
-    m, lam = rows_kept(y.size, contamination), non_negative("regularization", regularization)
-    return Problem(gram, y, loss, curvature, m, lam, _radius(radius))
+    kept, lam = rows_kept(y.size, contamination), non_negative("regularization", regularization)
+    return Problem(gram, y, loss, kept, lam, _radius(radius))
 
 
 def _radius(radius):

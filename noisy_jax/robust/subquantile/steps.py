@@ -32,7 +32,6 @@ import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.robust.subquantile.problem import Problem
-from noisy_jax.validation import check_shape, choice, concrete, non_negative
 
 Solver = Literal["accelerated", "alternation"]
 SOLVERS = get_args(Solver)
@@ -68,41 +67,15 @@ class State(NamedTuple):
     converged: jax.Array
 
 
-class _Move(NamedTuple):
-    coefficients: jax.Array
-    values: jax.Array
-    gap: jax.Array
-    bound: jax.Array
-
-
-@jax.default_matmul_precision("highest")
 def init(problem: Problem, coefficients: chex.Array) -> State:
-    """The state at given coefficients `[n]`, projected on the ball.
-
-    In float32 the targets should be of size 1e-10 to 1e+15, because their squares are compared.
-    (`ridge` scales them first.)
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from noisy_jax.robust.subquantile.problem import ridge_problem
-        >>> problem = ridge_problem(
-        ...     jnp.eye(4), jnp.array([1.0, 2.0, 1.0, 9.0]), contamination=0.25, regularization=1.0
-        ... )
-        >>> state = init(problem, jnp.zeros(4))
-        >>> print(state.kept, state.objective, state.threshold)
-        [ True  True  True False] 2.0 4.0
-    """
-    coefficients = jnp.asarray(coefficients, problem.y.dtype)
-    check_shape("coefficients", coefficients, problem.y.shape, "as y")
-    coefficients, values, scale = _projected(
-        problem, coefficients, problem.gram.product(coefficients)
-    )
+    """The state at given coefficients `[n]`, projected on the ball."""
+    a, values, scale = _projected(problem, coefficients, problem.gram.product(coefficients))
     zero = jnp.zeros_like(problem.y, shape=())
     return State(
-        coefficients,
+        a,
         values,
-        *_judged(problem, coefficients, values),
-        previous=jnp.stack([coefficients, values]),
+        *_judged(problem, a, values),
+        previous=jnp.stack([a, values]),
         momentum=zero + 1,
         gap=zero + jnp.inf,
         bound=scale < 1,
@@ -110,78 +83,34 @@ def init(problem: Problem, coefficients: chex.Array) -> State:
     )
 
 
-@jax.default_matmul_precision("highest")
-def step(
-    problem: Problem,
-    state: State,
-    *,
-    solver: Solver = "accelerated",
-    tolerance: chex.Numeric = 1e-6,
-) -> State:
-    """One iteration, after which F is not larger.
+def step(problem: Problem, state: State, *, solver: Solver, tolerance: chex.Numeric) -> State:
+    """One iteration, after which F is not larger: two products with K, or a refit of many.
 
-    Args:
-        problem: from `ridge_problem` or `logistic_problem`.
-        state: from `init` or the previous step.
-        solver: as in `ridge`. A step takes two products with K, a refit many.
-        tolerance: ≥ 0, the gap relative to F at which the state counts as converged.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from noisy_jax.robust.subquantile.problem import ridge_problem
-        >>> y = jnp.array([1.0, 2.0, 1.0, 1.0, 9.0])
-        >>> problem = ridge_problem(jnp.eye(5), y, contamination=0.2, regularization=0.5)
-        >>> print(step(problem, init(problem, jnp.zeros(5))).coefficients)
-        [0.5 1.  0.5 0.5 0. ]
+    In float32 the targets should be of size 1e-10 to 1e+15, because their squares are compared.
     """
-    check_solver(problem, solver)
-    tolerance = non_negative("tolerance", tolerance)
-    plain = state.momentum == 1
+    plain, accelerated = state.momentum == 1, solver == "accelerated"
     following = (1 + jnp.sqrt(1 + 4 * state.momentum**2)) / 2
-    if solver == "alternation":
-        move = _refit(problem, state, tolerance)
+    if accelerated:
+        a, values, gap, bound = _descend(problem, state, (state.momentum - 1) / following)
     else:
-        move = _descend(problem, state, (state.momentum - 1) / following)
-    kept, threshold, objective = _judged(problem, move.coefficients, move.values)
+        a, values, gap, bound = _refit(problem, state, tolerance)
+    kept, threshold, objective = _judged(problem, a, values)
     # A step without momentum lowers F, even if rounding hides it. One with momentum may not, nor
     # may an inexact refit.
     slack = _ROUNDINGS * jnp.finfo(objective.dtype).eps * state.objective
-    sure = plain & (solver != "alternation")
-    taken = sure | ~(objective > state.objective + slack)
+    taken = (plain & accelerated) | ~(objective > state.objective + slack)
     reference = jnp.minimum(objective, state.objective)
-    small = (move.gap <= tolerance * reference) & jnp.isfinite(reference)
-
-    def chosen(after, before):
-        return jnp.where(taken, after, before)
-
-    # Momentum may carry f past the minimum, so only a step without it decides on convergence.
-    following = jnp.where(taken & ~small & (solver != "alternation"), following, 1)
+    small = (gap <= tolerance * reference) & jnp.isfinite(reference)
+    found = a, values, kept, threshold, objective
     return State(
-        chosen(move.coefficients, state.coefficients),
-        chosen(move.values, state.values),
-        chosen(kept, state.kept),
-        chosen(threshold, state.threshold),
-        chosen(objective, state.objective),
+        *(jnp.where(taken, after, before) for after, before in zip(found, state, strict=False)),
         previous=jnp.stack([state.coefficients, state.values]),
-        momentum=following,
-        gap=move.gap,
-        bound=move.bound,
+        # Momentum may carry f past the minimum, so only a step without it decides on convergence.
+        momentum=jnp.where(taken & ~small & accelerated, following, 1),
+        gap=gap,
+        bound=bound,
         converged=plain & small & (~taken | jnp.all(kept == state.kept)),
     )
-
-
-def check_solver(problem: Problem, solver: Solver) -> None:
-    """Raises ValueError if the solver is unknown, or is alternation and refits have no formula."""
-    choice("solver", solver, SOLVERS)
-    if solver != "alternation":
-        return
-    advice = '; use solver="accelerated"'
-    if problem.loss.kind != "residual":
-        raise ValueError(f"alternation works for squared losses only, got {problem.loss}{advice}")
-    if concrete(problem.radius) is None or concrete(problem.radius) != jnp.inf:
-        raise ValueError(f"alternation needs radius = inf, got {problem.radius}{advice}")
-    if concrete(problem.regularization) is not None and concrete(problem.regularization) == 0:
-        raise ValueError(f"alternation needs regularization > 0, got 0{advice}")
 
 
 def _judged(problem, coefficients, values):
@@ -198,7 +127,8 @@ def _projected(problem, coefficients, values):
     return scale * coefficients, scale * values, scale
 
 
-def _descend(problem, state, weight) -> _Move:
+def _descend(problem, state, weight):
+    """Coefficients and values after a step, the bound on the gap, and whether the ball cut."""
     here = jnp.stack([state.coefficients, state.values])
     a, values = here + weight * (here - state.previous)
     smooth, convex = problem.smoothness, problem.regularization
@@ -219,10 +149,11 @@ def _descend(problem, state, weight) -> _Move:
     by_convexity = jnp.where(convex > 0, squared / (2 * convex), jnp.inf)
     by_ball = jnp.where(squared > 0, along + problem.radius * jnp.sqrt(squared), 0)
     gap = jnp.maximum(jnp.minimum(by_convexity, by_ball) - fall, 0)
-    return _Move(after, values_after, gap, scale < 1)
+    return after, values_after, gap, scale < 1
 
 
-def _refit(problem, state, tolerance) -> _Move:
+def _refit(problem, state, tolerance):
+    """As `_descend`, of ridge regression on the rows kept."""
     rows, product, C = state.kept, problem.gram.product, problem.diagonal
 
     def regularized(a):
@@ -237,4 +168,4 @@ def _refit(problem, state, tolerance) -> _Move:
     values = product(a)
     residuals = jnp.where(rows, problem.y - values - C * a, 0)
     gap = jnp.sum(residuals**2) / problem.count
-    return _Move(a, values, gap, jnp.zeros((), bool))
+    return a, values, gap, jnp.zeros((), bool)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import comparators
-from noisy_jax.robust.subquantile.problem import ridge_problem, rows_kept, smallest
+from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.robust.subquantile.steps import init, step
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import GRID, data, regression, trajectories
@@ -104,7 +104,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
 @jax.jit
 def started(gram, y, share, lam, coefficients):
     """How many rows are kept, and the state at these coefficients."""
-    problem = ridge_problem(gram, y, contamination=share, regularization=lam)
+    problem = trimmed.PROBLEMS["ridge"](gram, y, contamination=share, regularization=lam)
     return problem.kept, init(problem, coefficients)
 
 
@@ -139,9 +139,9 @@ def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
     lowers it by ‖g‖²/(2L) = 2λ²/L at least.
     """
     lam, rows = 0.1, (np.eye(4), np.zeros(4))
-    problem = ridge_problem(*rows, contamination=0.25, regularization=lam)
+    problem = trimmed.PROBLEMS["ridge"](*rows, contamination=0.25, regularization=lam)
     first = init(problem, np.array([0.0, 0.0, 0.0, 2.0]))
-    state = step(problem, first)
+    state = step(problem, first, solver="accelerated", tolerance=1e-6)
     smoothness = 2 / 3 + lam
     np.testing.assert_allclose(problem.smoothness, smoothness, rtol=1e-12)
     np.testing.assert_allclose(first.objective, 2 * lam, rtol=1e-12)

@@ -8,12 +8,16 @@ import functools
 import jax
 import numpy as np
 
-from noisy_jax.robust.subquantile.problem import logistic_problem, ridge_problem
+from noisy_jax import losses as jax_losses
+from noisy_jax.robust.subquantile.problem import trimmed
 from noisy_jax.robust.subquantile.steps import init, step
 
 RADII, SHARES, WEIGHTS = (np.inf, 0.8), (0.0, 0.02, 0.3), (5e-4, 0.05, 0.5)
 GRID = np.array([(e, lam, r) for r in RADII for e in SHARES for lam in WEIGHTS])
-PROBLEMS = {"ridge": ridge_problem, "logistic": logistic_problem}
+PROBLEMS = {
+    "ridge": functools.partial(trimmed, jax_losses.squared()),
+    "logistic": functools.partial(trimmed, jax_losses.logistic()),
+}
 
 
 def regression(rng, n=40, outliers=6):
@@ -85,10 +89,10 @@ def _trajectories(gram, y, points, start, *, task, solver, steps):
         first = init(problem, start)
 
         def one(state, _):
-            if solver == "descent":
-                state = step(problem, state._replace(momentum=state.momentum**0))
-            else:
-                state = step(problem, state, solver=solver)
+            if solver == "descent":  # accelerated steps without momentum
+                state = state._replace(momentum=state.momentum**0)
+            by = "accelerated" if solver == "descent" else solver
+            state = step(problem, state, solver=by, tolerance=1e-6)
             return state, state
 
         return first, jax.lax.scan(one, first, length=steps)[1], problem.smoothness
