@@ -90,18 +90,7 @@ def table_of(
         error = non_negative(f"column {given(other)} of {where}", error, shape=None)
         known[name] = sd(error, gaussian=known[name].gaussian)
     _weigh(roles, values, copies, known)
-    target, target_cov = said.target, None
-    y = values[target]
-    if target in known:
-        if isinstance(known[target], Misclassified):
-            raise ValueError(
-                f"noise[{target!r}] is the target: flipped labels are an option of the fit, as in "
-                "nj.fit(table, nj.methods.Logistic(flips=(0.1, 0.2)))"
-            )
-        error = error_of(target, known.pop(target), y[:, None])
-        if error.std_error:
-            raise ValueError(f"give the variance of the error in {target!r}, not an estimate")
-        y, target_cov = y - error.mean, np.broadcast_to(error.variance, y.shape)
+    y, target_cov = _target(said.target, values[said.target], known)
     features: dict[str, Any] = {}
     for name in names:
         features[name] = copies[name] if name in copies else values[name]
@@ -119,7 +108,7 @@ def table_of(
         columns_of_copies(features),
         y,
         known if isinstance(roles.noise, Mapping) else roles.noise,
-        target=target,
+        target=said.target,
         cross_cov=said.cross_cov,
         products=said.products,
         references=[levels[name][0] for name in roles.names if name in levels],
@@ -229,6 +218,23 @@ def _weigh(
         values[name] = np.sum(weights * np.where(seen, block, 0.0), axis=1) / total
         known[name] = sd(total**-0.5, gaussian=gaussian)
         del copies[name]
+
+
+def _target(
+    name: str, y: np.ndarray, known: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """y `[n]` less the known mean of its error, whose variance `[n]` is taken out of `known`."""
+    if name not in known:
+        return y, None
+    if isinstance(known[name], Misclassified):
+        raise ValueError(
+            f"noise[{name!r}] is the target: flipped labels are an option of the fit, as in "
+            "nj.fit(table, nj.methods.Logistic(flips=(0.1, 0.2)))"
+        )
+    error = error_of(name, known.pop(name), y[:, None])
+    if error.std_error:
+        raise ValueError(f"give the variance of the error in {name!r}, not an estimate")
+    return y - error.mean, np.broadcast_to(error.variance, y.shape)
 
 
 def numbers_rows(name: str, values: np.ndarray) -> bool:
