@@ -3,7 +3,7 @@
 A function of a real x, evaluated at x + jy, gives its continuation to the complex plane. The parts
 a and b are arrays of the type that the function itself computes with, also complex ones: j is not
 their i. Linear operations act on both parts as they are; exp, sin, … are those of complex numbers,
-and erf, which JAX has not for these, is made of real parts: 1.5 times as fast as of complex numbers.
+and erf, which JAX has not for these, is made of real parts, in 0.7 of their time.
 """
 
 import functools

@@ -38,7 +38,9 @@ def model_learner(length_scale):
     def apply(w, x):
         return jnp.sin(w @ x / length_scale)
 
-    return nj.learners.model(apply, jnp.zeros(2), nj.losses.squared(), radius=1.0)
+    return nj.learners.model(
+        apply, jnp.zeros(2), nj.losses.squared(), estimate=nj.unbiased.replicates, radius=1.0
+    )
 
 
 itself = round_of_copies(lambda x: x, 1)

@@ -273,7 +273,11 @@ def test_states_with_several_zeros_can_be_donated(name):
 def test_the_parameters_of_a_model_are_not_in_its_state():
     params = {"w": jnp.zeros(DIM), "b": jnp.zeros(())}
     learner = nj.learners.model(
-        lambda p, x: x @ p["w"] + p["b"], params, nj.losses.squared(), radius=1.0
+        lambda p, x: x @ p["w"] + p["b"],
+        params,
+        nj.losses.squared(),
+        radius=1.0,
+        estimate=nj.unbiased.replicates,
     )
     check_donation(learner)
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(params))
