@@ -1,4 +1,4 @@
-"""What a kernel is: a Gram closure, its diagonal, and its power series where it has one."""
+"""Kernels: a Gram closure, its diagonal, and its power series where it has one."""
 
 import dataclasses
 import functools
@@ -33,13 +33,13 @@ class Kernel:
         gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j).
         diagonal: `x[n, d] -> [n]`, k(x_i, x_i).
         series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, as `series.power_series`
-            makes it, for kernels k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for others.
+            makes it, for kernels k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for all other kernels.
         envelope: h; `None` where it is 1.
         spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies drawn from the kernel's spectral
             density; `None` where there is no sampler.
-        entire: of a kernel of x − z, `gram` of points that are `near_origin` already, written with
-            operations that are entire in x and z; `None` where `gram` is written so already, or k
-            is not entire.
+        entire: for a kernel of x − z, the function `gram` of points that are `near_origin` already,
+            written with operations that are entire in x and z; `None` where `gram` is written so
+            already, or k is not entire.
         linear: whether k(x, z) = ⟨x, z⟩, so that a learner's function is one vector `[d]`.
     """
 
@@ -52,18 +52,18 @@ class Kernel:
     linear: bool = False
 
     def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
-        """The Gram matrix, `[n, m]`."""
+        """Returns the Gram matrix, `[n, m]`."""
         return self.gram(x, z)
 
 
 def inner_products(x: chex.Array, z: chex.Array) -> jax.Array:
-    """The matrix `[n, m]` of inner products ⟨x_i, z_j⟩ of the rows of x `[n, d]` and z `[m, d]`."""
+    """Returns the inner products `[n, m]`, ⟨x_i, z_j⟩, of the rows of x `[n, d]` and z `[m, d]`."""
     _check_points(x, z)
     return jnp.matmul(x, z.T, precision="highest")
 
 
 def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
-    """The matrix `[n, m]` of ‖x_i − z_j‖² between the rows of x `[n, d]` and z `[m, d]`.
+    """Returns the matrix `[n, m]` of ‖x_i − z_j‖² between the rows of x `[n, d]` and z `[m, d]`.
 
     They are computed by a matrix product and are never negative. The rounding error is relative to
     the squared spread of z, not to the distance of the data from the origin (see `near_origin`).
@@ -72,7 +72,7 @@ def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
 
 
 def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
-    """x `[n, d]` and z `[m, d]` minus one common point, so that z lies close to the origin.
+    """Returns x `[n, d]` and z `[m, d]` minus one common point, so that z lies close to the origin.
 
     The rounding error of ‖x‖² + ‖z‖² − 2⟨x, z⟩ is relative to ‖z‖². Far from the origin it can be
     larger than the distances themselves. The point that is subtracted is the one in z's bounding
@@ -97,7 +97,7 @@ def _near_origin(x, z):
 
 @functools.partial(jax.jit, inline=True)
 def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
-    """‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, of points that are `near_origin` already."""
+    """Returns ‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, for points that are `near_origin` already."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")
     return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
 
@@ -110,7 +110,7 @@ def _check_points(x, z) -> None:
 
 
 def length_scale_of(value: chex.Numeric) -> chex.Numeric:
-    """ℓ, if it is positive and its square neither underflows nor overflows."""
+    """Returns ℓ if it is positive and its square neither underflows nor overflows."""
     value = positive("length_scale", value)
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     low, high = float(dtype.tiny) ** 0.5, float(dtype.max) ** 0.5

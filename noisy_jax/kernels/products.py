@@ -72,7 +72,7 @@ def exponential() -> Kernel:
 
 
 def exponential_series(rate, order) -> PowerSeries:
-    """The series of exp(rate · a)."""
+    """Returns the series of exp(rate · a)."""
     xp = array_module(rate)
     log_rate = xp.log(xp.abs(xp.asarray(rate, float)))
 

@@ -14,7 +14,7 @@ from noisy_jax.validation import parsed_key
 def fourier_features(
     kernel: Kernel, key: chex.PRNGKey, num_features: int = 128
 ) -> Callable[[chex.Array], jax.Array]:
-    """A map z from `[..., d]` to `[..., D]` with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
+    """Returns a map z from `[..., d]` to `[..., D]` with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
 
         z(x) = (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j √(2/D)
 

@@ -35,5 +35,5 @@ __all__ = [
 if not TYPE_CHECKING:  # with it, a type checker would take any name for right
 
     def __getattr__(name: str) -> Any:
-        """Says what to write in place of a name that is gone."""
+        """Raises an AttributeError; for a name that has left, it names the replacement."""
         refuse(__name__, name)

@@ -25,18 +25,18 @@ def save_config(config: Mapping[str, Any], folder: Path) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, of this library, and of the libraries that it uses."""
+    """Returns versions of Python, of this library, and of the libraries that it uses."""
     libraries = {module.__name__: module.__version__ for module in (jax, jaxlib, optax, chex, np)}
     return {"python": platform.python_version(), "noisy_jax": __version__, **libraries}
 
 
 def text(made_by) -> str:
-    """The `repr` of a function or object without memory addresses, which differ between runs."""
+    """Returns the `repr` of an object without memory addresses, which differ between runs."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(made_by))
 
 
 def description(tree) -> Any:
-    """A stream or noise distribution for JSON: arrays above 100 numbers by shape and digest."""
+    """Describes a stream or noise for JSON: arrays above 100 numbers by shape and digest."""
     if tree is None:
         return None
     leaves = {}

@@ -1,4 +1,4 @@
-"""Estimates over seeds: a running mean that merges with others, its intervals and quantiles."""
+"""Estimates over seeds: running means that can be merged, with intervals and quantiles."""
 
 import functools
 import math
@@ -19,10 +19,10 @@ class Estimate(NamedTuple):
     """Mean over seeds, with its uncertainty.
 
     Attributes:
-        sums: count, mean and Σ(value − mean)² of what the run returned, in float64.
+        sums: count, mean and Σ(value − mean)² of the run's results, in float64.
         seeds: the ranges of seeds, each as its first seed and the one after its last.
-        levels: of the quantiles.
-        values: what the run returned for each seed, with a leading axis; `None` without quantiles.
+        levels: levels of the quantiles.
+        values: the result for each seed, with a leading axis; `None` without quantiles.
     """
 
     sums: Running
@@ -32,33 +32,33 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, start: int, levels: tuple[float, ...] = ()) -> "Estimate":
-        """Returns the estimate from what seeds from `start` on returned, `[S, ...]` each."""
+        """Returns the estimate from the results of the seeds from `start` on, `[S, ...]` each."""
         sums = Running.of(values)
         return cls(sums, ((start, start + sums.count),), levels, values if levels else None)
 
     @property
     def mean(self) -> Any:
-        """The run's pytree, each leaf the float64 mean over seeds."""
+        """Returns the run's pytree, each leaf the float64 mean over seeds."""
         return self.sums.mean
 
     @property
     def std_error(self) -> Any:
-        """The shapes of `mean`, standard errors of the mean; NaN with one seed."""
+        """Returns standard errors of the mean, in the shapes of `mean`; NaN with one seed."""
         return self.sums.std_error
 
     @property
     def half_width(self) -> Any:
-        """The shapes of `mean`, half the widths of 95% intervals; NaN with one seed."""
+        """Returns half the widths of 95% intervals, in the shapes of `mean`; NaN with one seed."""
         return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
 
     @property
     def num_seeds(self) -> int:
-        """S."""
+        """S, the number of seeds."""
         return int(self.sums.count)
 
     @property
     def quantiles(self) -> Any:
-        """The shapes of `mean` with a leading axis, one entry for each level; `None` without."""
+        """Returns quantiles, as `mean` with a leading axis of levels; `None` without levels."""
         return jax.tree.map(lambda leaf: _quantiles(leaf, self.levels), self.values)
 
     def plus(self, other: "Estimate") -> "Estimate":
@@ -78,11 +78,12 @@ class Estimate(NamedTuple):
     def merge(estimates: Iterable["Estimate"]) -> "Estimate":
         """Returns the estimate of all seeds from estimates of disjoint ranges, in any order.
 
-        If each range is one batch, the result is that of one call with this `batch_size`, bit for
-        bit; otherwise up to rounding of float64, because sums are merged in another order.
+        If each range is one batch, the result equals the result of one call with this
+        `batch_size`, bit for bit; otherwise up to rounding of float64, because sums are merged in
+        another order.
 
         Args:
-            estimates: of the same run, key and levels of quantiles.
+            estimates: estimates of the same run, key and levels of quantiles.
 
         Raises:
             ValueError: if a seed is in two of them, or if they differ in more than the seeds.
@@ -102,7 +103,7 @@ class Estimate(NamedTuple):
 
 
 def _joined(ranges: Ranges) -> Ranges:
-    """Disjoint ranges in order, those that touch as one."""
+    """Returns disjoint ranges in order; ranges that touch become one."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
         if joined and start < joined[-1][1]:
@@ -114,7 +115,7 @@ def _joined(ranges: Ranges) -> Ranges:
 
 
 def _quantiles(values: np.ndarray, levels: tuple[float, ...]) -> np.ndarray:
-    """The smallest values that at least a share q of the seeds do not exceed, `[Q, ...]`."""
+    """Returns the smallest values that a share q or more of the seeds do not exceed, `[Q, ...]`."""
     # q S may be a whole number but for rounding. Sorting puts NaN last.
     ranks = [max(math.ceil(q * len(values) * (1 - 1e-12)), 1) for q in levels]
     return np.sort(values, axis=0)[np.array(ranks) - 1]

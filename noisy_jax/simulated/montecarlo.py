@@ -1,4 +1,4 @@
-"""Monte Carlo over seeds: mean, standard error and quantiles of what a run returns."""
+"""Monte Carlo over seeds: mean, standard error and quantiles of the results of a run."""
 
 import contextlib
 import functools
@@ -35,11 +35,11 @@ def monte_carlo(
     tag: str = "",
     quantiles: Sequence[float] = (),
 ) -> Estimate:
-    """The mean of `run` over seeds, with standard errors, and quantiles on request.
+    """Estimates the mean of `run` over seeds, with standard errors, and quantiles on request.
 
     Seed s runs under the key `fold_in(key, s)`, so that its result does not depend on the batch or
-    the number of seeds. Seeds run `batch_size` at a time under `vmap`. What they return is copied
-    to the host. Of each batch only the count, the mean and Σ(value − mean)² are kept, and merged in
+    the number of seeds. Seeds run `batch_size` at a time under `vmap`. Their results are copied to
+    the host. Of each batch only the count, the mean and Σ(value − mean)² are kept, and merged in
     float64 (Chan, Golub and LeVeque).
 
     A second call with the same function `run` and the same shapes compiles nothing. To change
@@ -55,20 +55,19 @@ def monte_carlo(
         key: a key of `jax.random.key`.
         batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
             128. Memory grows with it, not with S.
-        mesh: devices over which each batch is divided; "all" for all devices, at most one for each
-            seed of a batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX
-            starts). All devices must belong to this process.
+        mesh: devices that share each batch; "all" for all devices, at most one for each seed of a
+            batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX starts). All
+            devices must belong to this process.
         progress: called after each batch with (seeds done, S).
-        checkpoint: file in which the sums are stored after each batch. A call with the same `tag`,
-            key, first seed and numbers in the leaves of `run`, and the same versions of JAX and of
-            this library, resumes from it, also with more seeds than before; another one is an
-            error. If a later write fails, for example on a full disk, the run goes on with a
-            warning.
-        tag: needed with `checkpoint`: a text that says what the run is, with the settings that its
+        checkpoint: file for the sums, written after each batch. A call with the same `tag`, key,
+            first seed and numbers in the leaves of `run`, and the same versions of JAX and of this
+            library, resumes from it, also with more seeds than before; another one is an error. If
+            a later write fails, for example on a full disk, the run goes on with a warning.
+        tag: needed with `checkpoint`: a text that identifies the run, with the settings that its
             function closes over. The file cannot tell two functions apart otherwise.
         quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
-            of the seeds do not exceed; NaN counts as the largest. It is exact, as what the run
-            returns is then kept of each seed, in memory and in the checkpoint.
+            of the seeds do not exceed; NaN counts as the largest. It is exact, as the result of
+            each seed is then kept, in memory and in the checkpoint.
 
     Example:
         >>> import jax
@@ -111,11 +110,11 @@ def estimates(
     """Returns the estimate of each of several runs, whose arguments are checked before.
 
     Args:
-        runs: which return the same shapes.
-        seeds: of each run.
-        sizes: of batches, and the mesh (`divided`).
-        levels: of quantiles.
-        store: from which the runs resume, and where their sums are stored after each batch.
+        runs: functions of a key; all return the same shapes.
+        seeds: range of seeds of each run.
+        sizes: batch size, and the mesh (`divided`).
+        levels: levels of quantiles.
+        store: checkpoint to resume from; sums are stored in it after each batch.
         progress: called after each batch with (done, total) numbers of seeds, summed over runs.
         weights: of each run in these numbers.
     """
@@ -140,7 +139,7 @@ def estimates(
 def _batches(
     run: jax.tree_util.Partial, key: chex.PRNGKey, seeds: range, batch_size: int, mesh: Mesh | None
 ) -> Iterator[tuple[int, Any]]:
-    """Yields the first seed of each batch, and in float64 what its seeds return."""
+    """Yields the first seed of each batch, and the results of its seeds in float64."""
     if mesh is not None:
         mesh = Mesh(mesh.devices, mesh.axis_names)  # all axes automatic, whatever they were
         run, key = jax.device_put((run, key), NamedSharding(mesh, PartitionSpec()))
@@ -173,7 +172,7 @@ def _resumed(store: Checkpoint, empty: list[Estimate], seeds: range) -> list[Est
 
 
 def seed_range(num_seeds: int | range) -> range:
-    """The seeds that a caller asks for by a number or by a range."""
+    """Returns the seeds that a caller asks for by a number or by a range."""
     if not isinstance(num_seeds, range):
         return range(whole("num_seeds", num_seeds, hint="or a range of seeds"))
     if num_seeds.step != 1 or num_seeds.start < 0 or not num_seeds or num_seeds.stop > 2**30:
@@ -187,7 +186,7 @@ def seed_range(num_seeds: int | range) -> range:
 def divided(
     num_seeds: int, batch_size: int | None, mesh: Mesh | str | None
 ) -> tuple[int, Mesh | None]:
-    """The batch size and the mesh that `monte_carlo` uses."""
+    """Returns the batch size and the mesh that `monte_carlo` uses."""
     if batch_size is None:
         batch_size = math.ceil(num_seeds / math.ceil(num_seeds / DEFAULT_BATCH))
     batch_size = whole("batch_size", batch_size)
@@ -206,7 +205,7 @@ def divided(
 
 
 def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
-    """The levels of quantiles, checked."""
+    """Checks levels of quantiles and returns them."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
     return tuple(
         float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(collected(quantiles)).tolist()
@@ -214,7 +213,7 @@ def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
 
 
 def _all_alike(found: Estimate) -> bool:
-    """Returns True if 8 or more seeds returned the same, and not only whole numbers, as counts."""
+    """Returns True if 8 or more seeds all returned the same, unless these are whole numbers."""
     trees = found.mean, found.std_error
     means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in trees)
     same = np.all(errors <= _ROUNDED * np.abs(means))
@@ -232,7 +231,7 @@ def _check_results(values: Any) -> None:
 
 @functools.partial(jax.jit, static_argnames=("batch_size", "mesh"))
 def _batch(run, key, start, *, batch_size: int, mesh: Mesh | None) -> Any:
-    """Returns the results of each seed of a batch, along a leading axis."""
+    """Returns the results of the run for each seed of a batch, along a leading axis."""
 
     def every(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)

@@ -78,7 +78,7 @@ def tuned(
     room: bool | None = None,
     **options: Any,
 ) -> AnyHorizon:
-    """A learner for `study`, at the theorem's learning rate for each horizon.
+    """Makes a learner for `study`, at the theorem's learning rate for each horizon.
 
     Learners without a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
 
@@ -129,7 +129,7 @@ def tuned(
 
 
 def _tuned(factory, bound, moments, rate_factor, needs_room, options, horizon, room):
-    """The learner and the guarantee of `tuned` for a horizon."""
+    """Returns the learner and the guarantee of `tuned` for a horizon."""
     guarantee = guarantee_at(bound(*moments, horizon=horizon, **options), rate_factor)
     rate = None if rate_factor is None else guarantee.learning_rate
     size = {"horizon": room} if needs_room else {}
@@ -137,7 +137,7 @@ def _tuned(factory, bound, moments, rate_factor, needs_room, options, horizon, r
 
 
 def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:
-    """The guarantee at a multiple of the theorem's rate, or at the adaptive one (`None`)."""
+    """Returns the guarantee at a multiple of the theorem's rate, or at the adaptive (`None`)."""
     return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
 
 
@@ -148,7 +148,7 @@ def _without_partial(function):
 
 
 class Entry:
-    """A learner of a study, or what makes it for each horizon.
+    """A learner of a study, or a function that makes it for each horizon.
 
     Entries of the same learner or function are equal, so that another study compiles nothing.
     """
@@ -202,23 +202,23 @@ class Entry:
         return learner, guarantee
 
     def most_rounds(self) -> float:
-        """Returns the number of rounds that it has room for, where this is known beforehand."""
+        """Returns the largest number of rounds that is known before the learner is made."""
         limit = self._entered.needs.horizon if isinstance(self._entered, Learner) else None
         return np.inf if limit is None else limit
 
 
 @dataclasses.dataclass(frozen=True)
 class _Program:
-    """The run of one seed, `(stream, noise, y_noise, best, rounds, key)` to what a study records.
+    """The run of one seed: `(stream, noise, y_noise, best, rounds, key)` to three `[L]` arrays.
 
     Programs of equal entries are equal, so that JAX compiles one of them for several studies.
 
     Attributes:
-        entries: of the study.
-        horizon: that of the learners; `None` if they are made in the program, for its `rounds`.
+        entries: entries of the study.
+        horizon: horizon of the learners; `None` if the program makes them, for its `rounds`.
         room: number of rounds that there is room for.
-        loss: of the regret.
-        learners: those that are made before, if there is a horizon.
+        loss: loss of the regret.
+        learners: the learners, if there is a horizon.
     """
 
     entries: tuple[Entry, ...]
@@ -228,7 +228,7 @@ class _Program:
     learners: tuple[Learner, ...] = dataclasses.field(compare=False, default=())
 
     def __call__(self, stream, noise, y_noise, best, rounds, key):
-        """Returns the regret of each learner, less that of the first, and whether it diverged."""
+        """Returns each learner's regret, the same minus the first one's, and if it diverged."""
         own, rounds = self.learners, rounds if self.horizon is None else self.horizon
         if self.horizon is None:
             horizon = jnp.asarray(rounds, float)
@@ -282,7 +282,7 @@ def programs(
 
 
 def first(rounds: int, tree, size: int | None = None):
-    """The first rounds of a stream or of noise by rounds; the last is repeated up to `size`."""
+    """Returns the first rounds of a stream or of noise; the last is repeated up to `size`."""
     kept = np.minimum(np.arange(size or rounds), rounds - 1)
     # On the host, where nothing is compiled for each number of rounds.
     return jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf)[kept], tree))

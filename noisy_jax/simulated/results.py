@@ -1,6 +1,6 @@
-"""Regret over rounds, the exponent at which it grows, and the results of a study.
+"""Regret over rounds, the exponent of its growth, and the results of a study.
 
-Results are a table to print, read and save, with how it was made.
+Results are a table to print, read and save, with the configuration that made it.
 """
 
 import dataclasses
@@ -73,7 +73,7 @@ def growth(
     std_error: Sequence[float],
     num_seeds: int,
 ) -> Growth:
-    """The exponent at which regret grows: least squares of log regret on log horizon.
+    """Estimates the exponent a in regret ~ T^a: least squares of log regret on log horizon.
 
     Only the upper half of the horizons is used (at least two), so that the first rounds do not
     count. The interval follows from the standard errors, which are independent across horizons:
@@ -121,9 +121,9 @@ class Row(NamedTuple):
     """One learner at one horizon.
 
     Attributes:
-        learner: its name.
-        horizon: T.
-        num_seeds: S.
+        learner: name of the learner.
+        horizon: T, number of rounds.
+        num_seeds: S, number of seeds.
         regret: mean over seeds of the regret on clean data after T rounds; NaN if a seed diverged.
         std_error: standard error of that mean.
         low: lower end of the 95% interval, by Student's t with S − 1 degrees of freedom; NaN with
@@ -136,7 +136,7 @@ class Row(NamedTuple):
         difference: mean of (regret − regret of the study's first learner), paired by seed.
         difference_std_error: standard error of that mean.
         learning_rate: the guarantee's η.
-        diverged: fraction of seeds in which the learner overflowed.
+        diverged: fraction of seeds whose run overflowed.
         quantiles: of the regret over seeds, at the levels of `config["quantiles"]`; each is the
             regret of one seed.
     """
@@ -178,11 +178,11 @@ class Study:
     def merge(studies: Iterable["Study"]) -> "Study":
         """Returns the study of all seeds from studies of disjoint ranges of seeds, in any order.
 
-        If each range is one batch, the result is that of one call with this `batch_size`, bit for
-        bit (`Estimate.merge`).
+        If each range is one batch, the result equals the result of one call with this
+        `batch_size`, bit for bit (`Estimate.merge`).
 
         Args:
-            studies: of the same arguments but for `num_seeds`, which are ranges.
+            studies: studies of the same arguments but for `num_seeds`, which are ranges.
 
         Raises:
             ValueError: if a seed is in two of them, or if they differ in more than the seeds.
@@ -219,7 +219,7 @@ class Study:
 
     @property
     def table(self) -> Table:
-        """The rows, each with the exponent of its learner, as they are printed and saved."""
+        """Returns the table to print and save: the rows, each with the exponent of its learner."""
         rows = []
         names = [f"quantile_{level:g}" for level in self.config.get("quantiles", ())]
         for row in self.rows:
@@ -231,7 +231,7 @@ class Study:
         return Table(rows, (*_COLUMNS[:4], *tails, *_COLUMNS[4:]))
 
     def __str__(self) -> str:
-        """The table, and the exponents below it."""
+        """Returns the table, and the exponents below it."""
         exponents = Table(
             [{"learner": name, "fit": fit} for name, fit in self.growth.items()], _FIT
         )

@@ -67,7 +67,7 @@ def rollout(
     state: State | None = None,
     first_round: chex.Numeric = 0,
 ) -> Rollout:
-    """In each round, predicts on the clean instance, then steps on its noisy copies.
+    """Runs a learner on a stream: predicts on each clean instance, then steps on its noisy copies.
 
     The randomness of round t depends on the key and on t only: all learners see the same noise
     under the same key, and a run continued with `state` and `first_round` equals one that was not
@@ -90,8 +90,8 @@ def rollout(
             way to a threefry key that follows from it.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
-        state: where to start; `learner.init(d)` by default. Where the precision has changed since
-            it was made (`jax_enable_x64`), it is converted.
+        state: state to start from; `learner.init(d)` by default. Where the precision has changed
+            since it was made (`jax_enable_x64`), it is converted.
         first_round: number of the stream's first round, for a run that is continued. Only the
             random keys use it; the state has its own round counter.
 
@@ -143,13 +143,25 @@ def final_regret(
     y_noise: Noise | PerRound | None = None,
     rounds: chex.Numeric | None = None,
 ) -> jax.Array:
-    """Regret after the last round of the rollout under the same key, without its predictions.
+    """Computes the regret after the last round of the rollout under the same key.
 
-    The differences of losses on clean data are summed in blocks, so that float32 is precise over
-    long streams. The run goes through 1 to T `rounds` of the stream, by default all; if they are
-    traced, one program serves any number. `comparator` are predictions `[T]`; the other arguments
-    are those of `rollout`. The regret, `[]` or `[L]` for `wrappers.paired`, is NaN or infinite if
-    the learner diverged.
+    It stores no predictions. The differences of losses on clean data are summed in blocks, so that
+    float32 is precise over long streams.
+
+    Args:
+        learner: any learner.
+        stream: T clean rounds, `[T, d]` and `[T]`.
+        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
+        key: a key of `jax.random.key`.
+        loss: any of `losses`.
+        comparator: `[T]` predictions of the comparator.
+        y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
+            default.
+        rounds: number of rounds to run, from 1 to T; T by default. If it is traced, one program
+            serves any number.
+
+    Returns:
+        The regret, `[]`, or `[L]` for `wrappers.paired`; NaN or infinite if the learner diverged.
     """
     key, stream = parsed_key(key), sound_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
@@ -174,7 +186,7 @@ def checked_regret(
     *,
     loss: Loss,
 ) -> jax.Array:
-    """`final_regret` of the first `count` rounds, for arguments that fit together (`check_run`)."""
+    """Computes `final_regret` of the first `count` rounds, from checked arguments (`check_run`)."""
     _check_room(learner.needs.horizon, len(stream.y), None)
 
     def run(stream, noise, y_noise, comparator, count, key) -> jax.Array:
@@ -182,7 +194,7 @@ def checked_regret(
         columns = jax.eval_shape(learner.predict, state, stream.x[0]).shape
 
         def excess(state, inputs):
-            """The learner's loss less the comparator's, summed over the rounds that count."""
+            """Returns the learner's loss minus the comparator's, summed over rounds that count."""
             block, best = inputs
             state, predictions = play(state, block)
             along = (-1,) + (1,) * len(columns)
@@ -290,12 +302,12 @@ class _Block(NamedTuple):
 
 
 def _changing(*noises: Any) -> list[PerRound | None]:
-    """The distributions that change from round to round, and `None` in place of the constant."""
+    """Returns distributions that change from round to round; `None` in place of constant ones."""
     return [noise if isinstance(noise, PerRound) else None for noise in noises]
 
 
 def _player(learner, noise, y_noise, key, first_round):
-    """A function from a state and a block to the state after it, and the block's predictions."""
+    """Returns a function `(state, block) -> (state after it, the block's predictions)`."""
     offset = first_round % BLOCK
 
     def play(state, block: _Block):

@@ -44,19 +44,19 @@ def study(
     quantiles: Sequence[float] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> Study:
-    """The expected regret on clean data of several learners, over a grid of horizons.
+    """Estimates the expected regret on clean data of several learners, over a grid of horizons.
 
     Horizon T uses the first T rounds of the stream, learners tuned for T, and the best comparator
     on these rounds. All learners see the same noise, and differences are paired. Different horizons
     use independent noise, so that the interval for the exponent of growth is valid.
 
     Args:
-        learners: names with learners, with what `tuned` returns, or with functions
-            `horizon -> (learner, guarantee)`, of which JAX compiles a program for each horizon
-            (`simulated.AnyHorizon`: one for all). The guarantee may be `None`, and its columns are
-            then NaN. Paired differences are taken from the first learner. Pass settings of plain
-            learners as `parameters`: `config.json` does not record them. Another study with the
-            same learners and functions compiles nothing again.
+        learners: names with learners, with results of `tuned`, or with functions
+            `horizon -> (learner, guarantee)`. JAX compiles a program for each horizon of such a
+            function (`simulated.AnyHorizon`: one for all). The guarantee may be `None`, and its
+            columns are then NaN. Paired differences are taken from the first learner. Pass settings
+            of plain learners as `parameters`: `config.json` does not record them. Another study
+            with the same learners and functions compiles nothing again.
         stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
             margin.
         noise: distribution of the noise in each copy of x, as in `rollout`.
@@ -67,16 +67,16 @@ def study(
         horizons: increasing numbers of rounds.
         comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
             as `comparators.linear_ball(radius=1.0)`.
-        loss: squared by default.
+        loss: any of `losses`; squared by default.
         y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
-        batch_size: as in `monte_carlo`.
-        mesh: as in `monte_carlo`.
+        batch_size: seeds that run at once, as in `monte_carlo`.
+        mesh: devices that share each batch, or "all", as in `monte_carlo`.
         progress: called with (done, total), numbers of rounds summed over seeds.
-        checkpoint: file in which the sums are stored after each batch. The same call resumes from
+        checkpoint: file for the sums, written after each batch. The same call resumes from
             it, also with more seeds, other levels of quantiles or batches of another size; a call
             that differs in anything else that `config` tells is an error.
-        tag: needed with `checkpoint`: a text that says how the learners are set, which `config`
-            does not tell of plain learners, kernels and worlds, and functions of your own.
+        tag: needed with `checkpoint`: a text that identifies the settings of plain learners,
+            kernels and worlds, and of functions of your own, since `config` does not tell them.
         quantiles: levels of quantiles of the regret, as in `monte_carlo`.
         parameters: further entries for `config.json`.
 
@@ -157,7 +157,7 @@ def study(
 
 
 def _bound(guarantee: Any) -> tuple[float, float]:
-    """The bound on the regret and the learning rate; NaN without a guarantee."""
+    """Returns the bound on the regret and the learning rate; NaN without a guarantee."""
     if guarantee is None:
         return math.nan, math.nan
     return float(guarantee.regret), float(guarantee.learning_rate)

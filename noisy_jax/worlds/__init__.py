@@ -3,8 +3,8 @@
 A world is right for the noise distribution that it was built with. A rollout does not check that
 its noise is the same: under another distribution the learner is biased.
 
-The `length_scale` ℓ of a world is that of the same kernel in `kernels`. A `cutoff` is in units of
-1/r².
+The `length_scale` ℓ of a world is the `length_scale` of the same kernel in `kernels`. A `cutoff` is
+in units of 1/r².
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,5 +30,5 @@ __all__ = [
 if not TYPE_CHECKING:  # with it, a type checker would take any name for right
 
     def __getattr__(name: str) -> Any:
-        """Says what to write in place of a name that is gone."""
+        """Raises an AttributeError; for a name that has left, it names the replacement."""
         refuse(__name__, name)

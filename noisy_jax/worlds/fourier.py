@@ -1,9 +1,9 @@
 """Fourier worlds: random features whose noisy map is right on average, one vector in R^D a copy.
 
 For any frequency ω, E exp(i⟨ω, x + n⟩) = φ(ω) exp(i⟨ω, x⟩), where φ is the noise's characteristic
-function. Features of noisy copies are turned back by arg φ, and those of clean instances are
-multiplied by |φ|. Then the first have the second as their mean, at all frequencies. Learning
-from noisy copies is then linear regression in R^D on unbiased features.
+function. Features of noisy copies are turned back by arg φ, and features of clean instances are
+multiplied by |φ|. Then the mean of the noisy features is the clean features, at all frequencies:
+learning from noisy copies is linear regression in R^D on unbiased features.
 """
 
 from typing import NamedTuple
@@ -57,11 +57,11 @@ class FourierWorld(NamedTuple):
         return jnp.sum(self.amplitude**2, axis=-1)
 
     def noisy(self, x: chex.Array) -> chex.Array:
-        """c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), then sines, `[..., D]`, with mean `clean(x)`."""
+        """Returns c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), then sines, `[..., D]`, with mean `clean(x)`."""
         return self._waves(x, self.shift, self.amplitude)
 
     def clean(self, x: chex.Array) -> chex.Array:
-        """c_j |φ(ω_j)| cos⟨ω_j, x⟩, then the same of sines, `[..., D]`."""
+        """Returns c_j |φ(ω_j)| cos⟨ω_j, x⟩, then the same with sines, `[..., D]`."""
         return self._waves(x, None, self.amplitude * self.modulus)
 
     def _waves(self, x, shift, amplitude):
@@ -70,7 +70,7 @@ class FourierWorld(NamedTuple):
 
 
 def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
-    """Random features of a world, with frequencies drawn from its surrogate's spectral density.
+    """Draws random features of a world, with frequencies from its surrogate's spectral density.
 
     With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs (‖noisy(x̃)‖ = R),
 
@@ -116,19 +116,24 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
 def fourier_gaussian(
     key: chex.PRNGKey, num_features: int, *, dim: int, length_scale: chex.Numeric, noise: Noise
 ) -> FourierWorld:
-    """Random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under any noise of known φ without zeros.
+    """Draws random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under noise of known φ without zeros.
 
     Use it for distributions whose surrogate has no closed form or no sampler. The frequencies are
     drawn from the clean kernel's spectral density N(0, I/ℓ²), with importance weights
-    c_j² = 1/(P |φ(ω_j)|). The maps are those of `fourier`: E noisy(x + n) = clean(x) for each draw.
+    c_j² = 1/(P |φ(ω_j)|). The maps are as in `fourier`: E noisy(x + n) = clean(x) for each draw.
     ⟨noisy(x̃), clean(x)⟩ tends to k(x̃, x) if the noise is symmetric.
 
     R² = Σ_j c_j² has the mean ∫p/|φ|. If that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²),
     no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
     converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
-    The noise may be a custom subclass of `noise.Noise`, with a known characteristic function
-    without zeros; its mean has no effect. Key and number of features are those of `fourier`.
+    Args:
+        key: a random key for the frequencies.
+        num_features: D, even and at least 2.
+        dim: d, the dimension of the data.
+        length_scale: ℓ > 0 of the Gaussian kernel.
+        noise: distribution of the noise, or a custom subclass of `noise.Noise`, with a known
+            characteristic function without zeros; its mean has no effect.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -29,7 +29,7 @@ class Mixture(NamedTuple):
     Attributes:
         nodes: `[Q]`, u_q.
         log_weights: `[Q]`, log w_q.
-        tail: `[]`, μ((cutoff, ∞)), the weight of what is cut off.
+        tail: `[]`, μ((cutoff, ∞)), the weight that is cut off.
     """
 
     nodes: Any
@@ -109,7 +109,7 @@ def positive_float(name: str, value: chex.Numeric) -> chex.Numeric:
 
 
 def _legendre():
-    """Nodes and weights of Gauss–Legendre quadrature on [0, 1]."""
+    """Returns nodes and weights of Gauss–Legendre quadrature on [0, 1]."""
     t, weights = np.polynomial.legendre.leggauss(NUM_NODES)
     return (t + 1) / 2, weights / 2
 

@@ -82,7 +82,13 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: che
 
     k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)]; its truncation error is
     erf(1/(2ℓ√c)) at r = 0, and falls at least like e^(−cr²). The cusp at r = 0 needs a large
-    cutoff. Arguments are those of `rational`.
+    cutoff.
+
+    Args:
+        dim: d, at least 1.
+        noise: `noise.Gaussian`.
+        cutoff: u_max, positive and below 1/(2‖Σ‖), as in `rational`.
+        length_scale: ℓ > 0.
 
     Example:
         >>> import noisy_jax as nj
@@ -98,7 +104,14 @@ def matern(
 ) -> World:
     """The world of the truncated Matérn kernel of smoothness ν from 0.1 to 100.
 
-    Its truncation error is P(ν, ν/(2ℓ²u_max)). The other arguments are those of `rational`.
+    Its truncation error is P(ν, ν/(2ℓ²u_max)).
+
+    Args:
+        dim: d, at least 1.
+        noise: `noise.Gaussian`.
+        cutoff: u_max, positive and below 1/(2‖Σ‖), as in `rational`.
+        nu: ν from 0.1 to 100.
+        length_scale: ℓ > 0.
 
     Example:
         >>> import noisy_jax as nj
@@ -175,7 +188,7 @@ def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: chex.Numeric) -> Wo
 
 
 def _sum_over_nodes(exponent, like, rates, log_weights):
-    """Σ_q exp(log w_q − exponent(b_q)), with the shape and dtype of `like`."""
+    """Returns Σ_q exp(log w_q − exponent(b_q)), with the shape and dtype of `like`."""
     nodes = jnp.asarray(rates, like.dtype), jnp.asarray(log_weights, like.dtype)
 
     def add(total, node):
@@ -186,13 +199,13 @@ def _sum_over_nodes(exponent, like, rates, log_weights):
 
 
 def _log_sum_exp(terms, xp):
-    """log Σ exp, in the namespace `xp`."""
+    """Returns log Σ exp, in the namespace `xp`."""
     largest = xp.max(terms)
     return xp.log(xp.sum(xp.exp(terms - largest))) + largest
 
 
 def _principal_variances(noise, dim, cutoff):
-    """Eigenvalues of Σ, `[1]` if isotropic else `[d]`; its axes, `None` if they are the data's."""
+    """Returns eigenvalues of Σ, `[1]` or `[d]`, and its axes; `None` for the axes of the data."""
     instance("noise", noise, Gaussian, "for other noise use the Gaussian kernel, worlds.gaussian")
     check_dimension("noise.cov", noise.cov, (dim,))
     xp = array_module(noise.cov, cutoff)
@@ -214,7 +227,7 @@ def _principal_variances(noise, dim, cutoff):
 
 
 def _pair(x, z, dim):
-    """Both as floating-point numbers of one type, if they have the world's dimension."""
+    """Returns both as floating-point numbers of one type, if they have the world's dimension."""
     for points in (x, z):
         check_made_for(dim, jnp.shape(points))
     dtype = jnp.result_type(x, z, float)
@@ -223,10 +236,10 @@ def _pair(x, z, dim):
 
 @jax.default_matmul_precision("highest")
 def _rotated(x, axes):
-    """Coordinates of `[n, d]` along the axes."""
+    """Returns coordinates of `[n, d]` along the axes."""
     return x if axes is None else x @ jnp.asarray(axes, x.dtype)
 
 
 def _scalar(value):
-    """A number in JAX's default precision."""
+    """Returns a number in JAX's default precision."""
     return jnp.asarray(value, jax.dtypes.canonicalize_dtype(float))

@@ -61,7 +61,7 @@ def _gaussian_noise(dim, length_scale, noise):
 
 
 def _whitening(dim, length_scale, cov):
-    """L⁻¹ for LLᵀ = I − Σ/ℓ², in the form of Σ, and log det(LLᵀ)^(−½); NaN if L does not exist."""
+    """Returns L⁻¹ of LLᵀ = I − Σ/ℓ², in the form of Σ, and log det(LLᵀ)^(−½); NaN without L."""
     share = sound_covariance(cov) / length_scale**2
     if share.ndim < 2:
         share = jnp.where(share < 1, share, jnp.nan)
@@ -72,12 +72,12 @@ def _whitening(dim, length_scale, cov):
 
 
 def _sum_over(dim, values):
-    """Σ_i over d coordinates of values `[..., d]`, or `[..., 1]` or `[]` if all are equal."""
+    """Returns Σ_i over d coordinates of `[..., d]`, or of `[..., 1]` or `[]` if all are equal."""
     return jnp.sum(jnp.broadcast_to(values, (*values.shape[:-1], dim)), axis=-1)
 
 
 def _times(x, factor):
-    """Rows of `[n, d]` times a factor `[]`, `[d]` (diagonal) or `[d, d]`."""
+    """Returns rows of `[n, d]` times a factor `[]`, `[d]` (diagonal) or `[d, d]`."""
     if factor.ndim == 2:
         return jnp.matmul(x, factor, precision="highest")
     return x * jnp.broadcast_to(factor, x.shape)

@@ -1,4 +1,4 @@
-"""What a parallel world is: a clean kernel, and the surrogate kernel for noisy copies.
+"""Parallel worlds as tuples: a clean kernel, and the surrogate kernel for noisy copies.
 
 A learner that only sees noisy copies x̃ = x + n works in the Hilbert space of a *surrogate* kernel
 k̂. It is chosen such that noisy inner products are right on average,

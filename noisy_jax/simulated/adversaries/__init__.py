@@ -1,4 +1,4 @@
-"""Streams on which a learner does badly, found by gradient ascent on its regret."""
+"""Streams that are hard for a learner, found by gradient ascent on its regret."""
 
 from noisy_jax.simulated.adversaries.ascent import ascend, clean_regret, structured_starts
 from noisy_jax.simulated.adversaries.search import worst

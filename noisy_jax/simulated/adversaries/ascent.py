@@ -32,7 +32,7 @@ def clean_regret(
     y_noise: Noise | None = None,
     rounds: chex.Numeric | None = None,
 ) -> jax.Array:
-    """The regret `[]` of one run on clean data, squared loss, against the best one in a ball.
+    """Returns the regret `[]` of one run on clean data, squared loss, against the best in a ball.
 
         R = Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
@@ -89,21 +89,21 @@ def ascend(
 
     Each step estimates the gradient of the mean regret over new draws of the noise, which all
     streams share. It moves by optax's Adam, whose rate falls to zero by a cosine, and projects each
-    x_t and y_t. It works under `jit`, and under `vmap` over what `regret` closes over.
+    x_t and y_t. It works under `jit`, and under `vmap` over arrays that `regret` closes over.
 
     Args:
         regret: `(stream, key) -> []`, such as `clean_regret` of a learner.
-        starts: `[R, T, d]` and `[R, T]`, R streams.
+        starts: R streams, `[R, T, d]` and `[R, T]`.
         key: randomness of the noise.
         x_norm: B_x > 0.
         y_size: B_y > 0.
         steps: number of steps.
         draws: draws of the noise in a step.
-        learning_rate: of Adam at first, in units of B_x and B_y.
-        used: `[T]`, one for the rounds that may change, zero for others; all by default.
+        learning_rate: first learning rate of Adam, in units of B_x and B_y.
+        used: `[T]`, one for rounds that may change, zero for fixed rounds; all ones by default.
 
     Returns:
-        R streams, and `[]`, whether all gradients were finite (others count as zero).
+        R streams, and `[]`, true if all gradients were finite (other gradients count as zero).
 
     Source: the gradient of the minimum by the envelope theorem (`clean_regret`); Adam is Kingma and
     Ba (2015).
@@ -158,20 +158,20 @@ def structured_starts(
     x_norm: chex.Numeric = 1.0,
     y_size: chex.Numeric = 1.0,
 ) -> Mapping[str, Stream]:
-    """Streams of known kinds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y, by name.
+    """Returns streams of known kinds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y, by name.
 
     - "random": x_t uniform on the sphere, y_t = ±B_y at random.
-    - "constant": y_t = B_y; this and all others have x_t = B_x e_1, if not said otherwise.
+    - "constant": y_t = B_y; this stream and all below have x_t = B_x e_1, if not said otherwise.
     - "alternating": y_t = ±B_y in turn.
     - "reversal": the sign of y_t changes once, at T/2.
-    - "sawtooth": it changes every √T rounds, the time in which descent at the theorems' rates
-      goes from the centre of the ball to its boundary. Weights near the boundary then meet the
-      targets for which the second moment of the gradient is largest (ỹ = −B_y at w = B_w e_1).
+    - "sawtooth": it changes every √T rounds, the time that descent at the theorems' rates takes
+      from the centre of the ball to its boundary. Weights near the boundary then meet the targets
+      that make the second moment of the gradient largest (ỹ = −B_y at w = B_w e_1).
     - "late": it alternates, and is constant for the last √T rounds. For linear losses this attains
       the bound B_w √(GT) of gradient descent.
     - "one copy": the noiseless adversary of `streams.one_copy_adversaries`, x_t = B_x e_1 or
       −B_x e_1/3 at random, y_t = B_y.
-    - "small": the clean data of the noisy one, x_t = B_x e_1/3, y_t = B_y.
+    - "small": the clean data of the noisy adversary, x_t = B_x e_1/3, y_t = B_y.
 
     Args:
         key: randomness of "random" and "one copy".

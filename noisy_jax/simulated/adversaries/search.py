@@ -70,12 +70,12 @@ def worst(
     draws: int = 16,
     held_out: int = 512,
 ) -> Worst:
-    """The worst stream for a learner that projected gradient ascent finds, squared loss.
+    """Returns the worst stream for a learner that projected gradient ascent finds, squared loss.
 
         max_{‖x_t‖ ≤ B_x, |y_t| ≤ B_y}  E Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
-    It climbs from all `structured_starts` (`ascend`). New draws of the noise select the best of
-    what it found and of the starts; further draws give the regret that is returned. If a start is
+    It climbs from all `structured_starts` (`ascend`). New draws of the noise select the best of the
+    streams found and of the starts; further draws give the regret that is returned. If a start is
     larger on these, it is returned instead: the result is never below its best start.
 
     The problem is not concave. The result is a lower bound on the worst regret, and says that a
@@ -91,16 +91,16 @@ def worst(
         dim: d ≥ 1 features.
         x_norm: B_x > 0.
         y_size: B_y > 0.
-        guarantee: of `bounds`, or a number, or a function of the state after a run, such as
-            `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold for
-            all streams with these B_x and B_y.
+        guarantee: a result of `bounds`, or a number, or a function of the state after a run, such
+            as `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold
+            for all streams with these B_x and B_y.
         kernel: comparators are weights by default. With a kernel they are the functions of its
-            space in the ball: for `learners.parallel_worlds` E k(x + n, ·), whose ball of radius W
-            is what the guarantee holds for; for `learners.fourier_worlds` ⟨C(x), C(z)⟩ of the clean
+            space in the ball: for `learners.parallel_worlds` E k(x + n, ·), since the guarantee
+            holds for its ball of radius W; for `learners.fourier_worlds` ⟨C(x), C(z)⟩ of the clean
             features.
         y_noise: scalar distribution of the noise in y; none by default.
         starts: further streams to start from, by name, within the limits.
-        steps: of the ascent.
+        steps: number of steps of the ascent.
         draws: draws of the noise in a step.
         held_out: draws of the noise for the regret that is returned; as many select the stream.
 
@@ -191,7 +191,7 @@ def worst(
 def chosen(
     regret: Callable[..., Any], starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
 ) -> tuple[Stream, jax.Array, Scores]:
-    """The starts and the best stream, `[R + 1, ...]`; from which start, `[]`; held-out scores."""
+    """Returns starts and best stream `[R + 1, ...]`, the best one's start, and held-out scores."""
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)
     select, hold = (jax.random.split(k, draws) for k in four_keys(key)[2:])
 
@@ -208,7 +208,7 @@ def chosen(
 
 
 def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, Any]:
-    """Means of guarantees after runs, `[..., draws]`, and half-widths of regret minus guarantee.
+    """Returns means of guarantees after runs, and half-widths of regret minus guarantee.
 
     The intervals hold for all streams together with probability 95%.
     """
@@ -218,7 +218,7 @@ def bound_and_half_width(limits: Any, regrets: Any, streams: int) -> tuple[Any, 
 
 
 def stack(streams) -> Stream:
-    """Streams `[R, T, d]` and `[R, T]` from R streams."""
+    """Stacks R streams to `[R, T, d]` and `[R, T]`."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *streams)
 
 
@@ -268,7 +268,7 @@ def check_memory(program, what: str) -> None:
 
 
 def memory() -> float:
-    """Bytes of memory of the device; infinite if it does not say."""
+    """Returns the bytes of memory of the device; infinite if it does not say."""
     found = jax.devices()[0].memory_stats()
     if found and "bytes_limit" in found:
         return found["bytes_limit"]

@@ -122,11 +122,11 @@ def truncation_error(
 def random_truncation(
     estimator: GradientEstimator, *, horizon: chex.Numeric, p: chex.Numeric = 2.0
 ) -> TruncationGuarantee:
-    """The theorems' bound with two errors: the Gaussian kernel's moment, and r without B_y.
+    """The bound of the theorems with two errors: the Gaussian kernel's moment, and r without B_y.
 
     The moment of the Gaussian map is printed as (p/(p − 1))² e^((√p B_x² + 2p B_x)/2ℓ²). It depends
     on the unit of x, and is too small where B_x exceeds it. Residual losses get the r of margin
-    losses, for which "slight modifications" are promised.
+    losses; the paper only promises "slight modifications" for them.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """

@@ -41,8 +41,8 @@ class TruncationGuarantee(NamedTuple):
         copies: average number of noisy copies in a round.
         bias: the part of the bound that is due to a bias, at any learning rate.
         idle: bound on the regret of predicting zero for T rounds.
-        informative_from: number of rounds from which on the bound, with the rate tuned for each
-            horizon, is smaller than `idle`; infinite if it never is.
+        informative_from: the least number of rounds such that, at this and longer horizons, the
+            bound at the rate tuned for the horizon is smaller than `idle`; infinite if none is.
     """
 
     learning_rate: jax.Array | float
@@ -55,7 +55,7 @@ class TruncationGuarantee(NamedTuple):
 
     @property
     def vacuous(self) -> jax.Array | bool:
-        """`[]`, true if the bound is no better than the bound of predicting zero."""
+        """Returns `[]`, true if the bound is no better than the bound of predicting zero."""
         return self.regret >= self.idle
 
 
@@ -63,7 +63,7 @@ AnyGuarantee = TypeVar("AnyGuarantee", Guarantee, TruncationGuarantee)
 
 
 def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGuarantee:
-    """The guarantee of gradient descent at a multiple of the theorem's learning rate.
+    """Returns the guarantee of gradient descent at a multiple of the theorem's learning rate.
 
         η = mW/√(GT),   W²/(2η) + ηGT/2 = ½(m + 1/m) W√(GT)
 
@@ -104,7 +104,7 @@ def _rate_of(bound, *arguments, **options):
 
 
 def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
-    """The guarantee with `growth` times the regret bound, but for its bias."""
+    """Returns the guarantee with `growth` times the regret bound, but for its bias."""
     if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
@@ -129,23 +129,23 @@ def high_probability(
     radius: chex.Numeric,
     failure_probability: chex.Numeric,
 ) -> Guarantee:
-    """The guarantee for one run instead of the mean: it holds with probability 1 − δ.
+    """Returns the guarantee for one run instead of the mean: it holds with probability 1 − δ.
 
         regret ≤ guarantee.regret + 2W√(2GT ln(1/δ)),   if ‖∇̃_t‖² ≤ G in every draw of the noise
 
     Descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. The rest of the regret is the
-    martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩, each term of which lies in an interval of length 4W√G:
-    Azuma's inequality. It holds for noise that is drawn independently of a fixed stream, against
-    every u that does not depend on the noise. It is loose: quantiles of the regret over seeds are
-    far smaller (`study(…, quantiles=…)`).
+    martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩. Each of its terms lies in an interval of length 4W√G, so that
+    Azuma's inequality applies. It holds for noise that is drawn independently of a fixed stream,
+    against every u that does not depend on the noise. It is loose: quantiles of the regret over
+    seeds are far smaller (`study(…, quantiles=…)`).
 
     Args:
         guarantee: any `Guarantee`, at any learning rate, whose G is a bound and not a mean: give
             `two_copies` and `known_covariance` the largest ‖x̃‖², ‖x̃‖⁴ and ỹ² that can occur as
             `DataMoments`, `parallel_worlds` the largest ỹ². Gaussian noise in a linear learner and
             `random_truncation` have no such G.
-        horizon: T of the guarantee.
-        radius: W of the guarantee.
+        horizon: T, number of rounds of the guarantee.
+        radius: W, radius of the ball of the guarantee.
         failure_probability: δ in (0, 1).
 
     Source: asserted in Learning from Noisy Data under Distributional Assumptions, Sec. 2, and

@@ -40,11 +40,16 @@ class DataMoments(NamedTuple):
 def moments(
     stream: Stream, noise: Noise | PerRound, *, y_noise: Noise | PerRound | None = None
 ) -> DataMoments:
-    """The `DataMoments` of a stream under noise: each is the largest over the rounds.
+    """Computes the `DataMoments` of a stream under noise: each is the largest over the rounds.
 
     They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`, which is
-    larger for `noise.Attributes` and `noise.Misclassified`, as `known_covariance` requires. The
-    arguments are those of `rollout`; the noise in y must be independent of the noise in x.
+    larger for `noise.Attributes` and `noise.Misclassified`, as `known_covariance` requires.
+
+    Args:
+        stream: T clean rounds, `[T, d]` and `[T]`.
+        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
+        y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
+            default. It must be independent of the noise in x.
 
     Example:
         >>> import noisy_jax as nj
@@ -64,7 +69,7 @@ def moments(
 
 @functools.partial(jax.jit, static_argnames=("x_axis", "y_axis"))
 def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
-    """The largest moments over the rounds, in one program."""
+    """Returns the largest moments over the rounds, in one program."""
 
     def one_round(x, y, noise, y_noise):
         cov = noise.covariance_at(x)
@@ -100,7 +105,7 @@ def known_covariance(
 ) -> Guarantee:
     """Guarantee of `learners.known_covariance`.
 
-    G is that of `two_copies`, with B_x⁴ ≥ E‖x̃‖⁴ (`moments.x_fourth_moment`).
+    G is defined as for `two_copies`, with B_x⁴ ≥ E‖x̃‖⁴ (`moments.x_fourth_moment`).
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
@@ -120,8 +125,8 @@ def known_covariance(
 def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
     """Guarantee of `learners.uncorrected`, linear in T; not in the papers.
 
-    G and η are those of `known_covariance`. The bias 2Σw of the gradients costs
-    −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+    G and η are defined as for `known_covariance`. The bias 2Σw of the gradients costs −2⟨Σw, w − u⟩
+    ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
 
     Example:
         >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
@@ -150,9 +155,9 @@ def self_bounding(
     Residuals of descent from w_1 = 0 are small on average: the theorem of Lemma 3 at u = 0 says
     Σ E[(p_t − y_t)² − y_t² + p_t²] ≤ 2ηB_x² S for the predictions p_t on clean data, where
     S = Σ E(⟨w_t, x̃_t⟩ − ỹ_t)², whose terms are E(p_t − y_t)² + E w_tᵀΣw_t + Var ỹ_t. Hence S ≤
-    T(B_y² + B_w²B_Σ)/(1 − 2ηB_x²) and, with u in the ball, regret ≤ B_w²/(2η) + 2ηB_x² S, of which
-    η is the minimizer. The noise counts by its spectral norm instead of its trace. Without noise,
-    at B_y = B_w B_x and large T, it is half of `two_copies`.
+    T(B_y² + B_w²B_Σ)/(1 − 2ηB_x²) and, with u in the ball, regret ≤ B_w²/(2η) + 2ηB_x² S. The rate
+    η minimizes this bound. The noise counts by its spectral norm instead of its trace. Without
+    noise, at B_y = B_w B_x and large T, the bound is half of `two_copies`.
 
     It holds for `learners.parallel_worlds` and `learners.fourier_worlds` with `DataMoments(R², R⁴,
     B_y², R²)` and B_w = W: there E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.

@@ -44,7 +44,7 @@ class Drift(NamedTuple):
 
 
 class MistakeGuarantee(NamedTuple):
-    """The largest number of mistakes, and the hyper-parameters at which it holds; all `[]`.
+    """The largest number of mistakes, with the hyper-parameters that it holds for; all `[]`.
 
     Attributes:
         learning_rate: η.
@@ -130,10 +130,10 @@ def margin_errors(
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
-        drift: of the comparators, with B > 0.
+        drift: size and moves of the comparators, with B > 0.
         horizon: m > 0 rounds.
         margin: ρ ≥ 0 of the learner.
-        comparator_margin: μ > ρ, at which the comparators are judged.
+        comparator_margin: μ > ρ, margin of the comparators' loss.
         comparator_loss: K ≥ 0, their cumulative loss.
 
     Example:
@@ -220,9 +220,9 @@ def alma(
     derived here. (R = 1/(Cγ) at A = 1 would need ⟨u, w_k⟩ ≥ 0: a test has a counterexample.)
 
     Args:
-        threshold: θ ≥ 0, as in `learners.alma`.
-        scale: C > 0, as in `learners.alma`.
-        comparator_margin: γ > 0, at which the comparator is judged.
+        threshold: θ ≥ 0, the learner updates at y f(x) ≤ θ/√k; see `learners.alma`.
+        scale: C > 0 of the learner's steps C/√k; see `learners.alma`.
+        comparator_margin: γ > 0, margin of the comparator's loss.
         comparator_loss: K ≥ 0, its cumulative loss; 0 where it separates the data with margin γ.
 
     Example:

@@ -107,22 +107,22 @@ def online_to_batch(
     failure_probability: chex.Numeric,
     learning_rate: chex.Numeric | None = None,
 ) -> chex.Array:
-    """The most by which the risk of NORMA's average function exceeds the sample's best risk, `[]`.
+    """Returns a bound `[]` on the risk of NORMA's average function minus the sample's best risk.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
     This holds for every g with probability 1 − δ over m independent examples. The expectation is
     over a new example, and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that NORMA
-    predicts with (`wrappers.averaged`). R_reg, a and b are those of `regularized_risk`.
+    predicts with (`wrappers.averaged`). R_reg, a and b: see `regularized_risk`.
 
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Args:
-        diagonal: X², like c, η, λ and m at the head of the module.
-        horizon: m.
-        slope: c.
-        regularization: λ.
-        learning_rate: η, as in `regularized_risk`.
+        diagonal: X², the largest k(x, x).
+        horizon: m, number of rounds.
+        slope: c, the largest slope of the loss.
+        regularization: λ > 0 of the risk.
+        learning_rate: η of the rates η/√t, as in `regularized_risk`.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
             with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).

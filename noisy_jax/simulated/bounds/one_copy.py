@@ -32,7 +32,7 @@ class OneCopyLowerBound(NamedTuple):
 
 
 def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
-    """The lower bound on the average regret of all learners that read one copy a round.
+    """Returns the lower bound on the average regret of all learners that read one copy a round.
 
     Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has at
     least this expected average regret on clean data in A or in B, against the best weight in
@@ -66,7 +66,7 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
-    """excess_A(w) and excess_B(w), `[2, ...]` in float64, of weights `[...]` that never change.
+    """Returns excess_A(w) and excess_B(w), `[2, ...]` in float64, of constant weights `[...]`.
 
     They are average regrets; loss and radius are as in `one_copy_lower_bound`.
 
@@ -80,7 +80,7 @@ def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.nda
 
 
 def _minimizers(loss, radius) -> tuple[float, float]:
-    """The smallest minimizer of each risk in the ball."""
+    """Returns the smallest minimizer of each risk in the ball."""
     check_loss(loss, flips=False)
     check_concrete("radius", radius, "it is used on the host")
     reach = float(positive("radius", radius))
@@ -94,7 +94,7 @@ def _minimizers(loss, radius) -> tuple[float, float]:
 
 
 def _excess(loss, weights, best) -> np.ndarray:
-    """The average loss of weights beyond that of the best in A and in B, `[2, ...]`."""
+    """Returns the average loss of weights minus the least loss, in A and in B, `[2, ...]`."""
     of_a, of_b = best
     a, b = _risks(loss, weights)
     return np.stack([a - _risks(loss, of_a)[0], b - _risks(loss, of_b)[1]])
@@ -108,7 +108,7 @@ def _risks(loss, weights) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_not_negative(increasing: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function stops being negative; `high` if it never does."""
+    """Returns the point where an increasing function reaches 0; `high` if it never does."""
     with jax.enable_x64(True):
         for _ in range(_HALVINGS):
             middle = (low + high) / 2

@@ -96,7 +96,7 @@ def guarantee(
     bias: Any,
     copies: Any,
 ) -> TruncationGuarantee:
-    """The guarantee that follows from B_Ψ, B_g, the bias of a round and its number of copies."""
+    """Returns the guarantee for B_Ψ, B_g, the bias of a round and its number of copies."""
     with np.errstate(over="ignore"):
         second_moment = map_second_moment * derivative_second_moment
         idle = estimator.loss.value(largest_argument(estimator.loss, 0.0, estimator.y_largest))
@@ -121,7 +121,7 @@ def _guarantee(radius, horizon, second_moment, bias, copies, idle) -> Truncation
 
 
 def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
-    """B_Ψ and B_g of the theorems, for the geometric distribution of all orders."""
+    """Returns B_Ψ and B_g of the theorems, for the geometric distribution of all orders."""
     kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second_moment
     once = p / (p - 1)
     map_second = once * kernel.series(ORDER).absolute(p * second)
@@ -139,7 +139,7 @@ def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
 
 
 def _one_value(estimator) -> bool:
-    """Returns True if the derivative reads one value of f, as of the squared loss."""
+    """Returns True if the derivative reads one value of f: if it is linear, as for squared loss."""
     return estimator.loss.series(1, 0.0).degree is not None
 
 
@@ -157,8 +157,8 @@ def unknown_noise(
 ) -> TruncationGuarantee:
     """Guarantee of `learners.unknown_noise` with `multilevel`, a Gaussian kernel, squared loss.
 
-    Along a unit vector, the k-th derivative of Ψ has norm a_k/ℓ^k with a_k² = (2k − 1)!!. So that
-    of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W, has norm at most
+    Along a unit vector, the k-th derivative of Ψ has norm a_k/ℓ^k with a_k² = (2k − 1)!!. So the
+    k-th derivative of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W, has norm at most
 
         L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k),
 
@@ -171,7 +171,7 @@ def unknown_noise(
     adaptive rate is at most 2W√(2MT) + 2WbT.
 
     Args:
-        noise: whose `fourth_moment` is known.
+        noise: distribution of the noise, with known `fourth_moment`.
         dim: d, the number of features.
         length_scale: ℓ > 0.
         horizon: T > 0 rounds.

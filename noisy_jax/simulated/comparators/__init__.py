@@ -21,5 +21,5 @@ __all__ = [
 if not TYPE_CHECKING:  # with it, a type checker would take any name for right
 
     def __getattr__(name: str) -> Any:
-        """Raises an AttributeError, which for a name that left says what to write instead."""
+        """Raises an AttributeError; for a name that has left, it names the replacement."""
         refuse(__name__, name)

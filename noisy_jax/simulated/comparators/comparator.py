@@ -9,7 +9,7 @@ from noisy_jax.base import Stream
 
 
 def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
-    """The function `solve(stream, …)`, which without a stream returns a function of a stream."""
+    """Decorates `solve(stream, …)`, so that without a stream it returns a function of a stream."""
     signature = inspect.signature(solve)
 
     @functools.wraps(solve)

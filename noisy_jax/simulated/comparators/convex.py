@@ -49,8 +49,8 @@ class ConvexBall(NamedTuple):
         multiplier: `[]`, μ ≥ 0: g minimizes Σ_t ℓ(g(x_t), y_t) + μ‖g‖², up to the gap. Inside the
             ball it is not zero, but so small that it costs less than the gap.
         gap: `[]`, at least the loss of g less the least loss in the ball.
-        converged: `[]`, whether the gap is at most what `tolerance` allows.
-        weights: `[d]`, Σ_t a_t x_t, for the linear kernel; `None` for others.
+        converged: `[]`, true if the gap is within `tolerance`.
+        weights: `[d]`, Σ_t a_t x_t, for the linear kernel; `None` for other kernels.
     """
 
     coefficients: chex.Array
@@ -75,7 +75,7 @@ def convex_ball(
     """The best function in the ball {‖g‖ ≤ radius} for a whole clean stream and any convex loss.
 
     Losses may have kinks. The computation is always in float64, and the result is rounded to JAX's
-    default precision. It solves about ten problems of `regularized`, in which repeated rounds enter
+    default precision. It solves about ten problems of `regularized`, where repeated rounds enter
     once. A step of these takes O(mr²) time for m different rounds, with r = d for the linear
     kernel. For other kernels r is the rank of the Gram matrix up to rounding, by pivoted Cholesky,
     which needs O(mr) memory. For the squared loss `linear_ball` and `world_ball` are exact, and
@@ -90,7 +90,7 @@ def convex_ball(
             `loss.at(scale)`.
         radius: B > 0, in the norm of the kernel's space: ‖w‖ for the linear kernel.
         kernel: the linear kernel by default.
-        tolerance: gap at which to stop, as a fraction of the loss of g = 0. Rounding limits it to
+        tolerance: gap that stops it, as a fraction of the loss of g = 0. Rounding limits it to
             about 1e-7 where the minimizer lies far inside the ball.
 
     Source: Lagrangian duality, as in Boyd and Vandenberghe, Convex Optimization (2004), Sec. 5.5.1.
@@ -133,7 +133,7 @@ def convex_ball(
 
 
 def low_rank_factor(kernel: Kernel, x: np.ndarray) -> np.ndarray:
-    """Features `[m, r]` with the Gram matrix of points up to rounding: pivoted Cholesky."""
+    """Returns features `[m, r]` with the Gram matrix of points up to rounding: pivoted Cholesky."""
     points = jnp.asarray(x)
     column = jax.jit(lambda point: kernel(points, point[None])[:, 0])
     left = np.array(kernel.diagonal(points))
@@ -188,7 +188,7 @@ def _solve(features, y, counts, loss, radius, tolerance) -> ConvexBall:
 
 
 def _in_ball(found: Regularized, y, counts, loss, radius, mu, small) -> ConvexBall:
-    """g_μ, scaled into the ball, with the duality gap."""
+    """Returns g_μ, scaled into the ball, with the duality gap."""
     scale = min(1.0, radius / found.norm) if found.norm else 1.0
     predictions = scale * found.predictions
     value = float(np.sum(counts * loss(predictions, y)))

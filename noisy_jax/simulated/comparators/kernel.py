@@ -37,8 +37,8 @@ class KernelBall(NamedTuple):
         angle: `[]`, β ∈ [0, π] in radians between u₊ = Σ_{a_j > 0} a_j Ψ(x_j) and
             u₋ = −Σ_{a_j < 0} a_j Ψ(x_j), as `bounds.surrogate_radius` takes it; π/2 if one of
             them is empty.
-        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), the least radius with which a learner in the surrogate's
-            space competes with f; NaN if no surrogate is given.
+        lifted_norm: `[]`, ‖û‖ = √(aᵀK̂a), the least radius of a learner in the surrogate's space
+            that competes with f; NaN if no surrogate is given.
         points: `[n, d]`, the x_j, from `world_ball` only.
     """
 
@@ -172,14 +172,14 @@ def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall
 
 
 def _gram_norm(gram, coefficients) -> jax.Array:
-    """√(aᵀKa), also where squares of coefficients overflow or underflow."""
+    """Returns √(aᵀKa), also where squares of coefficients overflow or underflow."""
     size = largest_size(coefficients)
     scaled = coefficients / size
     return size * root(scaled @ gram @ scaled)
 
 
 def _angle(gram, coefficients):
-    """β of the parts p, q of positive and of negative coefficients: tan ½β = ‖p̂ − q̂‖/‖p̂ + q̂‖.
+    """Angle β of the parts p, q of positive and of negative coefficients: tan ½β = ‖p̂ − q̂‖/‖p̂ + q̂‖.
 
     A cosine would lose the angles of smooth kernels, whose parts nearly cancel.
     """

@@ -62,7 +62,7 @@ def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
 
 
 def _nearest(corners: np.ndarray, small_gap: float) -> np.ndarray:
-    """Shares `[K]` of the corners `[K, m]` in the point of their hull that is nearest to zero."""
+    """Returns shares `[K]` of corners `[K, m]` in the point of their hull nearest to zero."""
     active, shares = [int(np.argmin(np.sum(corners**2, axis=1)))], np.ones(1)
     found, least = np.zeros(len(corners)), np.inf
     while True:
@@ -86,7 +86,7 @@ def _nearest(corners: np.ndarray, small_gap: float) -> np.ndarray:
 
 
 def _nearest_in_plane(corners: np.ndarray) -> np.ndarray:
-    """Shares `[n]` with sum 1, of any sign, of the corners in the nearest point of their plane."""
+    """Returns shares `[n]` of any sign, sum 1, of corners in the nearest point of their plane."""
     q, r = np.linalg.qr((corners[1:] - corners[0]).T)
     others = np.linalg.solve(r, -corners[0] @ q)
     return np.append(1 - others.sum(), others)

@@ -76,7 +76,7 @@ def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
 
 @jax.jit
 def _best_in_ball(factor, radius):
-    """Weights `[d]` and multiplier `[]` from the triangular factor of [X y]."""
+    """Returns weights `[d]` and multiplier `[]` from the triangular factor of [X y]."""
     u, s, vt = matrices.svd(factor[:, :-1])
     s = jnp.where(s > RANK_ROUNDINGS * factor.shape[0] * precision(s) * s[0], s, 0)
     v, multiplier = secular(s, factor[:, -1] @ u, radius)

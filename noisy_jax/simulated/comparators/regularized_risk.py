@@ -49,7 +49,7 @@ class Regularized(NamedTuple):
         norm: `[]`, ‖g‖ = √(aᵀKa).
         gap: `[]`, at least R_reg[g] − R_reg[ĝ], and at least ½λ‖g − ĝ‖².
         iterations: `[]`, number of steps.
-        converged: `[]`, whether the gap is at most what `tolerance` allows.
+        converged: `[]`, true if the gap is within `tolerance`.
     """
 
     coefficients: chex.Array
@@ -77,7 +77,7 @@ def regularized(
     Losses may have kinks, points may be repeated, and Gram matrices may be singular; negative
     eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
     computation is always in float64, and the result is rounded to JAX's default precision. A
-    step takes O(mr + n³) time for rank r and n points at which the loss is not flat, or O(mr²) if
+    step takes O(mr + n³) time for rank r and n points where the loss is not flat, or O(mr²) if
     r < n; before the first the eigenvalues of K are found, in O(m³). Small λ and losses with kinks
     need more steps.
 
@@ -87,9 +87,9 @@ def regularized(
         loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
         regularization: λ > 0, the weight of ½‖g‖² beside the mean loss, as in `learners.norma` and
             in `robust`.
-        tolerance: duality gap at which to stop, as a fraction of the risk of g = 0. Rounding limits
-            it to about 1e-11 if λ is small.
-        max_iterations: number of steps after which to stop in any case, with the best g so far.
+        tolerance: duality gap that stops it, as a fraction of the risk of g = 0. Rounding limits it
+            to about 1e-11 if λ is small.
+        max_iterations: largest number of steps; the result is then the best g so far.
 
     Source: Online Learning with Kernels, Eqs. 4 and 5 (the risk).
 
@@ -120,7 +120,7 @@ def regularized(
 
 
 def factor(gram: np.ndarray) -> np.ndarray:
-    """Features `[m, r]` with this Gram matrix, without eigenvalues that are rounding."""
+    """Returns features `[m, r]` with this Gram matrix, without eigenvalues that are rounding."""
     eigenvalues, vectors = np.linalg.eigh(gram)
     check_semidefinite("gram", eigenvalues)
     kept = eigenvalues > RANK_ROUNDINGS * len(gram) ** 0.5 * precision(gram) * eigenvalues[-1]
@@ -130,15 +130,16 @@ def factor(gram: np.ndarray) -> np.ndarray:
 def solve(
     features, y, loss: Loss, lam, tolerance, max_iterations, start=None, counts=1.0
 ) -> Regularized:
-    """`regularized` for the Gram matrix of features `[m, r]`, in float64, which JAX must have.
+    """Solves `regularized` for the Gram matrix of features `[m, r]`, in float64.
 
-    `start` are slopes `[m]` such as those of the minimizer for another λ; none by default. The loss
-    at each point, and with it the slope, is multiplied by `counts`.
+    JAX must have float64 enabled. `start` are first slopes `[m]`, such as the minimizer's slopes
+    for another λ; none by default. The loss at each point, and with it the slope, is multiplied by
+    `counts`.
     """
     m = y.size
 
     def certified(p, s, losses, _) -> Regularized:
-        """The g of some slopes, and its duality gap."""
+        """Returns the g of some slopes, and its duality gap."""
         a = -s / (lam * m)
         weights = a @ features
         g = features @ weights
@@ -151,7 +152,7 @@ def solve(
         return Regularized(a, g, risk, np.sqrt(square), gap, iterations, gap <= small)
 
     def penalized(c, v):
-        """The risk of v = Kc with Moreau's envelope of the loss, and what `_proximal` gives."""
+        """Returns the risk of v = Kc with Moreau's envelope of the loss; results of `_proximal`."""
         found = [np.asarray(part) for part in _proximal(loss, y, counts, v + mu * center, mu)]
         _, s, losses, _ = found
         return np.mean(losses + mu / 2 * s**2) + lam / 2 * c @ v, found
@@ -192,7 +193,7 @@ def solve(
 
 
 def _newton(features, curvature, residual, scale):
-    """The step dc, and dv = K dc, with (DK + λmI)dc = −(s + λmc), by a symmetric system."""
+    """Returns the step dc, and dv = K dc, with (DK + λmI)dc = −(s + λmc), by a symmetric system."""
     curved = np.flatnonzero(curvature > 0)
     root = np.sqrt(curvature[curved])
     rows = root[:, None] * features[curved]
@@ -209,7 +210,7 @@ def _newton(features, curvature, residual, scale):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _proximal(loss, y, counts, w, mu):
-    """p with p + μs = w, its slope s of the loss, the loss at p, and ds/dw, each `[m]`."""
+    """Returns p with p + μs = w, its slope s of the loss, the loss at p, and ds/dw, each `[m]`."""
 
     def slope(p):
         return counts * loss.gradient(p, y)

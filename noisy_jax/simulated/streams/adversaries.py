@@ -31,7 +31,7 @@ class OneCopyAdversaries(NamedTuple):
 
 
 def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
-    """Two adversaries that one noisy copy a round cannot tell apart.
+    """Returns two adversaries that one noisy copy a round cannot tell apart.
 
     (A) x_t = 3 or −1, independently with probability ½ each, without noise. (B) x_t = 1 with noise
     n = ±2, each sign with probability ½. In both y_t = 1, and a copy x_t + n is 3 or −1 with
@@ -44,7 +44,7 @@ def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
     Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
     x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors. It is false
     for some, such as {0} or [0, 0.1], whose best member is the same in both; it holds for a ball
-    in which the two minimisers differ.
+    where the two minimisers differ.
 
     Args:
         key: randomness of the instances of A, `[T, 1]`.

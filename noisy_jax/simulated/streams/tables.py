@@ -30,7 +30,7 @@ DATASETS = tuple(_FORMATS)
 
 
 def from_arrays(x: Any, y: Any) -> Stream:
-    """A stream of the given rounds, in JAX's default precision.
+    """Makes a stream of the given rounds, in JAX's default precision.
 
     Args:
         x: `[T, d]` instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of finite
@@ -51,7 +51,7 @@ def from_arrays(x: Any, y: Any) -> Stream:
 
 
 def scaled(x: Any, y: Any) -> Stream:
-    """The stream of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
+    """Makes the stream of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
 
     Each feature is centred and divided by its standard deviation (a constant feature becomes 0),
     then all rows are divided by the largest row norm. If the target has two values, the larger
@@ -59,8 +59,8 @@ def scaled(x: Any, y: Any) -> Stream:
     value. Centring replaces an intercept. All of this is computed in float64.
 
     Args:
-        x: `[n, d]` features as in `from_arrays`, of which at least one varies.
-        y: `[n]` target as in `from_arrays`, of at least two values.
+        x: `[n, d]` features, an array or a data frame as in `from_arrays`; at least one must vary.
+        y: `[n]` target, as in `from_arrays`, of at least two values.
 
     Example:
         >>> import numpy as np
@@ -92,7 +92,7 @@ def _checked(x, y) -> tuple[Any, Any]:
 
 
 def dataset(name: str) -> Stream:
-    """One of scikit-learn's bundled data sets; needs scikit-learn.
+    """Loads one of scikit-learn's bundled data sets; needs scikit-learn.
 
     `scaled` scales it: ‖x_t‖ ≤ 1, and targets other than labels are centred, with |y_t| ≤ 1.
 
@@ -108,7 +108,7 @@ def dataset(name: str) -> Stream:
 
 
 def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features `[n, d]` and target `[n]` of a data set of scikit-learn, not scaled."""
+    """Returns features `[n, d]` and target `[n]` of a data set of scikit-learn, not scaled."""
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         raise ImportError(
@@ -123,7 +123,7 @@ def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
-    """`horizon` rounds drawn with replacement from the rounds of `stream`.
+    """Draws `horizon` rounds with replacement from the rounds of `stream`.
 
     Args:
         key: randomness of the draw.
