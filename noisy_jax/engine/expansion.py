@@ -138,7 +138,6 @@ def expansion(
     """
     if block is not None:
         block = whole("block", block, 1, "number of rounds that unroll plays at once")
-    alike = memory.space.inner is memory.space.evaluate and not memory.forgets
     if radius is not None:
         if memory.forgets:
             raise ValueError(
@@ -177,9 +176,11 @@ def expansion(
         """One block of rounds: the state after it, and predictions before each round, `[B]`."""
         samples, x, keys = block_inputs
         rounds, points = rounds_of(samples, keys), memory.space.points(x)
-        rounds, ahead, inside = (_alike if alike else _apart)(memory, state, rounds, points)
+        # XLA would compute a costly feature map for each of its uses.
+        rounds, points = jax.lax.optimization_barrier((rounds, points))
+        ahead, inside = _before(memory, state, rounds, points), _within(memory, rounds, points)
         state, predictions, noisy, added, keep = _play(
-            rule, memory, radius, readings, state, ahead, inside, rounds.target
+            rule, memory, radius, readings, state, ahead, inside.astype(ahead.dtype), rounds.target
         )
         # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
@@ -258,30 +259,11 @@ def _before(memory: Memory, state: ExpansionState, rounds: Round, points):
     return _columns(*values).astype(state.weights.dtype)
 
 
-def _apart(memory: Memory, state: ExpansionState, rounds: Round, points):
-    """The rounds of a block, values of f before it as `_before`, and those of its atoms there.
-
-    The last are `[B, K, B, Q + 1]`. XLA would compute a costly feature map for each of its uses.
-    """
-    rounds = jax.lax.optimization_barrier(rounds)
-    ahead = _before(memory, state, rounds, points)
-    space, atoms = memory.space, _flat(rounds.atom)
+def _within(memory: Memory, rounds: Round, points):
+    """Inner products `[B, K, B, Q + 1]` of the atoms of a block with all that `_before` reads."""
+    space, atoms, size = memory.space, _flat(rounds.atom), count(points)
     inside = _columns(space.inner(atoms, _queries(rounds)), space.evaluate(atoms, points))
-    return rounds, ahead, inside.reshape(len(ahead), -1, *ahead.shape).astype(ahead.dtype)
-
-
-def _alike(memory: Memory, state: ExpansionState, rounds: Round, points):
-    """`_apart` with one product for queries and clean points, whose inner products are the same."""
-    parts = rounds.atom, rounds.query_points, jax.tree.map(lambda a: a[:, None], points)
-    given = [part for part in parts if part is not None]
-    where = jax.tree.map(lambda *some: jnp.concatenate(some, axis=1), *given)
-    where = jax.lax.optimization_barrier(where)  # see _apart
-    own = jax.tree.map(lambda a, old: a[:, : memory.width or 1].astype(old.dtype), where, parts[0])
-    rounds = rounds._replace(atom=own)
-    ahead = memory.evaluate(state.atoms, state.weights, state.round, _flat(where))
-    ahead = ahead.reshape(count(points), -1).astype(state.weights.dtype)
-    inside = memory.space.inner(_flat(rounds.atom), _flat(where))
-    return rounds, ahead, inside.reshape(len(ahead), -1, *ahead.shape).astype(ahead.dtype)
+    return inside.reshape(size, -1, size, inside.shape[-1])
 
 
 def _queries(rounds: Round):

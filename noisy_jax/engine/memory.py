@@ -185,6 +185,9 @@ def room(space: Space, size: int, width: int = 1):
 def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
     """Σ_{c < chunks} term(c, *args), in a loop of that length; chunks ≤ most may be traced.
 
+    A plain scan that skips chunks by `cond` makes `parallel_worlds` and `norma` with a ring of 512
+    terms 1.3 times as slow (jaxlib 0.10.2, one core).
+
     Derivatives are those of a loop of fixed length that skips chunks, so that reverse mode works,
     too. They evaluate kernels again, as it is faster than keeping what they were. Numbers that
     `term` closes over, such as parameters of a kernel, become arguments, which the rule can see.
