@@ -13,16 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.xla import in_vectors
+
 Shape = tuple[int, ...]
-
-
-def in_vectors(size: int) -> int:
-    """How many numbers to draw if the first `size` of them are needed, which do not change by it.
-
-    XLA's CPU compiler writes out loops of 9 to 15 steps in place of using vectors: they are slow to
-    compile and to run.
-    """
-    return size if size > 16 else 1 << max(size - 1, 0).bit_length()
 
 
 def normal(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:

@@ -7,12 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 FLOORS = (
-    (
-        *("validation", "intervals", "running", "sums", "draws", "texts", "version"),
-        *("gone", "varying", "ball", "warning"),
-    ),
-    ("base", "series", "matrices", "columns", "saving", "features"),
-    ("noise", "kernels", "checkpoints", "tables"),
+    ("validation", "running", "xla", "version", "gone", "varying", "warning"),
+    ("base", "series", "linalg", "tabular", "reports", "features", "draws"),
+    ("noise", "kernels"),
     ("losses", "worlds", "privacy"),
     ("unbiased",),
     ("moments", "engine", "robust"),
@@ -35,7 +32,6 @@ TESTED_IN = {
     "learners/wrappers/dependence": "learners/wrappers/test_mixture",
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
-    "noise/bits": "noise/test_rounds",
     "noise/hidden": "noise/test_dependent",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/characteristics": "observed/fits/test_fourier",

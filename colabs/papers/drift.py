@@ -21,10 +21,10 @@ from noisy_jax.base import Learner, Stream
 from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.engine import everything
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import streams
 from noisy_jax.simulated.comparators import convex_ball
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.tables import Table, plus_minus
 
 SCHEDULES: Mapping[str, Callable[..., Stream]] = {
     "drift": streams.drifting,

@@ -18,10 +18,10 @@ from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, report_of, script
 from noisy_jax.command.settings import at_least, option
 from noisy_jax.learners.wrappers import assuming, noiseless
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import MakeLearner, first, tuned
 from noisy_jax.simulated.results import Study
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 PARTS = ("linear", "kernel", "stress")

@@ -13,7 +13,7 @@ import optax
 from noisy_jax import noise, unbiased
 from noisy_jax.command.runner import Report, over_seeds, script
 from noisy_jax.command.settings import SeededSettings, option
-from noisy_jax.tables import Table, plus_minus
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {

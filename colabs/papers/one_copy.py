@@ -17,9 +17,9 @@ from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, option
 from noisy_jax.learners import wrappers
 from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_at
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.rollouts import final_regret
-from noisy_jax.tables import Table, plus_minus
 
 RADIUS = 1.5
 """B of the learners and of the weights that compete: both minimisers are inside."""

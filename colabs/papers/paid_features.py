@@ -19,9 +19,9 @@ from noisy_jax.base import Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, option
-from noisy_jax.matrices import cholesky, eigh, solve_cholesky
+from noisy_jax.linalg.matrices import cholesky, eigh, solve_cholesky
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.results import growth
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 from paid_features_picture import draw_payments
 

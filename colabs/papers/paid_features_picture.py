@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.intervals import half_width
 from noisy_jax.plots.style import COLOURS, curve, label, legend_above, look, panels, tick_at
+from noisy_jax.reports.intervals import half_width
 
 
 def draw_payments(

@@ -18,11 +18,11 @@ from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, progress_bar, script
 from noisy_jax.command.settings import INTERVALS, at_least, option
 from noisy_jax.engine import ring
-from noisy_jax.intervals import half_width
 from noisy_jax.plots.style import curve, label, legend_above, look, panels, plain, tick_at
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import comparators
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import positive
 
 _PART = 8192  # rounds that are drawn and played at once

@@ -14,7 +14,8 @@ from noisy_jax.base import Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, picture, progress_bar, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
-from noisy_jax.intervals import half_width
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Table
 from noisy_jax.simulated import bounds
 from noisy_jax.simulated.adversaries import ascend, structured_starts
 from noisy_jax.simulated.adversaries.search import (
@@ -25,7 +26,6 @@ from noisy_jax.simulated.adversaries.search import (
     stack,
 )
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.tables import Table
 from noisy_jax.validation import check_axes, non_negative, positive, whole
 from tightness_learners import Case, Family, families
 from tightness_picture import draw_ratios

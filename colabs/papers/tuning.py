@@ -16,13 +16,13 @@ from noisy_jax.base import Learner, Stream
 from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import SeededSettings, option
-from noisy_jax.intervals import half_width
 from noisy_jax.learners.wrappers import cloned, mixture, paired, swept
 from noisy_jax.plots.style import COLOURS, curve, label, look, panels, plain, tick_at
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Table
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.rollouts import final_regret
-from noisy_jax.tables import Table
 from noisy_jax.validation import positive
 
 DATA = ("diabetes", "houses", "drifting")

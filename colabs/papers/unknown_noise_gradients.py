@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.noise import Noise
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.unbiased import GradientEstimator
 
 _STANDSTILL = 1e-12

@@ -11,7 +11,7 @@ import numpy as np
 from noisy_jax import kernels, noise, worlds
 from noisy_jax.command.runner import Report, picture, script
 from noisy_jax.command.settings import BaseSettings, at_least, option
-from noisy_jax.tables import Table
+from noisy_jax.reports.tables import Table
 from noisy_jax.validation import non_negative, positive
 from worlds_picture import draw_worlds, profile
 

@@ -15,7 +15,7 @@ from noisy_jax.command.settings import BaseSettings, option
 from noisy_jax.command.stated import by_name, stated
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.tables import Table
+from noisy_jax.reports.tables import Table
 from noisy_jax.validation import positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)

@@ -6,7 +6,6 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.ball import root
 from noisy_jax.draws import gamma, normal
 from noisy_jax.kernels.kernel import (
     Envelope,
@@ -17,6 +16,7 @@ from noisy_jax.kernels.kernel import (
     squared_distances,
 )
 from noisy_jax.kernels.products import exponential_series
+from noisy_jax.linalg.ball import root
 from noisy_jax.validation import choice, positive
 
 

@@ -11,8 +11,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.ball import in_ball, largest_size, norm, precision, root
-from noisy_jax.matrices import (
+from noisy_jax.linalg.ball import in_ball, largest_size, norm, precision, root
+from noisy_jax.linalg.matrices import (
     cholesky,
     least_eigenvalue,
     positive_part,

@@ -32,8 +32,8 @@ from noisy_jax.base import (
 )
 from noisy_jax.engine.rules import parsed_radius, rate_of, schedule
 from noisy_jax.moments import online
-from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, check_shape, given, whole
+from noisy_jax.xla import total
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]
 """`(weights[d], sample) -> [d]`, an estimate of the gradient of the clean loss."""

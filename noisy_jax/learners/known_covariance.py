@@ -28,9 +28,9 @@ from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
-from noisy_jax.sums import total
 from noisy_jax.validation import check_dimension, non_negative
 from noisy_jax.varying import of_this_device
+from noisy_jax.xla import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample, *, as_printed: bool = False) -> jax.Array:

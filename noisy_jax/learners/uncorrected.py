@@ -14,7 +14,7 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
-from noisy_jax.sums import total
+from noisy_jax.xla import total
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:

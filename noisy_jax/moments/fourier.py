@@ -21,7 +21,7 @@ import numpy as np
 from noisy_jax.base import Sample
 from noisy_jax.draws import normal
 from noisy_jax.features import cosines_and_sines, number_of_pairs
-from noisy_jax.matrices import qr
+from noisy_jax.linalg.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.base import check_characteristic, compiled

@@ -20,8 +20,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.ball import root
 from noisy_jax.base import Sample, exportable
+from noisy_jax.linalg.ball import root
 from noisy_jax.noise import Noise, covariance_times
 from noisy_jax.validation import whole
 

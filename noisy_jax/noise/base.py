@@ -16,7 +16,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import PSD_SLACK, eigvalsh
+from noisy_jax.linalg.matrices import PSD_SLACK, eigvalsh
 from noisy_jax.validation import (
     at_least_float32,
     check_dimension,

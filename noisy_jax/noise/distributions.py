@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import in_vectors, laplace, rademacher, student_t, uniform
+from noisy_jax.draws import laplace, rademacher, student_t, uniform
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.noise.hidden import Attributes
 from noisy_jax.noise.misclassified import Misclassified
@@ -25,6 +25,7 @@ from noisy_jax.validation import (
     instance,
     positive,
 )
+from noisy_jax.xla import in_vectors
 
 
 class _Independent(Noise):

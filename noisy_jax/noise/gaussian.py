@@ -10,15 +10,15 @@ import numpy as np
 
 from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
-from noisy_jax.matrices import PSD_SLACK, check_covariance, eigh
+from noisy_jax.linalg.matrices import PSD_SLACK, check_covariance, eigh
 from noisy_jax.noise.base import (
     Noise,
     covariance_times,
     register_distribution,
     sound_covariance,
 )
-from noisy_jax.noise.bits import random_bits
 from noisy_jax.validation import non_negative, whole, within
+from noisy_jax.xla import random_bits
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), inline=True)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.draws import uniform
-from noisy_jax.matrices import qr, solve_triangular
+from noisy_jax.linalg.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.validation import collected, concrete, listed, parsed_key, within

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import root
 from noisy_jax.base import Sample
+from noisy_jax.linalg.ball import root
 from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise

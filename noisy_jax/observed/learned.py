@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
-from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.saved import Saved, loaded, places_of
-from noisy_jax.tables import Summarized, Table
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation import concrete
 
 

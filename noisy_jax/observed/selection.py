@@ -9,7 +9,6 @@ import chex
 import numpy as np
 
 from noisy_jax.base import Learner
-from noisy_jax.intervals import half_width
 from noisy_jax.observed.cross_fitting import Folds, function_judge, learner_judge
 from noisy_jax.observed.fits.assumptions import AssumptionWarning, warned
 from noisy_jax.observed.fits.hidden import CAUTION
@@ -17,7 +16,8 @@ from noisy_jax.observed.fits.judged import stacked
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
-from noisy_jax.tables import Summarized, Table
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation import collected_map, given, instance, parsed_key, whole
 
 

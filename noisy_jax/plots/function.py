@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.result import Fit, check_table
 from noisy_jax.observed.observations import Observations
 from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.style import COLOURS, label, plain, single
-from noisy_jax.tables import picture_of
+from noisy_jax.reports.intervals import LEVEL
+from noisy_jax.reports.tables import picture_of
 from noisy_jax.validation import choice, instance, number
 
 _POINTS = 201

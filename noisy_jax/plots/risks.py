@@ -6,7 +6,7 @@ import numpy as np
 
 from noisy_jax.observed.selection import Selection
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.tables import picture_of
+from noisy_jax.reports.tables import picture_of
 from noisy_jax.validation import instance
 
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import check_gram, check_matrix, cholesky, solve_cholesky
+from noisy_jax.linalg.matrices import check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_targets, concrete, positive, whole
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)

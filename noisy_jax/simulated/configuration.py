@@ -14,7 +14,7 @@ import jaxlib
 import numpy as np
 import optax
 
-from noisy_jax.saving import replace_file
+from noisy_jax.reports.saving import replace_file
 from noisy_jax.version import __version__
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from noisy_jax.intervals import half_width
+from noisy_jax.reports.intervals import half_width
 from noisy_jax.running import Running
 
 Ranges = tuple[tuple[int, int], ...]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from noisy_jax.checkpoints import Checkpoint, checkpoint_of
+from noisy_jax.simulated.checkpoints import Checkpoint, checkpoint_of
 from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.validation import between, collected, given, instance, parsed_key, whole
 from noisy_jax.warning import warn

@@ -14,12 +14,12 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.intervals import half_width
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.configuration import save_config
 from noisy_jax.simulated.estimates import Estimate
-from noisy_jax.tables import Table, plus_minus
 from noisy_jax.validation import check_axes, check_shape, collected, writable_folder
 
 

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_one_prediction, sound_stream
-from noisy_jax.checkpoints import checkpoint_of
 from noisy_jax.losses import Loss, squared
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
+from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
 from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates, seed_range
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs

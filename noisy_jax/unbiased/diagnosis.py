@@ -11,7 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from noisy_jax.noise import Noise
-from noisy_jax.tables import Table
+from noisy_jax.reports.tables import Table
 from noisy_jax.unbiased.transformed import Transformed, trained
 from noisy_jax.validation import check_finite, collected, given, instance, number, parsed_key, whole
 

@@ -6,7 +6,7 @@ from typing import Any
 import chex
 import jax.numpy as jnp
 
-from noisy_jax.matrices import check_covariance
+from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
 from noisy_jax.validation import at_least_float32, check_dimension, whole

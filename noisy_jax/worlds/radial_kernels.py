@@ -23,7 +23,7 @@ import numpy as np
 from noisy_jax.draws import categorical, normal
 from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
-from noisy_jax.matrices import PSD_SLACK, eigh
+from noisy_jax.linalg.matrices import PSD_SLACK, eigh
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
     array_module,

@@ -12,7 +12,7 @@ import numpy as np
 
 from noisy_jax.draws import bernoulli, normal
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
-from noisy_jax.matrices import cholesky, solve_triangular
+from noisy_jax.linalg.matrices import cholesky, solve_triangular
 from noisy_jax.noise import Gaussian, Laplace
 from noisy_jax.noise.base import sound_covariance
 from noisy_jax.validation import between, concrete

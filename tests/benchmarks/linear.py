@@ -1,7 +1,7 @@
 """Speed, memory and traces of the linear learners: `python tests/benchmarks/linear.py`.
 
 XLA's CPU compiler turns only small loop bodies into one kernel; beyond that size each operation of
-a round is dispatched by itself, fast if they are at most 8 (`noisy_jax.sums`).
+a round is dispatched by itself, fast if they are at most 8 (`noisy_jax.xla`).
 """
 
 import functools

@@ -6,7 +6,7 @@ import pytest
 from noisy_jax.command.runner import Report, script
 from noisy_jax.command.settings import BaseSettings, option
 from noisy_jax.plots.style import panels
-from noisy_jax.tables import Table
+from noisy_jax.reports.tables import Table
 from tests.errors import disk_full
 from tests.files import names_in
 

@@ -22,9 +22,9 @@ from noisy_jax.noise import (
     Poisson,
     gaussian,
 )
-from noisy_jax.noise.bits import random_bits
 from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
+from noisy_jax.xla import random_bits
 from tests.keys import key
 from tests.noise.cases import per_round
 from tests.rounds import observations, of_rounds

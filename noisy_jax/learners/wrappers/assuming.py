@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
 from noisy_jax.learners.wrappers.dependence import depends
-from noisy_jax.matrices import check_covariance
+from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import register_distribution
 

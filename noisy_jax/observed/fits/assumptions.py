@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.doubts import (
     BELOW,
     LEVEL,
@@ -26,6 +25,7 @@ from noisy_jax.observed.fits.doubts import (
 from noisy_jax.observed.fits.replicates import copied, different_means, uneven
 from noisy_jax.observed.fits.seen import Seen, scores
 from noisy_jax.observed.observations import Observations
+from noisy_jax.reports.intervals import half_width
 from noisy_jax.warning import warn
 
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause

@@ -41,7 +41,7 @@ the curve can dominate.
 
 import numpy as np
 
-from noisy_jax.intervals import half_width
+from noisy_jax.reports.intervals import half_width
 
 _LEAST = 1 / 3  # of s² that is kept
 _SHARE = 0.2  # a

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import index_of
 from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.observed.fits.estimates import labels_of_line
+from noisy_jax.tabular.columns import index_of
 from noisy_jax.validation import given, real_numbers
 
 _WANTED = (

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import estimated_errors
-from noisy_jax.columns import ROUNDING
 from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
 from noisy_jax.observed.fits.estimates import Estimates
@@ -23,6 +22,7 @@ from noisy_jax.observed.fits.linear_moments import clean_errors
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded
+from noisy_jax.tabular.columns import ROUNDING
 from noisy_jax.unbiased import replicates
 from noisy_jax.validation import given, listed
 

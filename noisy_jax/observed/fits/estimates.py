@@ -10,9 +10,9 @@ import numpy as np
 from jax.core import Tracer
 
 from noisy_jax.gone import refuse_attribute
-from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.observed.fits.features import features_of
-from noisy_jax.tables import Summarized, Table
+from noisy_jax.reports.intervals import LEVEL, half_width, p_value
+from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation import array_module, between
 
 COLUMNS = (

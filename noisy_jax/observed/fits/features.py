@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from noisy_jax.columns import check_not_categorical, in_order, index_of, is_missing, numeric
 from noisy_jax.observed.observations.frames import columns_of
+from noisy_jax.tabular.columns import check_not_categorical, in_order, index_of, is_missing, numeric
 from noisy_jax.validation import collected, given, listed, real_numbers, unmasked
 
 

@@ -7,12 +7,12 @@ import jax
 import numpy as np
 
 from noisy_jax.features import cosines_and_sines
-from noisy_jax.intervals import LEVEL, half_width
 from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.result import Result, counted_features
-from noisy_jax.tables import Table
+from noisy_jax.reports.intervals import LEVEL, half_width
+from noisy_jax.reports.tables import Table
 from noisy_jax.validation import between, check_concrete
 
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.intervals import half_width
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise, combined_freedom
+from noisy_jax.reports.intervals import half_width
 
 _NOTHING = np.zeros((2, 1))  # hidden
 _MOST_HIDDEN = 0.5  # share of the squared weights that the noise hides, for a verdict

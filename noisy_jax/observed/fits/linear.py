@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.intervals import LEVEL, half_width, p_value
 from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.fits.doubts import LEVEL as OF_DOUBTS
@@ -39,6 +38,7 @@ from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
+from noisy_jax.reports.intervals import LEVEL, half_width, p_value
 from noisy_jax.validation import choice
 
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.intervals import half_width
 from noisy_jax.losses import squared
 from noisy_jax.observed.fits.doubts import BELOW, LEVEL, Doubt
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
@@ -17,6 +16,7 @@ from noisy_jax.observed.fits.solutions import Restored, fit_of
 from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
+from noisy_jax.reports.intervals import half_width
 from noisy_jax.validation import listed
 
 _PATIENCE = Patience(steps=12, halvings=6, least=0.01)

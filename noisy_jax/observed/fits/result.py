@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from noisy_jax.intervals import LEVEL
 from noisy_jax.observed.fits.estimates import COLUMNS, Estimates
 from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
-from noisy_jax.tables import Summarized, Table
+from noisy_jax.reports.intervals import LEVEL
+from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation import instance, listed
 
 _WIDTH = 88

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.saving import replace_file
+from noisy_jax.reports.saving import replace_file
 from noisy_jax.version import __version__
 
 FORMAT = 4

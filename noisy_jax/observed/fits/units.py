@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from noisy_jax.columns import ROUNDING
 from noisy_jax.observed.fits.linear_moments import ROWS
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recording
 from noisy_jax.observed.observations.rows import Rows
+from noisy_jax.tabular.columns import ROUNDING
 
 
 class UndeterminedError(ValueError):

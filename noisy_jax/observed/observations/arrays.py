@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.columns import ROUNDING, common_index, numeric
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
@@ -16,6 +15,7 @@ from noisy_jax.observed.observations.described import (
 from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
 from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.tabular.columns import ROUNDING, common_index, numeric
 from noisy_jax.validation import check_concrete, collected, collected_map, listed
 from noisy_jax.warning import warn
 

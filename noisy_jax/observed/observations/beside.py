@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from noisy_jax.columns import check_same_rows, is_missing, numeric
+from noisy_jax.tabular.columns import check_same_rows, is_missing, numeric
 from noisy_jax.validation import (
     check_shape,
     collected,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisy_jax.columns import is_missing
 from noisy_jax.noise import Misclassified
+from noisy_jax.tabular.columns import is_missing
 from noisy_jax.validation import given, listed
 
 _NAMED = (

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.columns import check_same_rows, levels_of, numeric, order_of
 from noisy_jax.noise import Gaussian, Misclassified
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.beside import beside_of
@@ -22,6 +21,7 @@ from noisy_jax.observed.observations.labels import of_each_row
 from noisy_jax.observed.observations.measured import columns_of_copies, observed
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.tabular.columns import check_same_rows, levels_of, numeric, order_of
 from noisy_jax.validation import check_concrete, given, non_negative
 from noisy_jax.warning import warn
 

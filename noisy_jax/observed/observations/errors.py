@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from noisy_jax.columns import ROUNDING
 from noisy_jax.noise import (
     Gaussian,
     Laplace,
@@ -26,6 +25,7 @@ from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.categories import Categories
 from noisy_jax.observed.observations.pooled import covariances_of_means, share_of_means, unshown
+from noisy_jax.tabular.columns import ROUNDING
 
 _OF_COLUMNS = tuple | Gaussian | Laplace | Rademacher | StudentT | Uniform | Product | Dependent
 """Laws whose columns are independent, or Gaussian."""

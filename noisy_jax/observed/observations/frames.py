@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from noisy_jax.columns import check_same_rows, index_of
 from noisy_jax.observed.observations.columns import table_of
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
+from noisy_jax.tabular.columns import check_same_rows, index_of
 from noisy_jax.validation import collected, given
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import check_covariance
+from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Gaussian, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import check_noise

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.columns import in_order, index_of
 from noisy_jax.noise import CovarianceEstimate, PerRound, Product
 from noisy_jax.observed.observations.described import StandardDeviation
+from noisy_jax.tabular.columns import in_order, index_of
 from noisy_jax.validation import check_dimension, listed
 
 

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.linalg.matrices import cholesky, solve_cholesky
 from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared
-from noisy_jax.matrices import cholesky, solve_cholesky
 from noisy_jax.robust.subquantile import starts
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
 from noisy_jax.robust.subquantile.problem import Problem, trimmed

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.sparse.linalg import cg
 
-from noisy_jax.ball import largest_size, norm, precision
-from noisy_jax.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
+from noisy_jax.linalg.ball import largest_size, norm, precision
+from noisy_jax.linalg.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
 from noisy_jax.validation import check_finite, check_shape, concrete, given, whole
 
 _IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_learner, check_one_prediction
-from noisy_jax.intervals import half_width
 from noisy_jax.noise import Noise
 from noisy_jax.noise.rounds import check_noise
+from noisy_jax.reports.intervals import half_width
 from noisy_jax.simulated.adversaries.ascent import Kernel, ascend, clean_regret, structured_starts
 from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.validation import check_shape, instance, parsed_key, positive, whole

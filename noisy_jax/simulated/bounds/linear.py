@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream, sound_stream
-from noisy_jax.matrices import eigvalsh
+from noisy_jax.linalg.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent

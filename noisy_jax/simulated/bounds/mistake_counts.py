@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.matrices import check_gram
+from noisy_jax.linalg.matrices import check_gram
 from noisy_jax.validation import (
     check_axes,
     check_shape,

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import RANK_ROUNDINGS, largest_size, norm, precision, root, secular
 from noisy_jax.base import Stream
-from noisy_jax.matrices import check_gram, check_matrix, check_semidefinite, eigh
+from noisy_jax.linalg.ball import RANK_ROUNDINGS, largest_size, norm, precision, root, secular
+from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.validation import check_concrete, check_shape, check_stream, check_targets, positive
 from noisy_jax.worlds.world import World, check_world

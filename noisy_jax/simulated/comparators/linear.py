@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax import matrices
-from noisy_jax.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.base import Stream
+from noisy_jax.linalg import matrices
+from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
 from noisy_jax.validation import array_module, positive

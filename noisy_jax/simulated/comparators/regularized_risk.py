@@ -23,10 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.ball import RANK_ROUNDINGS, precision
+from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision
+from noisy_jax.linalg.matrices import check_gram, check_semidefinite
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.matrices import check_gram, check_semidefinite
 from noisy_jax.validation import check_concrete, check_labels, check_targets, positive, whole
 
 _INEXACT = 0.1  # Newton's method stops at this residual, relative to the change of slopes

@@ -14,8 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream
-from noisy_jax.columns import ROUNDING, check_same_rows, index_of, numeric, warn_of_lost_digits
 from noisy_jax.draws import integers
+from noisy_jax.tabular.columns import (
+    ROUNDING,
+    check_same_rows,
+    index_of,
+    numeric,
+    warn_of_lost_digits,
+)
 from noisy_jax.validation import array_module, check_table, choice, instance, parsed_key, whole
 
 _FORMATS = {

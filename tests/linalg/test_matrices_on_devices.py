@@ -41,7 +41,7 @@ for k in range(50):
     fits(jnp.arange(64.0) + k).block_until_ready()
 print("done")
 """
-PATH = Path(__file__).parent.parent / "colabs" / "papers"
+PATH = Path(__file__).parents[2] / "colabs" / "papers"
 COMMANDS = {
     "contamination": f"{PATH}/contamination.py --data synthetic --rows 60 --shares 0 0.2 --seeds 2",
     "kernel": f"{PATH}/kernel.py --data teacher --horizons 64 128 --seeds 4",

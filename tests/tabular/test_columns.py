@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.columns import levels_of
 from noisy_jax.observed.observations import from_arrays
+from noisy_jax.tabular.columns import levels_of
 from tests.errors import raises
 
 ROWS = np.random.default_rng(0)

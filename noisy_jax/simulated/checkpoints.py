@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.saving import UNFINISHED, replace_file
+from noisy_jax.reports.saving import UNFINISHED, replace_file
 from noisy_jax.validation import given, writable_folder
 from noisy_jax.version import __version__
 from noisy_jax.warning import warn

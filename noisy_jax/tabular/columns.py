@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.texts import advice, is_number, stray
+from noisy_jax.tabular.texts import advice, is_number, stray
 from noisy_jax.validation import collected, concrete, given, listed, unmasked
 from noisy_jax.warning import warn
 

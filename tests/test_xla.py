@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.sums import total
+from noisy_jax.xla import total
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 10, 31, 32, 33, 64, 240, 241, 480, 481, 784, 3_001])

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import checkpoints
-from noisy_jax.checkpoints import Checkpoint
+from noisy_jax.simulated import checkpoints
+from noisy_jax.simulated.checkpoints import Checkpoint
 from noisy_jax.simulated.montecarlo import monte_carlo
 from tests.errors import disk_full, raises
 from tests.simulated.test_montecarlo import run

@@ -11,9 +11,9 @@ import scipy.integrate
 import scipy.stats
 
 import noisy_jax as nj
-from noisy_jax.intervals import half_width, p_value
+from noisy_jax.reports.intervals import half_width, p_value
+from noisy_jax.reports.tables import plus_minus
 from noisy_jax.simulated.results import study_of_estimates
-from noisy_jax.tables import plus_minus
 from tests.keys import SHIFT, key
 
 
@@ -94,4 +94,4 @@ def test_no_other_module_has_a_quantile_of_its_own():
     quantile = re.compile(r"\b1\.96|\b0\.975|stdtr|ndtri?\b|\.ppf\(")
     package = Path(nj.__file__).parent
     others = {path for path in package.rglob("*.py") if quantile.search(path.read_text("utf-8"))}
-    assert others == {package / "intervals.py"}
+    assert others == {package / "reports" / "intervals.py"}

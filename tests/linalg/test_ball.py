@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from noisy_jax.ball import in_ball, largest_size, norm
-from noisy_jax.matrices import cholesky, solve_cholesky, solve_triangular
+from noisy_jax.linalg.ball import in_ball, largest_size, norm
+from noisy_jax.linalg.matrices import cholesky, solve_cholesky, solve_triangular
 from tests.slopes import finite_slopes
 
 EIGENVALUES = np.array([0.01, 0.3, 1.0, 20.0])

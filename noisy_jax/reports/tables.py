@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from noisy_jax.intervals import half_width
-from noisy_jax.saving import replace_file
+from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.saving import replace_file
 
 _NUMBER = re.compile(r"[-+−±\d.,e%\[\] ]*|nan|-?inf|none")
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from noisy_jax.texts import advice, is_number, stray
+from noisy_jax.tabular.texts import advice, is_number, stray
 
 OTHER = ["1,5", "1.234,5", "1,234", "1_0", "１２", "٣", "0x10", "1 2", "5%", "$5", "2020-01-31"]
 OTHER += ["31.12.2020", "12:30", "\xa05", "1’000", "−5"]

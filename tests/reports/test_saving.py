@@ -10,11 +10,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import noisy_jax as nj
-from noisy_jax.checkpoints import Checkpoint
 from noisy_jax.command.runner import Report
-from noisy_jax.saving import replace_file
+from noisy_jax.reports.saving import replace_file
+from noisy_jax.reports.tables import Table
+from noisy_jax.simulated.checkpoints import Checkpoint
 from noisy_jax.simulated.results import Growth, Row, Study
-from noisy_jax.tables import Table
 from tests.errors import disk_full, raises
 
 X = np.random.default_rng(0).normal(size=(600, 1))

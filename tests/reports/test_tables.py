@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.tables import Summarized, Table, picture_of
+from noisy_jax.reports.tables import Summarized, Table, picture_of
 from tests.files import rows_of
 
 

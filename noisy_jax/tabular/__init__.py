@@ -1,0 +1,1 @@
+"""Arrays, lists and data frames, read as columns of finite numbers."""
