@@ -33,14 +33,13 @@ class Estimate:
     reads_cov: bool
 
     @classmethod
-    def of(cls, transform: Any) -> "Estimate":
+    def of(cls, named: Any) -> "Estimate":
         """The estimate that a user names, by default `replicates` of 4 copies.
 
         Raises:
             ValueError: it is no transformation, or has an option that it does not take.
         """
-        if transform is None:
-            transform = functools.partial(replicates, copies=4)
+        transform: Any = functools.partial(replicates, copies=4) if named is None else named
         if isinstance(transform, str) and transform in _NAMES:
             raise ValueError(
                 f"estimate={transform!r} left in version 0.4.0: write "
@@ -56,7 +55,8 @@ class Estimate:
         except ValueError as error:  # of a partial with an option that is not one
             raise ValueError(_of_options(transform)) from error
         noise = parameters.get("noise")
-        return cls(transform, noise is not None and noise.default is noise.empty)
+        reads_cov = noise is not None and noise.default is noise.empty
+        return cls(transform, reads_cov)  # pyright: ignore[reportArgumentType]
 
     def __call__(self, f: Callable[..., Any], cov: Any, argnum: int = 0) -> Transformed:
         """The estimate of f; `cov` is the covariance of the noise, if it is read with the data."""
