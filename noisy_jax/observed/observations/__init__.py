@@ -1,6 +1,6 @@
-"""Noisy data as they come: measured features, targets, and what is known of the measurement error.
+"""Noisy data as they come: measured features, targets, and the known measurement error.
 
-`table`, `csv` and `from_arrays` hold what was measured, in the units in which it was measured;
+`table`, `csv` and `from_arrays` hold the measured values, in their original units;
 `chunks` takes it a part at a time, and `partitions` leaves it with the workers of dask. Nothing
 here adds noise: the noise is already in the data.
 """

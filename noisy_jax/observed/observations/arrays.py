@@ -31,22 +31,22 @@ def from_arrays(
     products: Sequence[tuple[str, str]] = (),
     gaps: None = None,
 ) -> Observations:
-    """Observations from arrays or a pandas DataFrame.
+    """Makes a table from arrays or a pandas DataFrame.
 
     Args:
         x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
             A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
-            has one for each replicate. What a masked array masks is NaN. All pandas arguments must
-            have the same index.
+            has one for each replicate. Masked values of a masked array are NaN. All pandas
+            arguments must have the same index.
         y: `[n]` targets.
-        noise: what is known of the error in one copy of a row, in the units of x:
+        noise: the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
             covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
             `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
             `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
             `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
             Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
-            mapping from names to what is known of the columns is as in `nj.table`, where columns
+            mapping from names of columns to their errors is as in `nj.table`, where columns
             that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
             are all misclassified with this matrix. A pandas Series holds variances by name, and a
             DataFrame a covariance by name, with the same names as its index; columns that it does
@@ -55,8 +55,8 @@ def from_arrays(
         target: name of y; "y" by default.
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
             default they are independent.
-        products: as in `nj.table`.
-        gaps: as in `nj.table`.
+        products: pairs of names whose products linear fits use as columns, as in `nj.table`.
+        gaps: left in version 0.4.0; `None`.
 
     Returns:
         `Observations`.

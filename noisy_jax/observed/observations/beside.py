@@ -31,7 +31,7 @@ class Beside(NamedTuple):
 
 
 def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
-    """The checked values `[n]` of a role; `name` is that of their column, or ""."""
+    """Returns the checked values `[n]` of a role; `name` is the name of their column, or ""."""
     called = f"{role}, column {given(name)}," if name else role
     if role == "clusters":
         return Beside(name, _numbered(called, values, rows))
@@ -64,11 +64,11 @@ def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
 
 
 def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
-    """The table with what a fit was told of its rows, in `table.beside`.
+    """Returns the table with weights, clusters or exposures of a fit, in `table.beside`.
 
     Args:
         table: `Observations`, which may have columns beside the features already.
-        roles: by role what the fit takes: the name of a column, an array `[n]`, or `None`.
+        roles: by role the argument of the fit: the name of a column, an array `[n]`, or `None`.
         owner: the name of the fit, for messages.
     """
     made: Any = table

@@ -1,7 +1,7 @@
 """Misclassified columns of a table, as recoded indicators with a covariance in each row.
 
-A recorded category k becomes the recoding u(k) of `noise.Misclassified`, of which the table holds
-the indicators behind the first category; of several recorded copies of a row it holds the mean. The
+A recorded category k becomes the recoding u(k) of `noise.Misclassified`. The table holds its
+entries behind the first category; of several recorded copies of a row it holds the mean. The
 covariance of their error is unknown, as the true category is, and in its place is the unbiased
 estimate u uᵀ − diag(u).
 """
@@ -37,11 +37,11 @@ class Categories(NamedTuple):
 
     @property
     def reference(self) -> str | None:
-        """The category with which others are compared; `None` of 0 and 1."""
+        """Returns the reference category of the indicators; `None` for a column of 0 and 1."""
         return None if self.columns == [self.name] else f"{self.name}[{_text(self.labels[0])}]"
 
     def told(self) -> str:
-        """To which categories the matrix refers; "" of 0 and 1."""
+        """Returns a text on the categories of the matrix; "" for a column of 0 and 1."""
         if self.columns == [self.name]:
             return ""
         labels = ", ".join(map(_text, self.labels))
@@ -131,7 +131,7 @@ def recoding(
 
 
 def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """F `[d, d]` and f `[d]` with which x̃ = F r + f, for r with indicators of recorded categories.
+    """Returns F `[d, d]` and f `[d]` of x̃ = F r + f, for r with indicators of recorded categories.
 
     Where r has means of indicators over copies, x̃ has the means of recodings.
     """

@@ -1,4 +1,4 @@
-"""Tables in parts: any iterable of data frames, of which one at a time is in memory."""
+"""Tables in parts: any iterable of data frames, with one at a time in memory."""
 
 import dataclasses
 import os
@@ -26,7 +26,7 @@ def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
         frames: an iterable of data frames with the same columns, of any kind that `nj.table` takes,
             or of pyarrow's batches: `pandas.read_csv("big.csv", chunksize=65_536)`, or
             `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators,
-            and can be gone through once, as `fit` and `learn` do. A chunk in which no row has two
+            and can be gone through once, as `fit` and `learn` do. A chunk where no row has two
             replicates is kept with its neighbours: spread such rows over the chunks.
         **columns: all arguments of `nj.table` but `subject`. The noise must be the same in all
             rows, or standard deviations in a column (`nj.sd(column=…)`). Make
@@ -67,7 +67,7 @@ def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Chunks:
-    """The tables that `chunks` makes; `columns` holds what its arguments say of the columns."""
+    """The tables that `chunks` makes; `columns` holds its arguments on the columns."""
 
     frames: Iterable[Any]
     columns: Columns
@@ -100,7 +100,7 @@ def of_part(columns: Columns, frame: Any, where: str, *, whole: bool = True) -> 
 
 
 def check_no_categories(table: Observations, where: str) -> None:
-    """Raises ValueError if a part has indicators of categories, of which it may lack some."""
+    """Raises ValueError if a part has indicators of categories, since it may lack a category."""
     misclassified = tuple(f"{one.name}[" for one in table.categories)
     others = [one for one in table.references if not one.startswith(misclassified)]
     if others:
@@ -111,7 +111,7 @@ def check_no_categories(table: Observations, where: str) -> None:
 
 
 def said_of_parts(columns: Mapping[str, Any]) -> Columns:
-    """Returns what is said of columns; ValueError if a part of the rows does not show it."""
+    """Returns the roles of columns; raises ValueError if a part of the rows does not show them."""
     said = Columns(**columns)
     by_name = said.noise.values() if isinstance(said.noise, Mapping) else [said.noise]
     if said.subject is not None or any(isinstance(one, Reliability) for one in by_name):

@@ -48,9 +48,9 @@ def table_of(
     """Returns the table of columns with these roles.
 
     Args:
-        said: what was said of the columns.
-        roles: of the columns.
-        column: gives the values `[n]` in the column of a name.
+        said: the arguments of `nj.table` on the columns.
+        roles: the roles of the columns.
+        column: function that returns the values `[n]` in the column of a name.
         where: name of the frame or file, for messages.
         index: pandas labels of the rows, or `None`.
         whole: false for a part of the rows, which does not show if a column numbers all of them.
@@ -190,7 +190,7 @@ def _weigh(
     copies: dict[str, np.ndarray],
     known: dict[str, Any],
 ) -> None:
-    """Replaces copies of which each has an error of its own by their weighted mean.
+    """Replaces copies with an error of their own each by their weighted mean.
 
     With the standard deviation σ_v of the error in copy v, the weights are 1/σ_v², and the mean
     has an error of variance 1/Σ_v σ_v^(−2).
@@ -238,7 +238,7 @@ def _target(
 
 
 def numbers_rows(name: str, values: np.ndarray) -> bool:
-    """Whether a column seems to be a label of the rows."""
+    """Returns True if a column seems to be a label of the rows."""
     for some in (values[:_FEW_ROWS], values):  # most columns end this after few rows
         if len(some) < _FEW_ROWS or not np.array_equal(some, np.round(some)):
             return False

@@ -1,4 +1,4 @@
-"""Replicates in unequal or incomplete numbers, and rows of which several are of one subject."""
+"""Replicates in unequal or incomplete numbers, and several rows of one subject."""
 
 import itertools
 from typing import Any
@@ -12,10 +12,10 @@ _FEW = 10  # rows of different values, up to which two replicates may be equal b
 
 
 class Subjects:
-    """Which rows are of which subject, in the order in which the subjects appear.
+    """Subjects of rows, in their order of appearance.
 
     Attributes:
-        labels: `[m]`, of the subjects.
+        labels: `[m]`, labels of the subjects.
         first: `[m]`, the first row of each subject.
         subject: `[n]`, the number of each row's subject.
         place: `[n]`, the number of the row among the rows of its subject.

@@ -1,4 +1,4 @@
-"""What is known of the error of each column by itself, and what it says of a table."""
+"""Known errors of single columns, and the errors of a table that follow from them."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _OUTSIDE = "make tables, and fit them, outside jit, vmap and grad"
 def sd(
     value: Any = None, *, column: str | None = None, gaussian: bool = False
 ) -> StandardDeviation:
-    """The standard deviation of a column's error, as instruments state it.
+    """States the standard deviation of a column's error, as instruments state it.
 
     Args:
         value: a number; or one for each row, `[n]`; in `observations.from_arrays`, whose noise is
@@ -53,7 +53,7 @@ def sd(
         gaussian: whether errors are known to be Gaussian. Kernel fits need a distribution.
 
     Returns:
-        What `noise` of `table`, `csv` and `observations.from_arrays` takes.
+        An entry of the argument `noise` of `table`, `csv` and `observations.from_arrays`.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -83,17 +83,17 @@ def _size(name: str, value: Any, **options: Any) -> Any:
 
 
 def reliability(ratio: float) -> Reliability:
-    """The reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
+    """States the reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
 
     The variance of the error is then (1 − r) Var(x̃), with the variance of the column in the table.
     In a linear fit with one feature the slope is the least-squares slope divided by r. Its standard
     error takes r as known and Var(x̃) as an estimate, which has the weights of the fit.
 
     Args:
-        ratio: r, above 0 and at most 1. It must be of the population from which the rows are.
+        ratio: r, above 0 and at most 1. It must hold in the population of the rows.
 
     Returns:
-        What `noise` of `table` and `csv` takes.
+        An entry of the argument `noise` of `table` and `csv`.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -122,7 +122,7 @@ class ErrorOfColumn(NamedTuple):
 def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
     """The error in the column of this name, with copies x `[n, V]`.
 
-    What is known of it is a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
+    It is stated by a variance, `sd(value)`, `reliability(ratio)` or a scalar distribution.
     """
     name = f"noise[{name!r}]"
     if isinstance(known, StandardDeviation):
@@ -197,7 +197,7 @@ def check_no_gaps(gaps: Any) -> None:
 
 
 def check_not_traced(noise: Any, cross_cov: Any) -> None:
-    """Raises ValueError if what is known of errors is traced, as under `jit`."""
+    """Raises ValueError if a known size of errors is traced, as under `jit`."""
     every = noise.values() if isinstance(noise, Mapping) else [noise]
     values = [one.value if isinstance(one, StandardDeviation) else one for one in every]
     for name, known in (("noise", values), ("cross_cov", cross_cov)):

@@ -36,10 +36,10 @@ class Errors:
     """The errors of some columns.
 
     Attributes:
-        places: of the k columns among the d columns of the table.
+        places: places of the k columns among the d columns of the table.
         each_row: whether the covariance is right in each row; otherwise it is in sums over rows.
-        of_parts: whether parts of a table show the errors, of which the moments are added.
-        of_copies: whether they are of single copies, of which columns may have several.
+        of_parts: whether parts of a table show the errors, so that moments of parts are added.
+        of_copies: whether they are errors of single copies; columns may have several.
         estimated: whether the copies alone show them.
         categories: of a misclassified column, or `None`.
         cov: covariance `[k, k]` or `[n, k, k]` of the error in one copy, or `None` if unknown.
@@ -68,7 +68,7 @@ class Errors:
         raise NotImplementedError
 
     def joint(self, dim: int) -> Noise | PerRound | None:
-        """Returns the law of the errors of all d columns, if others are exact, or `None`."""
+        """Returns the law of errors of all d columns if the further ones are exact, or `None`."""
         return None
 
     def not_gaussian(self) -> str | None:
@@ -96,11 +96,11 @@ class Errors:
         return self
 
     def shown(self, table: Any) -> bool:
-        """Whether the rows of the table suffice to estimate the errors, if they are estimated."""
+        """Returns True if the table has rows enough to estimate the errors, or they are known."""
         return True
 
     def joined(self, others: list[Any], counts: list[int]) -> Self:
-        """Returns the errors of the rows of tables: these, and those of `others` behind them.
+        """Returns the errors of the rows of several tables: of this one, then of the further ones.
 
         Args:
             others: the errors of the same columns in each further table.
@@ -169,7 +169,7 @@ class Known(Errors):
         return law if isinstance(law, tuple) else len(self.places) * (law,)
 
     def joint(self, dim) -> Noise | PerRound | None:
-        """Returns the law of the errors of all d columns, if others are exact, or `None`."""
+        """Returns the law of errors of all d columns if the further ones are exact, or `None`."""
         if not isinstance(self.law, tuple):
             return self.law
         if not all(isinstance(one, Noise) and not one.depends_on_x for one in self.law):
@@ -281,7 +281,7 @@ class Replicates(Errors):
         return covariances_of_means(table.copies_of(self.places), names, weights)
 
     def shown(self, table) -> bool:
-        """Whether some row has two copies of each column, and of each pair of columns."""
+        """Returns True if some row has two copies of each column, and of each pair of columns."""
         return table.even or not unshown(~np.isnan(table.copies_of(self.places)))
 
     def settled(self, table) -> Known:
@@ -366,13 +366,13 @@ class Recoded(Errors):
 
 
 def stacked(values: Sequence[Any], counts: Sequence[int], rank: int) -> Any:
-    """Returns as one what is known of the rows of tables, by row unless it is the same for all.
+    """Stacks known values of the rows of tables, by row unless they are the same for all.
 
     Args:
-        values: of each table, `[...]` of this rank for all of its rows or `[n, ...]` by row; or
-            `None`.
+        values: the value of each table, `[...]` of this rank for all of its rows or `[n, ...]` by
+            row; or `None`.
         counts: the rows of each table.
-        rank: of what is known of a row.
+        rank: rank of the value of a row.
     """
     first = values[0]
     if first is None or all(np.ndim(v) == rank and np.array_equal(v, first) for v in values):

@@ -161,14 +161,14 @@ def check_named(where: str, names: Collection[str]) -> None:
 
 
 def _name(path: Any) -> str:
-    """Returns what messages call a file."""
+    """Returns the name of a file in messages."""
     return os.fspath(path) if isinstance(path, str | os.PathLike) else "the file"
 
 
 def _complete(
     frame: Any, roles: Roles, further: Sequence[str], where: str, *, left_out: bool
 ) -> Any:
-    """Returns the rows with all values; ValueError if others are not to be left out.
+    """Returns the rows with all values; ValueError if incomplete rows are not to be left out.
 
     Some replicates of a row may be missing. `further` columns are not among the roles.
     """

@@ -28,14 +28,14 @@ def table(
     clusters: str | None = None,
     exposure: str | None = None,
 ) -> Observations:
-    """Observations from a data frame, with what is known of the error in each column.
+    """Makes a table from a data frame, with the known measurement error of each column.
 
     Args:
         frame: a pandas DataFrame; a mapping from names to arrays `[n]`; or another data frame, if
             narwhals is installed and knows it (polars, pyarrow, …).
         target: name of y's column.
-        noise: a mapping from a column's name to what is known of the error in one measurement, in
-            the units of the column; columns that are not named are exact:
+        noise: a mapping from a column's name to the error in one measurement, in the units of the
+            column; columns that are not named are exact:
 
             - a number, its variance;
             - `nj.sd(0.5)`, its standard deviation, with `gaussian=True` also for kernel fits; or
@@ -52,8 +52,8 @@ def table(
               first category, and the mean of the recodings of its replicates, if it has any.
 
             Errors of different columns are independent. The target may be named as well; its
-            variances become `Observations.target_cov`. In place of a mapping, all that
-            `observations.from_arrays` takes, for the features in their order.
+            variances become `Observations.target_cov`. In place of a mapping, all forms
+            of `noise` in `observations.from_arrays`, for the features in their order.
         replicates: a mapping from a feature to the columns with its replicates, independent noisy
             measurements of it; a column with the name of the feature is one of them (the first, if
             it is not listed). Features may have different numbers of them, and cells may be NaN,
@@ -63,17 +63,18 @@ def table(
             weights 1/σ² is taken; so it is where rows of a subject differ in `nj.sd(column=…)`.
             Otherwise errors of k-th replicates of different features may depend on each other, and
             one replicate has the same covariance however many a row has.
-        subject: name of the column that says of which subject a row is, if each row is one
-            measurement. Then the rows of a subject are replicates for the columns in `replicates`,
-            which is a list of names, and all other columns must agree within a subject. The table
-            has a row for each subject, in the order in which they appear; from a pandas DataFrame
+        subject: name of the column with the subject of each row, if each row is one measurement.
+            Then the rows of a subject are replicates for the columns in `replicates`, which is a
+            list of names, and all other columns must agree within a subject. The table has a row
+            for each subject, in their order of appearance; from a pandas DataFrame
             `Observations.index` holds the subjects, and weights and clusters must have it too.
         features: names of the features; by default all columns that are not named as something
             else, in their order. A pandas Categorical, or a column of texts, becomes an indicator
             of each category but the first, as `sex[m]`; fits print the first as the reference.
             Where `noise` or `cross_cov` go by position, each indicator is a feature.
         drop: in place of `features`, names of columns that are left out.
-        cross_cov: as in `from_arrays`, for the features in their order.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the features, in their
+            order.
         products: pairs of features, such as `[("x1", "x2"), ("x1", "x1")]`, whose products linear
             fits take as further columns; of categories name an indicator, as in
             `("dose", "sex[m]")`. `fit.predict` takes the features, and multiplies them itself.

@@ -1,4 +1,4 @@
-"""What is known of the noise, as error objects: by the names of columns, or by their positions."""
+"""Error objects from the argument `noise`: by the names of columns, or by their positions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,14 +30,14 @@ UNKNOWN = (
 def told_by_name(
     noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str], replicated: np.ndarray
 ) -> list[Errors]:
-    """Returns what a mapping from names to what `error_of` takes says of the errors in x.
+    """Returns the errors in x from a mapping of names to arguments of `error_of`.
 
     Columns that it does not name have errors that are estimated from their copies, or else none.
 
     Args:
-        noise: by the names of columns.
+        noise: errors by the names of columns.
         x: `[n, V, d]`, with NaN where there is no copy; known means are subtracted from it.
-        names: of the d columns.
+        names: names of the d columns.
         replicated: `[d]`, which of them have copies of their own in the V places.
     """
     for name in noise:
@@ -72,10 +72,10 @@ def told_by_name(
 
 
 def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[Errors]:
-    """Returns what `noise`, an argument of `from_arrays` in the order of the columns, says.
+    """Returns the errors from `noise`, an argument of `from_arrays` in the order of the columns.
 
     Args:
-        noise: of all columns.
+        noise: errors of all columns.
         x: `[n, V, d]`; known means of the errors are subtracted from it.
         names: of the d columns.
     """

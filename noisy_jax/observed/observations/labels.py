@@ -14,7 +14,7 @@ from noisy_jax.validation import check_dimension, listed
 
 
 def by_column(noise: Any, names: Sequence[str]) -> Any:
-    """The noise; of a product of which a column depends on x, the columns by their names."""
+    """Returns the noise; for a product with a column that depends on x, the columns by names."""
     if not isinstance(noise, Product) or not noise.depends_on_x:
         return noise
     check_dimension("Product.columns", noise.columns, (len(names),))
@@ -61,7 +61,7 @@ def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
 
 
 def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
-    """As `by_name`, where a pandas DataFrame has a row for each row of the table."""
+    """Orders arguments as `by_name` does, where a DataFrame has a row for each row of the table."""
     if hasattr(values, "columns"):
         return np.asarray(values)[:, in_order(name, values.columns, names)]
     return by_name(name, values, names)

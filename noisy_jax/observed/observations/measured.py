@@ -1,6 +1,6 @@
-"""The table of what was measured: features in columns of copies, and what is known of their errors.
+"""The table of measured values: features in columns of copies, and their known errors.
 
-All that makes a table comes here, once names, missing values and roles are resolved.
+All functions that make a table call this module, once names, missing values and roles are resolved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ def observed(
 def _check(
     x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors], names: Sequence[str], even: bool
 ) -> None:
-    """Raises ValueError if the errors of some columns cannot stand beside others."""
+    """Raises ValueError if errors of some columns cannot stand beside errors of another kind."""
     if x.shape[1] == 1 and any(one.estimated for one in errors):
         raise ValueError(UNKNOWN)
     estimates = [one for one in errors if isinstance(one, Known) and one.std_error is not None]

@@ -15,7 +15,7 @@ _AT_ONCE = 16  # results that one task merges
 
 
 def partitions(frame: Any, **columns: Any) -> "Partitions":
-    """A table of which each partition stays where it is, on the workers of dask.
+    """Makes a table whose partitions stay where they are, on the workers of dask.
 
     `nj.fit` computes the moments of each partition on the worker that has it, and merges them;
     intervals are by the jackknife, as for chunks. Other fits take no partitions. Going through it
@@ -28,7 +28,7 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
         **columns: all arguments of `nj.table` but `subject`; the noise must be the same in all
             rows, or standard deviations in a column (`nj.sd(column=…)`). Make
             indicators of categories before, since a partition may lack some: texts raise
-            ValueError. Name what to `drop`: that a column numbers or labels the rows is not
+            ValueError. Name the columns to `drop`: that a column numbers or labels the rows is not
             noticed, as one partition does not show it.
 
     Returns:
@@ -64,7 +64,7 @@ def partitions(frame: Any, **columns: Any) -> "Partitions":
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Partitions:
-    """What `partitions` makes: delayed data frames, and what is known of their columns."""
+    """The result of `partitions`: delayed data frames, and the known errors of their columns."""
 
     parts: Sequence[Any]
     columns: Columns

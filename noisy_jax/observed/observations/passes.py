@@ -15,7 +15,7 @@ _MAKES = "nj.observations.from_arrays makes one"
 class Pass:
     """Goes once through chunks of a table.
 
-    A chunk in which no row shows the errors of replicates, as no row has two of them, is joined to
+    A chunk where no row shows the errors of replicates, as no row has two of them, is joined to
     the one before it, or behind it.
 
     Attributes:

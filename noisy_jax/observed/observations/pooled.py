@@ -1,4 +1,4 @@
-"""Errors that copies show, of which rows may have unequal numbers: pooled over the rows."""
+"""Errors shown by copies, of unequal numbers in the rows: pooled over the rows."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def share_of_means(seen: np.ndarray) -> np.ndarray:
-    """Returns f, by which the errors of means of copies have a smaller covariance than of a copy.
+    """Returns f, the covariance of errors of means of copies divided by a single copy's.
 
     Columns j and k with n_j and n_k copies, m_jk of them in the same places, have
     f_jk = m_jk/(n_j n_k).
@@ -27,7 +27,7 @@ def covariances_of_means(
     """Ĉ `[n, k, k]`, unbiased estimates of the covariances of means of copies `[n, V, k]` with NaN.
 
     Row i has the copies x̃_ijv of feature j in n_ij of the places v, where the errors of one place
-    have the covariance Σ. With m_ijk places in which both j and k are seen, the errors of the means
+    have the covariance Σ. With m_ijk places that show both j and k, the errors of the means
     of the copies have the covariances C_ijk = f_ijk Σ_jk, f_ijk = m_ijk/(n_ij n_ik). The products
     of residuals
 
@@ -38,8 +38,8 @@ def covariances_of_means(
 
         Ĉ_ijk = f_ijk Σ̂_jk + (S_ijk − g_ijk Σ̂_jk) Σ_i w_i f_ijk / Σ_i w_i g_ijk
 
-    for C_ijk in any row, and the weighted sum over rows, Σ̂_jk Σ_i w_i f_ijk, consists of what each
-    row adds to it. With n_ij = V in all rows this is Ĉ_i = S_i/(V(V − 1)), for any weights.
+    for C_ijk in any row, and the weighted sum over rows, Σ̂_jk Σ_i w_i f_ijk, consists of the terms
+    of the rows. With n_ij = V in all rows this is Ĉ_i = S_i/(V(V − 1)), for any weights.
 
     Raises:
         ValueError: no two copies show the errors of a column, or of two columns together.

@@ -1,7 +1,7 @@
 """Squares and products of noisy columns, with unbiased moments of all columns together.
 
-A product of columns f is a monomial of a clean row x, and so is what a linear fit takes of two
-columns, f_j f_k. With unbiased estimates T(m) of all these monomials m, E[T(m) | x] = m(x), the
+A product of columns f is a monomial of a clean row x, and so is the product of two columns in a
+linear fit, f_j f_k. With unbiased estimates T(m) of all these monomials m, E[T(m) | x] = m(x), the
 column of f is z = T(f), and z_j z_k − T(f_j f_k) is an unbiased estimate of the covariance of the
 errors of two columns in this row, which need not be positive semidefinite.
 
@@ -51,7 +51,7 @@ _FARTHEST = 1000
 
 
 def any_products(pairs: Any) -> bool:
-    """Whether there are pairs of names; raises ValueError if something else is given."""
+    """Returns True if there are pairs of names; raises ValueError if something else is given."""
     several = isinstance(pairs, Iterable) and not isinstance(pairs, str)
     if not several or any(np.shape(pair) != (2,) for pair in pairs):
         wanted = "pairs of names, such as [('x1', 'x2'), ('x1', 'x1')]"
@@ -207,10 +207,10 @@ def monomials(
 
 
 def _of_different(values: np.ndarray, factors: list[int]) -> np.ndarray:
-    """`[n]`, the sum of products of `values` `[n, V, d]` over choices of different copies.
+    """Returns `[n]`, the sum of products of `values` `[n, V, d]` over choices of different copies.
 
-    By the recursion on blocks of factors that share a copy: those of the first block may have any
-    copy, less those in which it is the copy of another block.
+    It is a recursion on blocks of factors that share a copy: the first block may have any copy,
+    less the choices where it has the copy of another block.
     """
 
     def over(blocks):

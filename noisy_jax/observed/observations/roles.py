@@ -1,4 +1,4 @@
-"""What the columns of a frame or file are: target, features, replicates, standard deviations."""
+"""Roles of the columns of a frame or file: target, features, replicates, standard deviations."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _DEVIATIONS = "a column of standard deviations"
 
 
 class Roles(NamedTuple):
-    """What the columns of one header are."""
+    """Roles of the columns of one header."""
 
     names: list[str]  # of the features, in their order
     noise: Any  # what is known of it: by names of columns, or by the positions of features
@@ -38,7 +38,7 @@ def several(names: Any) -> list[str]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
-    """What was said of columns: the arguments of `nj.table`, which explains them."""
+    """Stated roles of columns: the arguments of `nj.table`, which explains them."""
 
     target: Any = None
     noise: Any = None
@@ -209,7 +209,7 @@ class Columns:
 
 
 def _errors_of_copies(name: str, columns: Sequence[str], known: Mapping[str, Any]) -> bool:
-    """Whether noise names each of the columns with copies of a feature; ValueError if only some."""
+    """Returns True if noise names each column with copies of a feature; ValueError if only some."""
     if not any(one in known and one != name for one in columns):
         return False
     hint = f"name all of them, or {given(name)} alone, if their errors are alike"

@@ -1,4 +1,4 @@
-"""Tables of measured features and targets, with what is known of the measurement error."""
+"""Tables of measured features and targets, with the known measurement error."""
 
 import dataclasses
 import functools
@@ -20,8 +20,8 @@ from noisy_jax.observed.observations.rows import Rows
 class Observations:
     """n rows of noisy features with their targets, in float64 and original units.
 
-    Fits by moments and scores take `means`. What reads the noise row by row takes `x`, `cov` and
-    `noise`, which belong together: the copies, or where a row has more of one column than of
+    Fits by moments and scores take `means`. Methods that read the noise row by row take `x`, `cov`
+    and `noise`, which belong together: the copies, or where a row has more of one column than of
     another their means.
 
     Attributes:
@@ -29,7 +29,7 @@ class Observations:
             less the known mean of the noise; NaN where a row has fewer. A column without replicates
             has the same value in all places, and a misclassified one its mean recoding.
         y: `[n]` targets, which may contain noise of mean zero.
-        errors: what is known of the errors of columns. Columns in none of them are exact.
+        errors: known errors of columns. Columns in none of them are exact.
         names: d names of the columns.
         target: name of y.
         replicated: `[d]`, which columns have copies of their own in the V places.
@@ -40,8 +40,8 @@ class Observations:
         index: pandas labels of the rows, or `None`; weights and clusters must have the same.
         target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
             fits weight rows by it, and take it from the scatter; intervals are from the residuals.
-        references: categories of columns with indicators of the others, as `sex[f]`.
-        products: of columns, which linear fits take behind the columns; or `None`.
+        references: reference categories of columns that are indicators now, as `sex[f]`.
+        products: products of columns, which linear fits take behind the columns; or `None`.
         beside: columns that are no features: "weights", "clusters" and "exposure" of the rows, with
             the names of their columns.
     """
@@ -61,7 +61,7 @@ class Observations:
     beside: Mapping[str, Beside] = dataclasses.field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """The shape, and what is known of the noise."""
+        """Returns the shape, and the kind of knowledge of the noise."""
         rows, places, dim = self.copies.shape
         copies = places if self.even else 1
         known = "known covariance" if self.each_row else "estimated covariance"
@@ -142,18 +142,18 @@ class Observations:
         return error, deviations
 
     def even_share(self, places: Sequence[int]) -> np.ndarray:
-        """`[k, k]`, by which errors of means of V copies have a smaller covariance than of one."""
+        """Returns `[k, k]`, the covariance of errors of means of V copies divided by one copy's."""
         counts = np.where(self.replicated[list(places)], self.copies.shape[1], 1)
         return 1 / np.maximum(counts[:, None], counts)
 
     @property
     def each_row(self) -> bool:
-        """Whether the covariances of `means` are right in each row, and not in sums only."""
+        """True if the covariances of `means` are right in each row, and not in sums only."""
         return all(one.each_row for one in self.errors)
 
     @property
     def copied(self) -> bool:
-        """Whether errors of some columns are estimated from their copies."""
+        """True if errors of some columns are estimated from their copies."""
         return any(one.estimated for one in self.errors)
 
     @property
@@ -162,7 +162,7 @@ class Observations:
         return tuple(one.categories for one in self.errors if one.categories is not None)
 
     def exact(self, places: Sequence[int]) -> bool:
-        """Whether some columns have no errors, and no copies that differ."""
+        """True if some columns have no errors, and no copies that differ."""
         known = {j for one in self.errors if not one.estimated for j in one.noisy()}
         apart = np.ptp(self.copies[:, :, list(places)], axis=1)
         return known.isdisjoint(places) and not np.any(apart)
@@ -182,9 +182,9 @@ class Observations:
         return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
 
     def rows(self, which: np.ndarray) -> "Observations":
-        """Some of the rows: `which` holds their numbers, or is a mask `[n]`.
+        """Returns some of the rows: `which` holds their numbers, or is a mask `[n]`.
 
-        What is estimated from the rows is then from these.
+        Errors that are estimated from the rows are then estimated from these rows.
         """
 
         def some(values, rank):
@@ -202,7 +202,7 @@ class Observations:
         )
 
     def shown(self) -> bool:
-        """Whether the rows suffice to estimate what is estimated from copies."""
+        """Returns True if the rows suffice to estimate errors from copies, where that is needed."""
         return all(one.shown(self) for one in self.errors)
 
     def joined(self, others: Sequence["Observations"]) -> "Observations":
@@ -281,12 +281,12 @@ class Observations:
         return dataclasses.replace(self, errors=(Known(places, np.asarray(self.cov), law),))
 
     def evened(self, *, known: bool = False) -> "Observations":
-        """The table in which all columns with errors have equally many copies in a row.
+        """Returns a table where all columns with errors have equally many copies in a row.
 
         Copies of known errors in unequal numbers are replaced by their means (V = 1). Where the
-        errors are estimated from copies alone, the copies are kept in which all columns with
-        replicates were measured, with NaN behind the last one of a row; with `known`, further
-        columns may have errors of known covariance. Other tables are left as they are.
+        errors are estimated from copies alone, copies are kept if all columns with replicates were
+        measured in them, with NaN behind the last one of a row; with `known`, further columns may
+        have errors of known covariance. Other tables are left as they are.
         """
         copied = [one for one in self.errors if one.estimated]
         mixed = len(self.errors) > 1 and bool(copied) and not known
@@ -328,10 +328,10 @@ class Observations:
         return dataclasses.replace(self, copies=x, even=True, **changes)
 
     def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
-        """Raises ValueError, in which `user` is the name of a fit, if that cannot take this table.
+        """Raises ValueError if a fit of the name `user` cannot take this table.
 
         It cannot take `products`, covariances that are right in sums over rows only, and
-        misclassified columns, unless `categories` is true. `instead` is what else may help.
+        misclassified columns, unless `categories` is true. `instead` says where to turn.
         """
         if self.products is not None:
             raise ValueError(
@@ -380,7 +380,7 @@ class Observations:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raises an AttributeError that says what to write in place of what is gone."""
+            """Raises an AttributeError that names the replacement of an attribute that is gone."""
             refuse_attribute(self, name)
 
     def _placed(self, errors: Sequence[Errors], found: Sequence[np.ndarray]) -> np.ndarray:
