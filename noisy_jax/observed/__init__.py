@@ -1,4 +1,4 @@
-"""The wing of observed noise: tables of noisy rows without any clean value, and what they tell."""
+"""Observed noise: tables of noisy rows without any clean value, fits and learners on them."""
 
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.fits import fit, fourier, load_fit, methods

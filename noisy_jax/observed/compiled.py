@@ -22,7 +22,7 @@ def shared_cov(observations: Observations) -> np.ndarray | None:
 
 
 def _diagonal(cov: np.ndarray | None) -> np.ndarray | None:
-    """Returns the variances of a diagonal covariance, for which rounds are much faster."""
+    """Returns the variances of a diagonal covariance, as rounds with these are much faster."""
     if cov is None or np.count_nonzero(cov - np.diag(np.diag(cov))):
         return cov
     return np.diag(cov)
@@ -77,7 +77,7 @@ class CompiledLearner:
     def resume(self, state: State, rows: Observations, key) -> tuple[State, np.ndarray]:
         """Returns the state after the rows, and errors `[n]` of the predictions before each row.
 
-        States are in NumPy arrays, from which a run resumes with the same program.
+        States are in NumPy arrays; a run resumes from these with the same program.
         """
         shared, *inputs = _inputs(rows, key, _diagonal)
         state, errors = self._train(shared, state, *inputs)

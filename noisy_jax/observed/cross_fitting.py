@@ -44,7 +44,7 @@ class Folds(NamedTuple):
     def of(cls, table: Observations, clusters: np.ndarray | None, count: int) -> "Folds":
         """`count` folds; unit u belongs to fold u mod `count`.
 
-        Of rows, all folds have as many others: learners are compiled once for all.
+        All folds have equally many training rows: learners are compiled once for all.
         """
         most, kind = len(table.y), "rows"
         if clusters is not None:

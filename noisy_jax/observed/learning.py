@@ -102,9 +102,10 @@ class Learning:
     The first chunk gives the units.
 
     Attributes:
-        alike: a row of the first chunk, with what is the same in all chunks; `None` before it.
+        alike: a row of the first chunk, with the properties that all chunks share; `None` before
+            it.
         units: the units of the first chunk.
-        progress: what it has learned so far, in NumPy arrays.
+        progress: state of learning so far, in NumPy arrays.
     """
 
     alike: Observations | None = None

@@ -165,12 +165,13 @@ def select(
             `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`, or estimators with the methods
             `fit(x, y)` and `predict(x)`, as of scikit-learn, which are fitted to the means of the
             copies. Learners need unbiased readings (`Learner.read`) and room for all rows.
-        observations: from `nj.observations.from_arrays`.
-        key: for the randomness of learners.
-        folds: number of folds, at least 2, to which rows, or clusters, are dealt at random.
+        observations: a table, from `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
+        key: a key of `jax.random.key`, for the randomness of learners.
+        folds: number of folds, at least 2; rows, or clusters, are dealt to them at random.
         clusters: `[n]` labels of rows that may depend on each other, which stay together, or the
-            name of their column, which is then no feature; by default those of the table.
-        standardize: as in `learn`; each fold has its own standard deviations.
+            name of their column, which is then no feature; by default the clusters of the table.
+        standardize: whether columns and y are divided by standard deviations, as in `learn`; each
+            fold has its own standard deviations.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie
     and Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).

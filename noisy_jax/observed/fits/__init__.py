@@ -38,7 +38,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Raises an AttributeError that says what to write in place of a name that is gone."""
+        """Raises an AttributeError; for a name that has left, it names the replacement."""
         refuse(__name__, name)
 
 

@@ -39,7 +39,7 @@ _LEFT_OUT = (
 
 
 def _impossible(seen: Seen) -> list[Finding]:
-    """Misclassified columns in which, by their matrix, a category would have a share below 0."""
+    """Returns misclassified columns whose matrix would give a category a share below 0."""
     found, x = [], seen.rows.x[:, 0]
     for one in seen.rows.categories:
         shares = one.recodings(x)
@@ -83,10 +83,10 @@ def _repeated(seen: Seen) -> list[Finding]:
 def _computed(seen: Seen) -> list[Finding]:
     """Exact columns that are computed from noisy ones, or whose replicates differ.
 
-    If noise is a share s of the variance of x̃_j, it hides about that share of what x̃_j says of an
-    exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left between
-    ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to rounding (a
-    share of 1e-5 of what x_k alone leaves).
+    If noise is a share s of the variance of x̃_j, it hides about that share of the information of
+    x̃_j on an exact column e. Hence e is computed from x̃_j if less than s/10 of its variance is left
+    between ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to
+    rounding (a share of 1e-5 of the residual of x_k alone).
     """
     rows, exact = seen.rows, seen.exact
     if not seen.noisy.size:
@@ -136,7 +136,7 @@ def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[
 
 
 def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
-    """As `_products`, by medians of squares in place of sums, which one large row may rule."""
+    """Does the same as `_products`, by medians of squares, since one large row may rule a sum."""
     with_j, without = [z[:, j], z[:, k], z[:, j] * z[:, k]], [] if j == k else [z[:, k]]
     left = []
     for columns in (with_j, without):
@@ -200,7 +200,7 @@ CHECKS = (
 
 
 def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
-    """Returns what the checks say of a table; of each cluster one row is checked."""
+    """Returns the doubts of all checks of a table; one row of each cluster is checked."""
     seen = Seen(observations, clusters)
     return [doubt for check in CHECKS for doubt in check.doubts(seen)]
 
@@ -220,7 +220,7 @@ def warned(
 
 
 def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doubt]]:
-    """Returns a mask `[n]` of the rows with `least` copies or more; a doubt if there are others."""
+    """Returns a mask `[n]` of rows with `least` copies or more; a doubt if it leaves rows out."""
     kept = rows.num_copies() >= least
     few = _LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0])
     return kept, [] if kept.all() else [*told([Doubt(few, spoils=False)])]

@@ -1,4 +1,4 @@
-"""Regression calibration: measured values are replaced by what is expected of the clean ones."""
+"""Regression calibration: measured values are replaced by predictions of the clean values."""
 
 import dataclasses
 import functools
@@ -40,8 +40,8 @@ class RegressionCalibration(Method[Fit]):
 
         x̂_i = x̄ + Σ_x (Σ_x + C_i)⁻¹ (x̃_i − x̄)
 
-    in place of x̃_i. Exact columns help to predict the others, and stay as they are. Where only the
-    mean of the C_i is known, as from replicates, it takes the place of each of them.
+    in place of x̃_i. Exact columns help to predict the noisy ones, and stay as they are. Where only
+    the mean of the C_i is known, as from replicates, it takes the place of each of them.
 
     **It is approximate** for logistic and Poisson regression: x̂_i replaces the mean of a function
     of x_i by the function of a mean. The bias is small where effects or errors are small, and of
@@ -162,7 +162,7 @@ class CalibratedEquations:
         return Sums(residual @ design, -(design * slope[:, None]).T @ design)
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
-        """See `roots.Equations`; ψ_i contains what row i does to the calibration."""
+        """See `roots.Equations`; ψ_i contains the effect of row i on the calibration."""
         design, residual, slope = self._means(theta, share)
         scores = residual[:, None] * design + self._added(theta, share)[0]
         for part in blocks_of(len(scores), len(theta)):
@@ -194,7 +194,7 @@ class CalibratedEquations:
 
 
 class Calibration:
-    """The calibrated rows, and how they move with what they are computed from.
+    """The calibrated rows, and their derivatives in the moments behind them.
 
     With z_i = x̃_i − x̄, K_i = Σ_x + C_i and G_i = Σ_x K_i⁻¹,
 
@@ -216,9 +216,9 @@ class Calibration:
     def added(
         self, moves: np.ndarray, cov: np.ndarray, estimated: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What row i adds to Σψ by moving the calibration of all rows, `[n, p]`.
+        """Returns the effect `[n, p]` of row i on Σψ, through the calibration of all rows.
 
-        And the derivatives `[p, d, d]` of Σψ in the covariance of the noise.
+        Also returned are the derivatives `[p, d, d]` of Σψ in the covariance of the noise.
 
         Args:
             moves: `[n, p, d]`, the derivatives of the scores in x̂.

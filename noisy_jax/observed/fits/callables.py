@@ -26,7 +26,7 @@ def check_callables(
     names: Sequence[str],
     features: Sequence[str],
 ) -> None:
-    """Raises ValueError if JAX cannot trace the curve or the loss, or they read what is not there.
+    """Raises ValueError if JAX cannot trace the curve or the loss, or they read missing entries.
 
     In place of an entry out of range JAX takes the nearest one. NumPy raises IndexError, so that
     the curve is also called with NumPy arrays.

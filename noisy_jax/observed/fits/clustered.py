@@ -23,11 +23,11 @@ def _determined_by_one(
 
     The equations of all other clusters do not contain some combination of the coefficients, and
     those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
-    weighted rows Q of (1, x̃), in coordinates in which QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of
+    weighted rows Q of (1, x̃), in coordinates where QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of
     the value 1. The trace is then at least 1, as it is of at most 1 + d clusters. Rows with a
     leverage near 1 are left out: the sandwich counts them with the typical residual.
 
-    Source: clusters without which the coefficients are not determined: Hansen, Jackknife standard
+    Source: clusters that determine a coefficient: Hansen, Jackknife standard
     errors for clustered regression (Review of Economic Studies, 2025); leverages of clusters:
     MacKinnon, Nielsen and Webb, Stata Journal 23 (2023).
     """

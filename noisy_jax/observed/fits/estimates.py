@@ -55,7 +55,7 @@ def labels_of_line(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _root(cov: np.ndarray) -> np.ndarray:
-    """R `[k, k]` with RRᵀ = `cov`, of which negative eigenvalues, rounding, count as zero."""
+    """Returns R `[k, k]` with RRᵀ = `cov`; negative eigenvalues, from rounding, count as zero."""
     values, axes = np.linalg.eigh(cov)
     return axes * np.sqrt(np.maximum(values, 0))
 
@@ -319,7 +319,7 @@ class Estimates(Summarized):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raises an AttributeError that says what to write in place of a name that is gone."""
+            """Raises an AttributeError; for a name that has left, it names the replacement."""
             if name == "intercept":
                 labels = ", ".join(self.labels)
                 raise AttributeError(f"these estimates have no intercept, they are of {labels}")

@@ -35,7 +35,7 @@ def rational(levels: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarr
     """The curve a + b/(c + λ), as `quadratic`.
 
     It is computed as a' + b'λ/(1 + tλ) with t = 1/c, which contains straight lines. t is searched
-    over all values for which the pole −1/t is below −1.1, or above 1.1 times the largest level.
+    over all values whose pole −1/t is below −1.1, or above 1.1 times the largest level.
     """
     low, high = np.full(values.shape[1], -_STEEPEST / levels.max()), np.array(_STEEPEST)
     high = np.broadcast_to(high, low.shape)
@@ -94,7 +94,7 @@ class SimexFit(Fit):
 
     @property
     def title(self) -> str:
-        """The line above the table: what was fitted."""
+        """Returns the line above the table: the method and the form of the fit."""
         if self.form == "numbers":
             return f"{self.estimator} of {self.target}, {self.num_rows:,} noisy rows"
         return super().title

@@ -81,7 +81,7 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
 
 
 def _source(name: str, columns: Collection[str]) -> str:
-    """The column of which `name` is an indicator, as `sex` of `sex[m]`, or "" if there is none."""
+    """Returns the column behind an indicator, as `sex` of `sex[m]`, or "" if there is none."""
     ends = [k for k, letter in enumerate(name) if letter == "[" and name[-1] == "]"]
     return next((name[:k] for k in reversed(ends) if name[:k] in columns), "")
 

@@ -67,7 +67,7 @@ def fit(
     would overcorrect.
 
     **What it checks**: if noisy rows contradict this (noise in a column of two or few values, exact
-    columns computed from noisy ones, replicates that differ more at some values than at others),
+    columns computed from noisy ones, replicates that differ more at some values than elsewhere),
     `fit` warns by `nj.fits.AssumptionWarning`, says so in `remarks`
     and in its table, and withholds a favourable verdict. Of chunks the first is checked, of
     clusters a row of each.
@@ -81,7 +81,7 @@ def fit(
         method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
             `Fourier(length_scale=…)` or `Model(curve, start)`; approximately also
             `RegressionCalibration(…)`, or for any estimator `SIMEX(…)`), or a list of `Fourier`
-            methods, of which the one with the least cross-fitted clean risk is taken.
+            methods; the one with the least cross-fitted clean risk is taken.
         model: "linear", "logistic" or "poisson", short for a method without options; `method` takes
             these names too.
         weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters` and

@@ -61,9 +61,9 @@ class Fourier(Method[FourierFit]):
             error on clean data. `fit.risk` is judged by rows that did not choose.
         num_features: D, even.
         seed: seed of the random frequencies.
-        weights: `[n]` weights of the rows, by which their squared errors are multiplied, also in
-            the estimated error, or the name of their column, as in `nj.methods.Linear`; 1 by
-            default. Rows of weight 0 are left out.
+        weights: `[n]` weights of the rows: factors of their squared errors, also in the estimated
+            error, or the name of their column, as in `nj.methods.Linear`; 1 by default. Rows of
+            weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column. Rows of a cluster are judged, and left out for the band, together.
 
@@ -146,7 +146,7 @@ def _fit(sample: Sample, methods: Sequence[Fourier]) -> FourierFit:
 
 
 class _Standardized(NamedTuple):
-    """A table in units in which its columns and y have mean 0 and standard deviation 1.
+    """A table in units that give its columns and y mean 0 and standard deviation 1.
 
     Attributes:
         table: in original units.
@@ -212,7 +212,7 @@ class _Standardized(NamedTuple):
         return tried(made, self.rows, without)
 
     def fit(self, ranked: list[Option], others: list[Option]) -> FourierFit:
-        """The first of the options, judged by the choices of others, in original units."""
+        """Returns the first option as a fit in original units, judged by choices on other rows."""
         best, band, square = ranked[0], of_band(ranked), self.units.y_scale**2
         corrected, uncorrected = (one.scaled(square) for one in judged(others))
         share = hidden_share(best.trial.frequencies, best.weights, self.rows.effective)

@@ -103,7 +103,7 @@ class FourierFit(FourierPredictor, Result):
         target: name of y.
         num_rows: n.
         num_copies: V, the noisy copies of each row.
-        remarks: what the rows show against the assumptions of the correction.
+        remarks: evidence in the rows against the assumptions of the correction.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -141,8 +141,8 @@ class FourierFit(FourierPredictor, Result):
         Its middle is a fit with about a tenth of the chosen regularization, down to the least that
         is tried, because a band around a fit that is biased misses the curve. If one of the length
         scales that were tried is at most half the chosen ℓ, it is a fit with the longest of these,
-        and with about a tenth of what is best there. The width is from the jackknife over up to 16
-        groups, to which rows, or clusters, are dealt at random.
+        and with about a tenth of its best regularization. The width is from the jackknife over up
+        to 16 groups; rows, or clusters, are dealt to them at random.
 
         So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
         replicates, it is estimated anew without each group of rows. The band covers fewer points
@@ -184,7 +184,7 @@ class FourierFit(FourierPredictor, Result):
         return middle - half, middle + half
 
     def summary(self) -> Table:
-        """The candidates, and the comparison with the uncorrected fit; it is what is printed."""
+        """Returns the printed table: candidates, and the comparison with the uncorrected fit."""
         shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
         halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
         rows = [vars(c) | {"half": half} for c, half in zip(self.candidates, halves, strict=True)]

@@ -44,8 +44,8 @@ class Logistic(Method[Fit]):
         flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
             the sensitivity and the specificity; or one number for both. They may depend on the true
             label, and on nothing else.
-        weights: `[n]` weights of the rows, by which their scores are multiplied, or the name of
-            their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
+        weights: `[n]` weights of the rows: factors of their scores, or the name of their column, as
+            in `Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column, which standard errors then take as one.
         errors: "sandwich", by the scores of rows and their leverages (HC3); or "jackknife", by fits
@@ -85,12 +85,12 @@ class Poisson(Method[Fit]):
     Misclassified columns are corrected as in `Logistic`.
 
     Args:
-        weights: as in `Logistic`.
-        clusters: as in `Logistic`.
+        weights: `[n]` weights of the rows, or the name of their column, as in `Logistic`.
+        clusters: `[n]` labels of dependent rows, or the name of their column, as in `Logistic`.
         exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
             E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
             Predictions are then of counts in a unit of it.
-        errors: as in `Logistic`.
+        errors: kind of the standard errors, as in `Logistic`.
 
     Source: the corrected score of Nakamura (1990).
     """

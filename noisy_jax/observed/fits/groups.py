@@ -24,7 +24,7 @@ def dealt(x: np.ndarray, y: np.ndarray, clusters: np.ndarray | None = None) -> n
 
     It is the same for the same rows in any order: rows are put into an order by y and, where y is
     equal, by x `[n, …]` first, and then dealt. So no order of the rows makes groups more alike, or
-    more different, than those of independent rows are.
+    more different, than groups of independent rows are.
     """
     units = len(y) if clusters is None else int(clusters.max()) + 1
     places = np.random.default_rng(_SEED).permutation(units)
@@ -54,7 +54,7 @@ def streamed_labels(first: int, rows: int) -> np.ndarray:
 
 
 def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[slice]]:
-    """An order of the rows in which each of `count` groups is one slice, of no rows or more."""
+    """Returns an order of the rows with each of `count` groups as one slice; some may be empty."""
     labels = labels.astype(np.uint8)  # of which NumPy sorts many fast
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(count + 1))

@@ -30,7 +30,7 @@ _POINTS = 256
 
 
 def places(x: np.ndarray) -> np.ndarray:
-    """Rows of x, spread over the table, at which the largest value of a function is looked for.
+    """Returns rows of x, spread over the table, as places to look for a function's largest value.
 
     Noisy rows spread further than clean rows.
     """
@@ -62,7 +62,7 @@ def hidden(
 def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
     """f `[m]` and f² `[m]` of f = Re Σ_j u_j, each wave times the factor at its frequency.
 
-    f² = ½ Re Σ_jk (u_j ū_k + u_j u_k), of which u_j ū_k is a wave at the difference of their
+    f² = ½ Re Σ_jk (u_j ū_k + u_j u_k), where u_j ū_k is a wave at the difference of their
     frequencies, and u_j u_k one at the sum.
 
     The waves `[m, P]` are u_j = c_j exp(i⟨ω_j, x⟩), c_j = w_j − i w_{P+j} with the weights w; the
@@ -73,7 +73,7 @@ def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hidden_share(frequencies: Frequencies, weights: np.ndarray, rows: float) -> float:
-    """The share of Σ_j w_j² at frequencies ω_j for which the noise hides cos²⟨ω_j, x⟩."""
+    """Returns the share of Σ_j w_j² at frequencies ω_j where the noise hides cos²⟨ω_j, x⟩."""
     squares = weights**2
     phi = np.diag(np.asarray(frequencies.total, complex))
     lost = np.abs(phi) ** 2 < JUDGE / rows

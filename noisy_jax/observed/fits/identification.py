@@ -1,7 +1,7 @@
 """Identification of a fit: noisy features must vary by more than the noise in them.
 
 With the covariance M of the noisy columns and the mean covariance Σ of the noise, the combination
-of columns in which the noise is largest is the vector u of
+of columns with the largest noise is the vector u of
 
     (M − λΣ) u = 0,   uᵀΣu = 1,
 
@@ -37,8 +37,8 @@ class Identification(NamedTuple):
         """The share `[...]` of the noise's moments that a fit to moments takes away, 0 to 1.
 
         It is 1 unless the identification is weak. Then it is Fuller's min(1, λ − s) − s, with the
-        slack s in place of his 1/n, and with the smallest λ for which the moments of (y, x) less λ
-        times those of the noise are singular. What is left is positive definite.
+        slack s in place of his 1/n, and with the smallest λ that makes the moments of (y, x), less
+        λ times the moments of the noise, singular. The rest is positive definite.
         """
         if self.strength >= WEAK:
             return 1.0
@@ -103,7 +103,7 @@ def covariances(moments: LinearMoments) -> tuple[np.ndarray, np.ndarray]:
 
 
 def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[Any, np.ndarray]:
-    """The smallest λ `[...]` for which moments − λ noise is singular, and u with uᵀ noise u = 1.
+    """Returns the smallest λ `[...]` with a singular moments − λ noise, and u with uᵀ noise u = 1.
 
     λ is infinite without noise, and u then 0. `moments` `[..., d, d]` must be positive definite.
     """
@@ -118,7 +118,7 @@ def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[Any, np.ndarr
 
 
 def _with_y(moments: LinearMoments, share: float) -> np.ndarray:
-    """Centred moments of (y, x), `[..., 1 + d, 1 + d]`, less a share of those of the noise."""
+    """Returns centred moments of (y, x), `[..., 1 + d, 1 + d]`, less a share of the noise's."""
     gram, cross = moments.centred(share=share)
     found = np.empty((*gram.shape[:-2], *np.add(gram.shape[-2:], 1)))
     found[..., 0, 0] = moments.yy - moments.y**2 / moments.weight
@@ -131,7 +131,7 @@ def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
     """Raises ValueError if errors in x and y covary by more than |c_i| ≤ √(Σ_ii Var ỹ) allows.
 
     `cross` `[d]` is the mean covariance c, `cov` `[d, d]` the mean covariance Σ of the errors in x.
-    The number of rows is for what chance explains.
+    The number of rows gives the size that chance explains.
     """
     largest = np.sqrt(np.maximum(np.diag(cov), 0) * y_variance) * (1 + 5 / rows**0.5)
     for j in np.flatnonzero(np.abs(cross) > largest):

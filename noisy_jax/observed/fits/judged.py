@@ -143,7 +143,7 @@ class Judged(NamedTuple):
         return len(self.count) - 1
 
     def scaled(self, square: float) -> "Judged":
-        """The same errors in other units, in which each is `square` times as large."""
+        """Returns the same errors in other units, where each is `square` times as large."""
         return Judged(square * self.sums, self.count, square * self.slope, square * self.hidden)
 
     def minus(self, other: "Judged") -> "Judged":
@@ -231,7 +231,7 @@ def compared(
         variance: of y.
         noise: the uncertainty of the noise's covariance, in the units of the slopes.
         freedom: degrees of freedom of the variance that it adds.
-        hidden_share: as in `Comparison`.
+        hidden_share: share of squared weights that the noise hides, as in `Comparison`.
     """
     three = stacked([corrected, uncorrected, corrected.minus(uncorrected)])
     errors, own = three.std_error(noise), float(three.degrees_of_freedom)

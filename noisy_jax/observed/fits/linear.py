@@ -133,13 +133,13 @@ class Linear(Method[LinearFit]):
 
     Args:
         weights: `[n]` weights of the rows of one table, or the name of their column, which is then
-            no feature; by default those of the table (`nj.table(…, weights="w")`). Rows of weight 0
-            are left out of everything, also of the number of rows. They are not counts of equal
-            rows: repeat such rows, as `frame.loc[frame.index.repeat(frame["n"])]`. Without weights
-            they are 1, but for the sandwich of rows whose errors of measurement are known, differ,
-            and do not depend on the measured values, those that give the smallest variance, from
-            the errors and a first fit. Where these change the coefficients by more than chance,
-            they are 1, with a warning; so they are beside estimated errors (replicates, a
+            no feature; by default the weights of the table (`nj.table(…, weights="w")`). Rows of
+            weight 0 are left out of everything, also of the number of rows. They are not counts of
+            equal rows: repeat such rows, as `frame.loc[frame.index.repeat(frame["n"])]`. Without
+            weights they are 1, but for the sandwich of rows whose errors of measurement are known,
+            differ, and do not depend on the measured values, those that give the smallest variance,
+            from the errors and a first fit. Where these change the coefficients by more than
+            chance, they are 1, with a warning; so they are beside estimated errors (replicates, a
             reliability, misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
             name of their column, as for `weights`; the sandwich leaves out one of them at a time. A
@@ -231,7 +231,7 @@ def _with_scatter(fit: LinearFit, table: Observations, weights: np.ndarray | Non
 
 
 def _check_rows(rows: int, dim: int, groups: int, instead: str = "use errors='sandwich'") -> None:
-    """Raises ValueError, with what to do instead, if rows are too few to leave out groups."""
+    """Raises ValueError, with a way out, if rows are too few to leave out groups."""
     if groups < LEAST_GROUPS or rows - rows // LEAST_GROUPS < dim + 2:
         raise ValueError(f"{rows} rows are too few for the jackknife; {instead}")
 

@@ -1,4 +1,4 @@
-"""The normal equations of a linear fit, from moments of groups of rows, and what each row adds.
+"""The normal equations of a linear fit, from moments of groups of rows, and the terms of each row.
 
 With the means x̄ of the columns, θ are the prediction at x̄ and the slopes β. A row of weight w, with
 z = (1, x̃ − x̄), residual r and noise of covariance Σ, and of covariance c with y, adds the score
@@ -32,7 +32,7 @@ from noisy_jax.observed.observations.rows import Rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearEquations:
-    """The equations of a table in units, and what is known of them.
+    """The equations of a table in units, with their units and identification.
 
     Attributes:
         parts: the moments of each group of rows, with a leading axis.
@@ -97,7 +97,7 @@ class LinearEquations:
 
     @property
     def variance(self) -> float:
-        """Of y, in the units of the equations."""
+        """Returns the variance of y, in the units of the equations."""
         return self.whole.yy / self.whole.weight - (self.whole.y / self.whole.weight) ** 2
 
     @functools.cached_property

@@ -7,8 +7,8 @@ For a row with noisy features x̃ = x + n, E n = 0 and Cov n = Σ, and a target 
 with the covariance c of n and the noise in ỹ, which is usually 0.
 
 Sums of these over rows are the moments that least squares on the clean rows would use. They can be
-merged: moments of two parts of a table add up to those of the whole. Moments of groups of rows have
-a leading axis of groups.
+merged: moments of two parts of a table add up to the moments of the whole. Moments of groups of
+rows have a leading axis of groups.
 
 Source: corrected least squares (Fuller, Measurement Error Models, 1987, Sec. 2.2; Nakamura, 1990).
 """
@@ -82,7 +82,7 @@ class LinearMoments(NamedTuple):
 
             E[Σ w (x̃ − x̄)(x̃ − x̄)ᵀ] = Σ w (x − x̄)(x − x̄)ᵀ + Σ w Σ_i − Σ w² Σ_i/Σ w,
 
-        and what is taken away is `share` times the last two terms; with equal weights n − 1 times
+        and `share` times the last two terms are taken away; with equal weights n − 1 times
         Σ. The same holds for c. The share 0 leaves the noise in, as ordinary least squares does.
         """
         return self.about(self, share=share)

@@ -1,4 +1,4 @@
-"""Any model y ≈ f(x; θ) on noisy features: the method, and what it takes from the table.
+"""Any model y ≈ f(x; θ) on noisy features: the method, and the data that it takes from the table.
 
 The equations are in `model_equations`, and their roots in `model_roots`.
 """
@@ -47,7 +47,7 @@ class Model(Method[Fit]):
 
     The root that continues the uncorrected fit, as the share of the noise that is taken away grows
     from 0 to 1, is taken. In small tables it may end before: then a smaller share is taken away,
-    with a warning (`Fit.share`). What ℓ̂ draws stays the same for all θ. Everything is in
+    with a warning (`Fit.share`). Random draws of ℓ̂ stay the same for all θ. Everything is in
     float64.
 
     The transformation follows from the table:
@@ -60,11 +60,11 @@ class Model(Method[Fit]):
       a = (1 + √3)/2, as one copy with twice the noise. The loss must be smooth. Intervals do not
       contain the bias that is left: of order σ⁶ under Gaussian noise, of σ⁴ under other noise, by
       its fourth cumulant, and of σ³ from two or three copies if the noise is skewed. Where
-      replicates are incomplete, each row is corrected by the copies that it has, those in which all
+      replicates are incomplete, each row is corrected by those of its copies where all
       columns with replicates were measured. Rows with one copy are left out, with a warning.
     - Replicates of unknown noise in some columns and known variances in others: `replicates` over
-      the former of `gaussian` in the latter, whose errors are taken as independent of those of the
-      former, and as Gaussian if only their variances are stated. The loss must be entire.
+      the former of `gaussian` in the latter, whose errors are taken as independent of the errors of
+      the former, and as Gaussian if only their variances are stated. The loss must be entire.
     - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
       loss must be entire.
 
@@ -83,8 +83,8 @@ class Model(Method[Fit]):
         estimate: a transformation in place of the one above; `functools.partial` gives it options,
             such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
         seed: of the draws.
-        weights: `[n]` weights of the rows, by which their losses are multiplied, or the name of
-            their column, as in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
+        weights: `[n]` weights of the rows: factors of their losses, or the name of their column, as
+            in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column, which standard errors then take as one.
         errors: "sandwich", by the slopes of rows' losses and their leverages (HC3); or "jackknife",

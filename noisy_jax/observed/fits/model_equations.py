@@ -5,9 +5,9 @@ takes it to ℓ̂ of the noisy row, E ℓ̂ = ℓ, the equations are
 
     Σ_i ψ_i(θ) = 0,   ψ_i = −∇_θ ℓ̂(θ; x̃_i, y_i).
 
-What ℓ̂ draws is fixed by the number of the row, so that the equations are smooth in θ. A share s of
-the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, and if the copies of a
-row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies. Rows may have
+Random draws of ℓ̂ are fixed by the number of the row, so that the equations are smooth in θ. A share
+s of the noise is taken away if the covariance that ℓ̂ knows is multiplied by s, and if the copies of
+a row are moved to x̄ + √s(x̃_v − x̄): at s = 0 it is the loss at the mean of the copies. Rows may have
 different numbers of copies, with NaN behind the last: then ℓ̂ is taken from the copies of each row.
 
 Everything is in float64, for blocks of rows of one size, so that one program serves a table. The
@@ -36,7 +36,7 @@ _KEPT = 8  # programs: each fit has one without and one with the correction
 
 @dataclasses.dataclass(frozen=True)
 class Functions:
-    """What is compiled: the same for all tables."""
+    """Compiled functions, the same for all tables."""
 
     curve: Callable[..., Any]  # `(params, x[d]) -> []`
     loss: Callable[..., Any]  # `(prediction, y) -> []`
@@ -67,7 +67,7 @@ class ModelEquations:
         seed: of the draws.
         weights: `[n]`, of the rows.
         parts: copies, y, places and covariances of blocks of rows, on the device.
-        programs: what is compiled for these blocks.
+        programs: compiled functions for these blocks.
         center: `[p]`; at first `start`.
         scale: `[p]`; at first 1.
     """
@@ -158,7 +158,7 @@ class ModelEquations:
         return dataclasses.replace(self, weights=weights)
 
     def _called(self, program: int, u: np.ndarray, share: float) -> Iterator[tuple[Any, Any]]:
-        """The weights of blocks of rows, and what a program gives of them."""
+        """Returns the weights of blocks of rows, and the results of a program on the blocks."""
         args = self.center + self.scale * u, float(share), self.start, self.seed
         for first, part in zip(range(0, self.num_rows, _ROWS), self.parts, strict=True):
             weights = self.weights[first : first + _ROWS]

@@ -158,9 +158,9 @@ def minimized(
 ) -> ModelEquations:
     """The equations around the least uncorrected loss, in parameters with units of their own.
 
-    By Newton's method with the absolute values of the eigenvalues, in units in which the diagonal
-    of the Hessian is ±1, and with halved steps. The unit of a parameter is then a standard
-    deviation of what one row would say of it alone.
+    By Newton's method with the absolute values of the eigenvalues, in units that make the diagonal
+    of the Hessian ±1, and with halved steps. The unit of a parameter is then a standard
+    deviation of its estimate from one row alone.
     """
     zero = np.zeros(len(names))
 

@@ -1,4 +1,4 @@
-"""Linear fits in one pass: what is kept of a table is its moments, by groups of rows.
+"""Linear fits in one pass: only the moments of a table are kept, by groups of rows.
 
 The rows are in chunks, or in parts that are elsewhere. The fit without a group, for intervals by
 the jackknife, follows from the moments of the other groups.
@@ -39,12 +39,12 @@ class TableMoments:
 
     Attributes:
         table: the names and the noise of the part.
-        doubts: what the rows show against the assumptions of the fit.
-        units: means and standard deviations of the part, in which the moments are.
+        doubts: evidence in the rows against the assumptions of the fit.
+        units: means and standard deviations of the part: units of the moments.
         rows: the number of rows.
         ends: `[2, d + 1]`, −(least value) and largest value of the columns and y.
-        groups: the moments of each of 32 groups of rows, of which some may have none.
-        turn: number of the group in which the next row would be.
+        groups: the moments of each of 32 groups of rows; some may be empty.
+        turn: number of the group of the next row.
     """
 
     table: Observations

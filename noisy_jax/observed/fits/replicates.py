@@ -22,8 +22,8 @@ _SHIFT = 0.01  # square of a difference of means over the variance of the noise
 def different_means(seen: Seen) -> list[Finding]:
     """Noisy columns whose replicates have means so different that the estimated noise is larger.
 
-    Differences of one replicate to the mean of a row's have the mean 0. What they have instead is
-    told if its square is more than 1% of the variance of the noise.
+    Differences of one replicate to the mean of a row's have the mean 0. Another mean is told if its
+    square is more than 1% of the variance of the noise.
     """
     if not seen.estimated or not seen.noisy.size:
         return []
@@ -42,8 +42,8 @@ def copied(seen: Seen) -> list[Finding]:
     """Noisy columns with two replicates that are equal in more rows than rounding explains.
 
     Differences of rounded measurements are 0 about as often as they are the next step to either
-    side, and differences of others hardly ever. The most frequent value (a limit of detection) does
-    not count.
+    side, and differences of exact measurements hardly ever. The most frequent value (a limit of
+    detection) does not count.
     """
     copies, found = seen.rows.copies, []
     for j in seen.noisy.tolist() if seen.estimated else ():

@@ -88,7 +88,7 @@ class Result(Saved, Summarized):
     def _below(self, first: Sequence[str], subject: str) -> str:
         """All lines below the printed table: `first`, estimated errors, the method, remarks.
 
-        `subject` is what predicts at clean features, or "" for fits without predictions.
+        `subject` names the predictor at clean features, or is "" for fits without predictions.
         """
         noisy = "features" if self.num_copies == 1 else f"means of {self.num_copies} copies"
         predicts = (
@@ -126,8 +126,8 @@ class Fit(Estimates, Result):
         num_rows: n, rows of positive weight.
         num_copies: V, the noisy copies of each row whose mean is taken.
         risk: estimated errors of both fits on clean data, of linear fits.
-        remarks: what the rows show against the assumptions of the correction, and what else to know
-            before one believes the intervals.
+        remarks: evidence in the rows against the assumptions of the correction, and cautions about
+            the intervals.
         about: sentences about the method, which stand below the printed table.
     """
 
@@ -148,7 +148,7 @@ class Fit(Estimates, Result):
 
     @property
     def title(self) -> str:
-        """The line above the table: what was fitted."""
+        """Returns the line above the table: the method and the form of the fit."""
         count, on = len(self.names), "by a model of"
         if self._form.line:
             count, on = len(self.coefficients), "on"
@@ -182,7 +182,7 @@ class Fit(Estimates, Result):
         return "These parameters are" if self.form == "curve" else ""
 
     def _known(self) -> list[str]:
-        """Lines below the table on what the rows determine; none but for linear fits."""
+        """Returns lines on the identification, below the table; none but for linear fits."""
         return []
 
     def _doubts(self) -> list[str]:

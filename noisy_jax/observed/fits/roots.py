@@ -33,7 +33,7 @@ _SMALL = 1e-8  # last step of Newton's method, in units of the coefficients of s
 
 
 class Patience(NamedTuple):
-    """After how much work a root counts as not found."""
+    """Limits of work, beyond them a root counts as not found."""
 
     steps: int = 50  # of Newton's method
     halvings: int = 30  # of one step
@@ -45,7 +45,7 @@ PATIENT = Patience()
 
 
 class Sums(NamedTuple):
-    """What all rows together add to the equations, at one θ."""
+    """Sums over all rows of the terms of the equations, at one θ."""
 
     score: np.ndarray  # [p], Σψ
     jacobian: np.ndarray  # [p, p], ∂Σψ/∂θ
@@ -55,7 +55,7 @@ class Sums(NamedTuple):
 class Equations(Protocol):
     """Σψ(θ; s) = 0 of the rows of a table, with a share s of the noise taken away.
 
-    θ `[p]` is in units in which its numbers are about 1.
+    θ `[p]` is in units that make its numbers about 1.
     """
 
     def at(self, theta: np.ndarray, share: float) -> Sums:
@@ -63,7 +63,7 @@ class Equations(Protocol):
         ...
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
-        """What the rows add to Σψ, in their order; rows of weight 0 may be among them."""
+        """Returns the rows' terms of Σψ, in their order; rows of weight 0 may be among them."""
         ...
 
     def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
@@ -90,7 +90,7 @@ def root(
     """θ where the scores sum to zero, by damped Newton's method from `theta`; `None` if not found.
 
     Steps are halved until ‖Σψ‖ falls. All eigenvalues of −∂Σψ/∂θ have a positive real part at the
-    uncorrected fit, and along the branch of roots that begins there; others are not accepted.
+    uncorrected fit, and along the branch of roots that begins there; other roots are not accepted.
 
     Args:
         equations: which are solved.
@@ -149,7 +149,7 @@ def solved(
         equations: which are solved.
         plain: `[p]`, their root at the share 0.
         rows: their number n.
-        why: reasons for a share below 1, and what to do, for the remark.
+        why: reasons for a share below 1, and advice, for the remark.
         patience: how long it tries.
 
     Raises:

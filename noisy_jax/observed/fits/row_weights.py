@@ -5,13 +5,13 @@ Gaussian errors of covariance C_i in x and variance τ_i in y the covariance
 
     v_i (G + C_i) + C_i ββᵀ C_i,    v_i = s² + τ_i + βᵀC_iβ,
 
-with the covariance G of the clean rows. What it says of β is G in all rows alike. So the weights
+with the covariance G of the clean rows. Its information on β is G in all rows alike. So the weights
 
     w_i = 1 / (v_i (1 + tr(G⁻¹C_i)/d) + βᵀC_iG⁻¹C_iβ/d)
 
 give the smallest variance on average over d directions. They may depend on C_i and τ_i, but not on
-a row's x̃_i and ỹ_i: then the weighted equations are as unbiased as the others. β, s and G are those
-of a first fit, to which rows count the less the noisier they are.
+a row's x̃_i and ỹ_i: then the weighted equations are unbiased, too. β, s and G are from a first
+fit, where rows count the less the noisier they are.
 
 Source: two steps with estimated weights: Carroll and Ruppert, Transformation and Weighting in
 Regression (1988), Sec. 2.3; variances of the scores: Fuller, Measurement Error Models (1987),

@@ -1,4 +1,4 @@
-"""The covariance of the root of an equation Σψ = 0, from what each row adds to it.
+"""The covariance of the root of an equation Σψ = 0, from the terms of the rows.
 
 With A = −∂Σψ/∂θ and A_i = −∂ψ_i/∂θ the root without row i differs, to one step of Newton's method,
 by
@@ -86,7 +86,7 @@ class Block(NamedTuple):
 
 
 class Variance(NamedTuple):
-    """Of p parameters."""
+    """Covariance of p parameters."""
 
     covariance: np.ndarray  # [p, p]
     freedom: np.ndarray | float  # [k] or [], degrees of freedom of k combinations of them
@@ -163,7 +163,7 @@ def _without_vectors(scores: np.ndarray, rows: Outer, inverse: np.ndarray):
 
 
 def _without_matrices(scores: np.ndarray, jacobians: np.ndarray, inverse: np.ndarray):
-    """As `_without_vectors`, where each row, or cluster, has a matrix.
+    """Does the same as `_without_vectors`, where each row, or cluster, has a matrix.
 
     Where ‖A_i‖‖A⁻¹‖ is below ½, so is h, and w = Av follows from w = ψ_i + A_iA⁻¹w by iteration.
     """

@@ -1,6 +1,6 @@
 """Results that are saved as JSON with their kind and a digest, and read again.
 
-JSON with a wrong digit is still JSON. So a file has the SHA-256 digest of what it holds, and a file
+JSON with a wrong digit is still JSON. So a file has the SHA-256 digest of its contents, and a file
 that was damaged or edited is an error, never another result.
 """
 
@@ -46,7 +46,7 @@ class Saved:
 
 
 def places_of(dim: int) -> np.ndarray:
-    """`[8, d]`, standardized rows at which functions are compared with those that were saved."""
+    """Returns `[8, d]`, standardized rows where functions are compared with the saved ones."""
     return 1.5 * np.cos(np.arange(1.0, 9)[:, None] * np.arange(1.0, dim + 1))
 
 

@@ -14,14 +14,14 @@ its gradient with the sign reversed: with m = exp(a + ⟨w, x̃⟩ − ½wᵀCw)
 
 Where the true categories or labels of rows are not known, the scores are summed over all of them.
 If u_c(k) are weights of the combinations c of true categories and labels, given the recorded ones
-k, such that E u_c(k) is 1 for the true combination and 0 for all others (`noise.Misclassified`),
-then for any scores ψ
+k, such that E u_c(k) is 1 for the true combination and 0 for all other ones
+(`noise.Misclassified`), then for any scores ψ
 
     Σ_c u_c(k) ψ(θ; c)   has the mean   ψ(θ; true combination)
 
 over what is recorded, whatever the other columns and their noise are. With a share s of the
-misclassification taken away, the weights are (1 − s) r_c + s u_c, where r_c is 1 for what was
-recorded.
+misclassification taken away, the weights are (1 − s) r_c + s u_c, where r_c is 1 for the recorded
+combination.
 """
 
 import dataclasses
@@ -148,17 +148,17 @@ MODELS = {
 class ScoreEquations:
     """The equations of a logistic or Poisson regression on a standardized table.
 
-    The rows are in each of C combinations of their true categories and labels, of which the
-    equations are a weighted sum; C is 1 where these are known.
+    The rows are in each of C combinations of their true categories and labels; the equations are a
+    weighted sum over these; C is 1 where these are known.
 
     Attributes:
         family: whose scores are summed.
         rows: C times the n rows. Their `cov` is `[d, d]` or `[n, d, d]`.
         unbiased: `[C, n]`, the weights u_c, times those of the rows.
         recorded: `[C, n]`, the weights r_c, likewise.
-        estimates: `[n, d, d]`, where covariances of rows are estimates, of which `cov` is the mean,
-            as scores are not linear in the covariance; or `None`.
-        weights: `[n]`, by which their mean is taken.
+        estimates: `[n, d, d]`, where covariances of rows are estimates with the mean `cov`, as
+            scores are not linear in the covariance; or `None`.
+        weights: `[n]`, weights of their mean.
     """
 
     family: Family
@@ -178,7 +178,7 @@ class ScoreEquations:
         return share * self.scores(theta, share).in_covariance(theta[1:])
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
-        """See `roots.Equations`; ψ_i contains what row i does to the mean of the covariances."""
+        """See `roots.Equations`; ψ_i contains the effect of row i on the mean covariance."""
         moves = self.in_covariance(theta, share)
         own = self.weights / self.weights.sum()
         for part in blocks_of(len(own), len(theta)):

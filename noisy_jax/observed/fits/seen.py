@@ -153,7 +153,7 @@ def repeats(values: np.ndarray) -> bool:
       shortest ones. Of n independent values without rounding, about 0.1 of the steps are below 0.15
       of their median nearby.
     - Equal by chance are values where there are many, and hardly ever the largest and smallest.
-    - A value at which measurements are cut off is one of the ends, or the most frequent one.
+    - The value where measurements are cut off is one of the ends, or the most frequent one.
     """
     if len(values) > 2 * ROWS:  # first all rows with some of the values, drawn by a hash
         bits = np.ascontiguousarray(values).view(np.uint64) * _HASH

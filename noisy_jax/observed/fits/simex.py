@@ -43,9 +43,9 @@ class SIMEX(Method[SimexFit]):
     quadratic and the rational curve disagree, the fit says so. `nj.methods.Linear`, `Logistic` and
     `Poisson` are consistent and faster. SIMEX is for everything else.
 
-    **Intervals do not contain the bias of the curve.** Around the mean of the estimates, those of
-    95% cover about 95%. The truth they cover less often the larger the table and the noise are: of
-    a least squares slope with a noise of 0.18 times the variance of its column, extended by the
+    **Intervals do not contain the bias of the curve.** Around the mean of the estimates, intervals
+    of 95% cover about 95%. The truth they cover less often the larger the table and the noise are:
+    of a least squares slope with a noise of 0.18 times the variance of its column, extended by the
     quadratic curve, about 95% (200 or 500 rows); with 0.4 times, 86% (200 rows) and 73% (500 rows).
     The rational curve covers about 95% in these cases, and its estimates scatter more.
 
@@ -54,8 +54,8 @@ class SIMEX(Method[SimexFit]):
     - "extrapolated": the mean estimated covariance at λ, less the covariance of the estimates over
       draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances,
       which a function returns.
-    - "jackknife": SIMEX again, with the same draws, without one of 32 groups at a time, to which
-      rows are dealt at random. It takes 33 times as long.
+    - "jackknife": SIMEX again, with the same draws, without one of 32 random groups of rows at a
+      time. It takes 33 times as long.
 
     The default is "extrapolated" where there are covariances, and "jackknife" where there are none,
     or where the covariance of the noise is estimated from the table's replicates, which only the
@@ -70,14 +70,14 @@ class SIMEX(Method[SimexFit]):
             whose result is a vector, a dictionary
             of named numbers, either of them in a tuple with its covariance, or a result of
             statsmodels, such as `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
-        levels: λ > 0, at least two.
-        draws: at each level, at least two.
+        levels: λ > 0, at least two: multiples of the noise that are added.
+        draws: draws of added noise at each level, at least two.
         extrapolation: "quadratic", or "rational" for a + b/(c + λ), which is exact for the slope on
             one noisy column, and less stable.
         errors: "extrapolated", "jackknife", or "none" for standard errors that are NaN.
-        seed: of the draws.
+        seed: seed of the draws.
         progress: called with (done, total), numbers of estimates.
-        weights: `[n]` weights of the rows, with which the estimator is called, or the name of their
+        weights: `[n]` weights of the rows for the calls of the estimator, or the name of their
             column, as in `nj.methods.Linear`; 1 by default. An estimator of scikit-learn takes them
             as `sample_weight` of its `fit`; a function as its third argument, or as `weights` or
             `sample_weight`. Rows of weight 0 are left out.

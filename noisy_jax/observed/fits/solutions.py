@@ -1,4 +1,4 @@
-"""Fits from roots of equations: variances, what an uncertain noise adds, original units."""
+"""Fits from roots of equations: variances, also from an uncertain noise, and original units."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -41,9 +41,9 @@ class Restored(NamedTuple):
         moved: np.ndarray | None = None,
         **known: Any,
     ) -> "Restored":
-        """For θ = (v, w), the prediction at `at` `[d]` and the slopes of columns in `units`.
+        """Returns the fit of θ = (v, w): prediction at `at` `[d]` and slopes of columns in `units`.
 
-        θ is first multiplied by `moved` `[p, p]`. `form`, and what else is `known`, are as of
+        θ is first multiplied by `moved` `[p, p]`. `form` and `known` are attributes of
         `Estimates`.
         """
         combined = units.jacobian(at)

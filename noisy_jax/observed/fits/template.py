@@ -25,13 +25,13 @@ _Fit = TypeVar("_Fit")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows of a table that count in a fit, those of positive weight.
+    """The rows of a table that count in a fit: rows of positive weight.
 
     Attributes:
         table: n rows.
         weights: `[n]`, positive; or `None`, where all are 1.
         clusters: `[n]`, whole numbers from 0 without gaps; or `None`.
-        doubts: what was told of the rows, which becomes remarks of the fit.
+        doubts: doubts about the rows, which become remarks of the fit.
     """
 
     table: Observations
@@ -67,7 +67,7 @@ class Sample:
         return Sample(table, weights, clusters, self.doubts)
 
     def with_copies(self, least: int) -> "Sample":
-        """The rows that have at least `least` copies; a warning tells if there are others."""
+        """Returns the rows with at least `least` copies; a warning tells if rows are left out."""
         kept, few = enough_copies(self.table, least)
         self.doubts.extend(few)
         return self.some(kept)
@@ -102,7 +102,7 @@ class Method(Generic[_Fit]):
 
     A method has `_solved`, and for tables in chunks `_of_chunks`. Those of its options that are
     called `weights`, `clusters` and `exposure` are arrays `[n]`, names of columns, or `None`; a
-    table with one of them for which the method has no option is refused.
+    table with one of them is refused if the method has no option for it.
     """
 
     def __post_init__(self) -> None:

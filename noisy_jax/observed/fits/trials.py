@@ -53,7 +53,7 @@ class Trial:
         count: `[G]`, sums of the weights of the rows of each group.
         solver: of the corrected moments.
         risks: `[F, G]`, estimated squared errors on clean data, summed over each group, of the fits
-            to the other groups. Directions in which the estimated square of a function is negative
+            to the other groups. Directions where the estimated square of a function is negative
             count as zero.
         weights: `[F, D]`, of the fits to all groups.
         plain_risks: `[G]`, of the uncorrected fit, whose regularization is chosen on noisy data.
@@ -214,7 +214,7 @@ def _block(frequencies, x, y, kept):
 
 
 def order_of(copies: int) -> int:
-    """The order to which the bias of moments from V ≥ 2 copies is removed; more magnifies noise."""
+    """Returns the order of bias removed from moments of V ≥ 2 copies; more magnifies noise."""
     return min(copies.bit_length() - 1, 2)
 
 

@@ -7,8 +7,8 @@ too small in the same tables. With the relative standard error
     s = std(βᵀΣ̂β) / βᵀΣ̂β
 
 of the noise in the prediction, this part has 1/(3s) degrees of freedom, at least 1. For parameters
-of curves s is that of Σ_ij M_ij Σ̂_ij, with the derivatives M of a parameter in Σ̂. The rule is
-chosen by simulation.
+of curves s is the relative standard error of Σ_ij M_ij Σ̂_ij, with the derivatives M of a parameter
+in Σ̂. The rule is chosen by simulation.
 """
 
 import numpy as np

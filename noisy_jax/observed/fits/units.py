@@ -1,4 +1,4 @@
-"""Rows, and units in which their columns and y have mean 0 and standard deviation 1."""
+"""Rows, and units that give their columns and y mean 0 and standard deviation 1."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ class UndeterminedError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Units:
-    """Centres and scales by which the columns and y are made free of units."""
+    """Centres and scales that make the columns and y free of units."""
 
     center: np.ndarray
     scale: np.ndarray
@@ -34,8 +34,8 @@ class Units:
     ) -> "Units":
         """Means and standard deviations of x `[n, d]` and y `[n]`, with weights `[n]`.
 
-        What is constant in the rows of positive weight has the scale 1; it is a ValueError if the
-        `table` is given whose columns they are.
+        Columns that are constant in the rows of positive weight have the scale 1; with `table`, the
+        table of these columns, they raise ValueError.
         """
         if table is None:
             counts = slice(None) if weights is None else weights > 0
@@ -59,7 +59,7 @@ class Units:
     def of_copies(
         cls, table: Observations, standardize: bool, weights: np.ndarray | None = None
     ) -> "Units":
-        """From all copies of the rows; without `standardize` the scales are 1."""
+        """Returns units from all copies of the rows; without `standardize` the scales are 1."""
         x, copies = table.x, table.x.shape[1]
         if weights is None:
             units = cls.of(x.reshape(-1, x.shape[2]), table.y)
