@@ -47,6 +47,8 @@ TESTED_IN = {
     "observed/fits/replicates": "observed/fits/test_assumptions",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
+    "noise/characteristic": "noise/test_base",
+    "observed/observations/dependent": "observed/observations/test_described",
     "observed/observations/errors": "observed/observations/test_tables_of_incomplete_replicates",
     "observed/observations/known": "observed/observations/test_described",
     "observed/observations/labels": "observed/observations/test_arrays",

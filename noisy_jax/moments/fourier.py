@@ -24,7 +24,7 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.linalg.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
-from noisy_jax.noise.base import check_characteristic, compiled
+from noisy_jax.noise.characteristic import check_characteristic, compiled
 from noisy_jax.validation import non_negative, parsed_key, positive, whole
 
 Array = jax.Array

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
 from noisy_jax.noise.base import Noise, covariance_times, register_distribution
-from noisy_jax.noise.dependent import Multiplicative, Poisson
+from noisy_jax.noise.dependent import Attributes, Missing, Multiplicative, Poisson
 from noisy_jax.noise.distributions import Laplace, Product, Rademacher, StudentT, Uniform
 from noisy_jax.noise.gaussian import ContaminatedGaussian, Gaussian
-from noisy_jax.noise.hidden import Attributes, Missing
 from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.noise.observation import CovarianceEstimate, estimate_covariance, observe
 from noisy_jax.noise.rounds import PerRound

@@ -6,8 +6,8 @@ known mean, which `observe` subtracts, because the learners assume noise of mean
 
 import contextlib
 import dataclasses
-import functools
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
 import chex
@@ -16,13 +16,11 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.linalg.matrices import PSD_SLACK, eigvalsh
+from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
     collected,
-    concrete,
-    instance,
     number,
     parsed_key,
     whole,
@@ -31,7 +29,27 @@ from noisy_jax.validation import (
 _T = TypeVar("_T", bound=type)
 
 
-@dataclass_transform(frozen_default=True)
+def parameter(
+    parser: Callable[..., Any],
+    *bounds: float,
+    scalar: bool = False,
+    matrix: bool = False,
+    hint: str = "",
+) -> Any:
+    """A field of a distribution, checked by one of the parsers of `validation`.
+
+    Args:
+        parser: called as `parser(name, value, *bounds, hint, shape=None)`; returns the value kept.
+        *bounds: of the values.
+        scalar: for a parameter `[]`; by default `[]` or `[d]`.
+        matrix: for a covariance, which may also be `[d, d]`.
+        hint: ends the message of an error.
+    """
+    check = {"parser": parser, "bounds": bounds, "scalar": scalar, "matrix": matrix, "hint": hint}
+    return dataclasses.field(metadata={"check": check})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter,))
 def register_distribution(cls: _T) -> _T:
     """Class decorator: makes a subclass of `Noise` a frozen dataclass and a pytree.
 
@@ -91,10 +109,11 @@ class Noise:
         mean: `[]` or `[d]`, the known mean.
         cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; NaN if it
             depends on x, as `estimated_cov` then tells.
-        excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]`; NaN if unknown.
-        characteristic_vanishes: whether the characteristic function has zeros. At these frequencies
+        excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]` or `[d]`; NaN if
+            unknown.
+        characteristic_vanishes: True if the characteristic function has zeros. At these frequencies
             noisy copies carry no information on x, and worlds do not accept the noise.
-        depends_on_x: whether the covariance depends on x, as that of `noise.Missing` does.
+        depends_on_x: True if the covariance depends on x, as under `noise.Missing`.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -114,46 +133,48 @@ class Noise:
     excess_kurtosis: Any = np.nan
     characteristic_vanishes = False
     depends_on_x = False
-    _spread = "cov"
-    """The parameter that must have the dimension of the mean."""
 
     def __post_init__(self) -> None:
-        for name in self._fields():
+        for name in self.__dataclass_fields__:
             if isinstance(value := collected(getattr(self, name)), (list, tuple)):
                 object.__setattr__(self, name, np.asarray(value))
         self.check(stacked=False)
 
-    def _fields(self) -> tuple[str, ...]:
-        return tuple(getattr(self, "__dataclass_fields__", ()))
-
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong; stacked ones lead with T, as in `PerRound`."""
-        fields = self._fields()
-        # A property is written for one distribution: for stacked parameters it may be wrong.
-        names = [name for name in (self._spread, "mean") if name in fields or not stacked]
-        if "mean" in fields:
-            self._parse("mean", number, stacked)
-        shapes = {name: list(np.shape(getattr(self, name))) for name in names}
-        shapes = {name: shape for name, shape in shapes.items() if len(shape) > stacked}
+        fields = self.__dataclass_fields__
+        checks = {"mean": {"parser": number}} if "mean" in fields else {}
+        checks |= {name: f.metadata["check"] for name, f in fields.items() if "check" in f.metadata}
+        for name, options in checks.items():
+            self._parse(name, stacked, **options)
+        if stacked:  # each was checked where `jax.vmap` made it
+            return
+        shapes = {name: list(np.shape(getattr(self, name))) for name in ("cov", *checks, "mean")}
+        shapes = {name: shape for name, shape in shapes.items() if shape}
         if len({shape[-1] for shape in shapes.values()}) > 1:
             name = type(self).__name__
             raise ValueError(f"{name} must have parameters of one dimension d, got {shapes}")
 
-    def _parse(self, parameter: str, parser, stacked: bool, *bounds, hint: str = "") -> None:
-        """Replaces a parameter `[]` or `[d]` by what the parser returns."""
+    def _parse(
+        self, parameter, stacked, parser, bounds=(), scalar=False, matrix=False, hint=""
+    ) -> None:
+        """Replaces a parameter by what the parser returns."""
         name, value = f"{type(self).__name__}.{parameter}", getattr(self, parameter)
-        if np.ndim(value) > 1 + stacked:
+        rank = np.ndim(value) - stacked
+        if matrix and rank > 1:
+            return check_covariance(name, value, stacked=stacked)
+        if scalar and rank > 0:
+            raise ValueError(f"{name} must be one number, got {value}")
+        if rank > 1:
             raise ValueError(f"{name} must have shape [] or [d], got {list(np.shape(value))}")
         hint = hint or ("jax.vmap gives NaN where a parameter is out of range" if stacked else "")
         object.__setattr__(self, parameter, parser(name, value, *bounds, hint, shape=None))
 
-    def _parse_scalar(self, parameter: str, parser, stacked: bool, *bounds, hint="") -> None:
-        """Likewise, of a parameter `[]`."""
-        if np.ndim(value := getattr(self, parameter)) > stacked:
-            raise ValueError(f"{type(self).__name__}.{parameter} must be one number, got {value}")
-        self._parse(parameter, parser, stacked, *bounds, hint=hint)
+    def check_dimension(self, shape: tuple[int, ...]) -> None:
+        """Raises ValueError unless the parameters fit data of this shape."""
+        for name in self.__dataclass_fields__:
+            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
-    @jax.default_matmul_precision("highest")
     def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """A noisy copy x + mean + n, in the shape of `x`.
 
@@ -161,24 +182,23 @@ class Noise:
             key: randomness of n.
             x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
         """
-        key = parsed_key(key)
-        copy = self.centred(key, x)
+        copy = self.centred(parsed_key(key), x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
-    @jax.default_matmul_precision("highest")
     def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """A noisy copy x + n without the known mean, as learners receive it.
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
-        key, x = parsed_key(key), jnp.asarray(x)
-        x = x.astype(at_least_float32(x.dtype))
-        self._check_dimension(x.shape)
-        return self._copies(key, x)
+        raise NotImplementedError(
+            f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
+        )
 
-    def _check_dimension(self, shape: tuple[int, ...]) -> None:
-        for name in self._fields():
-            check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
+    def prepared(self, key: chex.PRNGKey, x: Any) -> tuple[jax.Array, jax.Array]:
+        """The arguments of `centred`, checked; x is of floating type and the right dimension."""
+        key, x = parsed_key(key), jnp.asarray(x)
+        self.check_dimension(x.shape)
+        return key, x.astype(at_least_float32(x.dtype))
 
     def covariance(self, dim: int) -> jax.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""
@@ -190,13 +210,14 @@ class Noise:
     def fourth_moment(self, dim: int) -> jax.Array:
         """E‖n‖⁴, `[]`, for noise with independent or Gaussian coordinates.
 
-        (tr Σ)² + 2‖Σ‖²_F + κ Σ_i Σ_ii², with the excess kurtosis κ of one coordinate. Distributions
-        of other kinds must override it.
+        (tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii², with the excess kurtosis κ_i of a coordinate. Other
+        distributions must override it.
         """
         cov = self.covariance(dim)
         variances = jnp.diag(cov)
         gaussian = jnp.sum(variances) ** 2 + 2 * jnp.sum(cov**2)
-        return gaussian + self.excess_kurtosis * jnp.sum(variances**2)
+        kurtosis = jnp.where(variances > 0, jnp.asarray(self.excess_kurtosis), 0)
+        return gaussian + jnp.sum(kurtosis * variances**2)
 
     def estimated_cov(self, copy: jax.Array) -> chex.Numeric:
         """An unbiased estimate of the covariance of the noise in a copy `[d]`, given its x.
@@ -207,7 +228,7 @@ class Noise:
         return self.cov
 
     def covariance_at(self, x: jax.Array) -> jax.Array:
-        """The covariance `[d, d]` of a copy of x `[d]`."""
+        """The covariance matrix `[d, d]` of a copy of x `[d]`."""
         return self.covariance(x.size)
 
     def square_fourth_moment(self, x: jax.Array) -> jax.Array:
@@ -228,22 +249,6 @@ class Noise:
         """
         return None
 
-    def _copies(self, key: chex.PRNGKey, x: jax.Array) -> jax.Array:
-        """x + n, for x of floating type and the right dimension."""
-        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
-        draws = self._standard(key, x.size, x.dtype).reshape(x.shape)
-        return x + self._scaled(draws)
-
-    def _standard(self, key: chex.PRNGKey, size: int, dtype) -> jax.Array:
-        """`[size]` independent centred draws at unit scale."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
-        )
-
-    def _scaled(self, draws: chex.Array) -> jax.Array:
-        """Noise `[..., d]` of covariance Σ from standard draws `[..., d]`."""
-        return jnp.broadcast_to(getattr(self, self._spread), draws.shape) * draws
-
 
 def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
@@ -255,60 +260,3 @@ def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
     if jnp.ndim(cov) == 2:
         return jnp.matmul(vectors, cov, precision="highest")
     return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
-
-
-def sound_covariance(cov: chex.Numeric) -> jax.Array:
-    """Σ as `[]`, `[d]` or `[d, d]`; NaN if it is not PSD, for traced ones, which no check sees."""
-    cov = jnp.asarray(cov, float)
-    if cov.ndim < 2:
-        return jnp.where(cov >= 0, cov, jnp.nan)
-    variances = eigvalsh(cov)
-    return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
-
-
-def characteristic_problem(noise: Noise, dim: int) -> str:
-    """Why one cannot divide by the noise's characteristic function; "" if one can."""
-    if noise.characteristic_vanishes:
-        return "whose characteristic function has zeros"
-    if _log_characteristic(noise, jnp.zeros(dim)) is None:
-        return "whose characteristic function is not known"
-    if _changes_sign(noise, dim):
-        return "whose characteristic function has zeros: set characteristic_vanishes = True"
-    return ""
-
-
-def _changes_sign(noise: Noise, dim: int) -> bool:
-    """Whether a real characteristic function becomes negative on an axis, below |ω| = 12/σ."""
-    if any(concrete(leaf) is None for leaf in jax.tree.leaves(noise)):
-        return False
-    with jax.ensure_compile_time_eval():
-        cov = np.asarray(noise.cov)
-        spread = np.sqrt(np.diagonal(cov) if cov.ndim == 2 else np.broadcast_to(cov, dim))
-        axes = np.eye(dim) / np.where(spread > 0, spread, 1)
-        omega = jnp.asarray(np.linspace(0, 12, 241)[:, None, None] * axes[None], float)
-        phi = np.exp(np.asarray(_log_characteristic(noise, omega), complex))
-    return bool(np.abs(np.imag(phi)).max() < 1e-4 and np.real(phi).min() < -1e-4)
-
-
-def compiled(function):
-    """`jax.jit` of `function(noise, …)`, which is called as it is for noise that is no pytree."""
-    program = jax.jit(function)
-
-    @functools.wraps(function)
-    def call(noise, *args):
-        return (function if jax.tree_util.all_leaves([noise]) else program)(noise, *args)
-
-    return call
-
-
-_log_characteristic = compiled(lambda noise, omega: noise.log_characteristic(omega))
-
-
-def check_characteristic(noise: Noise, dim: int) -> None:
-    """Raises ValueError unless the noise has a characteristic function that one can divide by."""
-    instance("noise", noise, Noise, "one distribution, such as noise.Laplace(0.1)")
-    name = type(noise).__name__
-    check_dimension(f"{name}.cov", noise.cov, (dim,))
-    if problem := characteristic_problem(noise, dim):
-        wanted = "noise must have a known characteristic function without zeros"
-        raise ValueError(f"{wanted}, got {name}, {problem}: features divide by it")

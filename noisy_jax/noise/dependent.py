@@ -1,4 +1,4 @@
-"""Noise whose variance depends on the instance: factors and counts; and see `hidden.py`.
+"""Noise whose variance depends on the instance: factors, counts, and features that are hidden.
 
 A noisy copy x̃ still has the mean x. Its variance is not known, as x is not, but each copy gives an
 unbiased estimate of it, E[Σ̂(x̃) | x] = Var(x̃ | x). All that is linear in the covariance of the noise
@@ -12,7 +12,6 @@ Source: corrected least squares (Fuller, 1987) with estimated variances; missing
 noise: Loh and Wainwright (2012).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import chex
@@ -20,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.draws import normal, poisson
-from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import non_negative
+from noisy_jax.draws import normal, poisson, uniform
+from noisy_jax.noise.base import Noise, parameter, register_distribution
+from noisy_jax.validation import concrete, non_negative, within
 
 
 class Dependent(Noise):
@@ -31,26 +30,6 @@ class Dependent(Noise):
     mean = 0.0
     cov = np.nan
     depends_on_x = True
-
-    def read_table(self, x: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Noisy copies `[n, V, d]` of mean x and their covariances `[n, d, d]`, from a table.
-
-        Args:
-            x: `[n, V, d]` what was measured, in float64.
-            names: of the d columns, for messages.
-        """
-        self._check_dimension(x.shape[2:])
-        self._check_table(x, names)
-        return x, self._estimated(x)
-
-    def _check_table(self, x: np.ndarray, names: Sequence[str]) -> None:
-        """Raises ValueError if values of a table `[n, V, d]` cannot be what they should."""
-
-    def _estimated(self, x):
-        """The mean of `estimated_cov` over the copies, `[n, d, d]`."""
-        with jax.enable_x64(True):
-            cov = np.asarray(jax.vmap(jax.vmap(self.estimated_cov))(x)).mean(axis=1)
-        return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(x.shape[2])
 
     def _moments(self, x):
         """E x̃² and E x̃⁴ of each coordinate, `[d]` each."""
@@ -82,16 +61,11 @@ class Multiplicative(Dependent):
         [ 0.2 20. ]
     """
 
-    variance: chex.Numeric
+    variance: chex.Numeric = parameter(non_negative)
 
-    _spread = "variance"
-
-    def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        self._parse("variance", non_negative, stacked)
-
-    def _copies(self, key, x):
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """x(1 + e) (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
         draws = normal(key, x.shape, x.dtype)
         return x * (1 + jnp.sqrt(jnp.broadcast_to(self.variance, x.shape)) * draws)
 
@@ -118,14 +92,9 @@ class Poisson(Dependent):
         [ 0.  0. 87.]
     """
 
-    def _check_table(self, x, names):
-        for row, _, column in np.argwhere((x < 0) | (x != np.round(x))).tolist():
-            raise ValueError(
-                f"noise.Poisson is for counts, but {names[column]!r} is not a count in row {row}: "
-                "give counts as they are, without scaling"
-            )
-
-    def _copies(self, key, x):
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """Counts of means x (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
         counts = poisson(key, x.reshape(-1), x.dtype).reshape(x.shape)
         return jnp.where(x >= 0, counts, jnp.nan)
 
@@ -135,3 +104,109 @@ class Poisson(Dependent):
 
     def _moments(self, x):
         return x + x**2, x**4 + 6 * x**3 + 7 * x**2 + x
+
+
+@register_distribution
+class Missing(Dependent):
+    """Features that are missing at random, each with a known probability: x̃_i = m_i x_i/p_i.
+
+    m_i is 1 with probability p_i and 0 otherwise, independent for all features and of their values.
+    Missing features are 0, the others are divided by p_i, so that E x̃ = x. The unbiased estimate of
+    the variance is Σ̂ = diag((1 − p_i) x̃_i²). It is smallest for features of mean zero. It is noise
+    of streams; `nj.table` takes complete rows.
+
+    Args:
+        keep: p in (0, 1], `[]` (the same for all d features) or `[d]`, probability that a feature
+            is not missing.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> sample = nj.noise.observe(
+        ...     jax.random.key(1), jax.numpy.ones(5), 1.0, Missing(0.5), copies=1)
+        >>> print(sample.x[0], sample.cov)
+        [2. 2. 0. 0. 0.] [2. 2. 0. 0. 0.]
+    """
+
+    keep: chex.Numeric = parameter(within, 1e-6, 1)
+
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """mx/p (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
+        draws = uniform(key, (x.size,), x.dtype).reshape(x.shape)
+        keep = jnp.broadcast_to(self.keep, x.shape)
+        return jnp.where(draws < keep, x, 0) / keep
+
+    def estimated_cov(self, copy: Any) -> Any:
+        """(1 − p_i) x̃_i², `[d]` (see `Noise.estimated_cov`)."""
+        return (1 - jnp.broadcast_to(self.keep, copy.shape)) * copy**2
+
+    def _moments(self, x):
+        keep = jnp.broadcast_to(self.keep, x.shape)
+        return x**2 / keep, x**4 / keep**3
+
+
+@register_distribution
+class Attributes(Dependent):
+    """Only k of the d features are seen, drawn at random: x̃_i = (d/k) x_i if seen, 0 otherwise.
+
+    Each copy draws its own features, without replacement. With the share of pairs
+    r = d(k − 1)/(k(d − 1)), E x̃_i x̃_j = r x_i x_j for i ≠ j and E x̃_i² = (d/k) x_i², so that
+    Σ̂_ij = (1 − 1/r) x̃_i x̃_j and Σ̂_ii = (1 − k/d) x̃_i² is the unbiased estimate of the variance.
+    One feature shows no product of two: with k = 1 the best linear predictor is not identified.
+
+    Args:
+        seen: k ≥ 2, `[]`, the number of features that are seen, at most d.
+
+    Source: Cesa-Bianchi, Shalev-Shwartz and Shamir, Efficient Learning with Partially Observed
+    Attributes (2010).
+
+    Example:
+        >>> import jax
+        >>> print(Attributes(2).centred(jax.random.key(0), jax.numpy.array([1.0, 2.0, 3.0, 4.0])))
+        [0. 0. 6. 8.]
+    """
+
+    seen: chex.Numeric = parameter(
+        within, 2, np.inf, scalar=True,
+        hint="one feature a round does not show how two depend on each other",
+    )  # fmt: skip
+
+    def check(self, *, stacked: bool) -> None:
+        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
+        super().check(stacked=stacked)
+        seen = concrete(self.seen)
+        if seen is not None and np.any(seen != np.round(seen)):
+            raise ValueError(f"Attributes.seen must be a whole number, got {self.seen}")
+
+    def _sizes(self, dim: int):
+        """k, d and r, as numbers; ValueError if k > d, NaN if k is traced."""
+        seen = concrete(self.seen)
+        if seen is not None and np.any(seen > dim):
+            raise ValueError(f"Attributes.seen must be at most the {dim} features, got {self.seen}")
+        k = jnp.where(jnp.asarray(self.seen) <= dim, self.seen, jnp.nan)
+        return k, dim, dim * (k - 1) / (k * max(dim - 1, 1))
+
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """(d/k)x where it is seen, else 0 (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
+        k, d, _ = self._sizes(x.shape[-1] if x.ndim else 1)
+        draws = uniform(key, (x.size,)).reshape(x.shape)
+        ranks = jnp.argsort(jnp.argsort(draws, axis=-1), axis=-1)
+        return (jnp.where(ranks < self.seen, x, 0) * (d / k)).astype(x.dtype)
+
+    def estimated_cov(self, copy: Any) -> Any:
+        """Σ̂, `[d, d]` (see `Noise.estimated_cov`)."""
+        k, d, pairs = self._sizes(copy.shape[-1])
+        shares = jnp.where(jnp.eye(d, dtype=bool), 1 - k / d, 1 - 1 / pairs)
+        return shares * jnp.outer(copy, copy)
+
+    def covariance_at(self, x: Any) -> Any:
+        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        k, d, pairs = self._sizes(x.size)
+        return jnp.where(jnp.eye(d, dtype=bool), d / k - 1, pairs - 1) * jnp.outer(x, x)
+
+    def square_fourth_moment(self, x: Any) -> Any:
+        """E‖x̃‖⁴/r², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
+        k, d, pairs = self._sizes(x.size)
+        single, square = jnp.sum(x**4), jnp.sum(x**2) ** 2
+        return (d / k) ** 4 * (k / d) * (single + (k - 1) / (d - 1) * (square - single)) / pairs**2

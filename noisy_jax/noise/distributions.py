@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.draws import laplace, rademacher, student_t, uniform
-from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.noise.hidden import Attributes
+from noisy_jax.noise.base import Noise, parameter, register_distribution
+from noisy_jax.noise.dependent import Attributes
 from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.validation import (
     array_module,
@@ -32,7 +32,6 @@ class _Independent(Noise):
     """Noise with independent coordinates whose scale is the parameter named `_spread`."""
 
     _spread = "scale"
-    _unit = 1, 1  # the variance at scale 1, as a ratio
 
     @classmethod
     def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
@@ -54,15 +53,16 @@ class _Independent(Noise):
         variance = positive(f"variance of {cls.__name__}", variance, shape=None)
         return cls(**{cls._spread: (variance / unit) ** 0.5}, **parameters)
 
-    @property
-    def cov(self) -> Any:
-        """The variances, of the shape of the scale."""
-        above, below = self._unit
-        return above * getattr(self, self._spread) ** 2 / below
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """x plus scaled draws (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
+        # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
+        draws = self._standard(key, (x.size,), x.dtype).reshape(x.shape)
+        return x + jnp.broadcast_to(getattr(self, self._spread), x.shape) * draws
 
-    def check(self, *, stacked: bool) -> None:
-        super().check(stacked=stacked)
-        self._parse(self._spread, positive, stacked)
+    def _standard(self, key, shape, dtype) -> jax.Array:
+        """Independent centred draws at scale 1."""
+        raise NotImplementedError
 
     def _times_scale(self, omega):
         return jnp.broadcast_to(getattr(self, self._spread), jnp.shape(omega)) * omega
@@ -88,14 +88,18 @@ class Laplace(_Independent):
         0.5
     """
 
-    scale: chex.Numeric
+    scale: chex.Numeric = parameter(positive)
     mean: chex.Numeric = 0.0
 
-    _unit = 2, 1
     excess_kurtosis = 3.0
 
-    def _standard(self, key, size, dtype):
-        return laplace(key, (in_vectors(size),), dtype)[:size]
+    @property
+    def cov(self):
+        """2b², of the shape of `scale`."""
+        return 2 * self.scale**2
+
+    def _standard(self, key, shape, dtype):
+        return laplace(key, shape, dtype)
 
     def log_characteristic(self, omega: Any) -> Any:
         """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
@@ -116,16 +120,20 @@ class Uniform(_Independent):
         3.0
     """
 
-    half_width: chex.Numeric
+    half_width: chex.Numeric = parameter(positive)
     mean: chex.Numeric = 0.0
 
     _spread = "half_width"
-    _unit = 1, 3
     excess_kurtosis = -1.2
     characteristic_vanishes = True
 
-    def _standard(self, key, size, dtype):
-        return uniform(key, (in_vectors(size),), dtype, minval=-1, maxval=1)[:size]
+    @property
+    def cov(self):
+        """a²/3, of the shape of `half_width`."""
+        return self.half_width**2 / 3
+
+    def _standard(self, key, shape, dtype):
+        return uniform(key, shape, dtype, minval=-1, maxval=1)
 
     def log_characteristic(self, omega: Any) -> Any:
         """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
@@ -145,14 +153,19 @@ class Rademacher(_Independent):
         4.0
     """
 
-    scale: chex.Numeric
+    scale: chex.Numeric = parameter(positive)
     mean: chex.Numeric = 0.0
 
     excess_kurtosis = -2.0
     characteristic_vanishes = True
 
-    def _standard(self, key, size, dtype):
-        return rademacher(key, (in_vectors(size),), dtype)[:size]
+    @property
+    def cov(self):
+        """c², of the shape of `scale`."""
+        return self.scale**2
+
+    def _standard(self, key, shape, dtype):
+        return rademacher(key, shape, dtype)
 
     def log_characteristic(self, omega: Any) -> Any:
         """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
@@ -176,15 +189,12 @@ class StudentT(_Independent):
         2.0
     """
 
-    df: chex.Numeric
-    scale: chex.Numeric
+    df: chex.Numeric = parameter(
+        between, 2, np.inf, scalar=True,
+        hint="with fewer the variance is infinite, and infinite ν is Gaussian noise",
+    )  # fmt: skip
+    scale: chex.Numeric = parameter(positive)
     mean: chex.Numeric = 0.0
-
-    def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        hint = "with fewer the variance is infinite, and infinite ν is Gaussian noise"
-        self._parse_scalar("df", between, stacked, 2, np.inf, hint=hint)
 
     @property
     def cov(self):
@@ -196,8 +206,8 @@ class StudentT(_Independent):
         """6/(ν−4) for ν > 4, else infinite."""
         return jnp.where(self.df > 4, 6 / jnp.where(self.df > 4, self.df - 4, 1), jnp.inf)
 
-    def _standard(self, key, size, dtype):
-        return student_t(key, self.df, (size,), dtype)
+    def _standard(self, key, shape, dtype):
+        return student_t(key, self.df, shape, dtype)
 
 
 @register_distribution
@@ -251,7 +261,7 @@ class Product(Noise):
 
     @property
     def depends_on_x(self):
-        """Whether the variance of a coordinate depends on x; `cov` is NaN there."""
+        """True if the variance of a coordinate depends on x; `cov` is NaN there."""
         return any(one.depends_on_x for one in self.columns)
 
     @property
@@ -283,17 +293,21 @@ class Product(Noise):
 
     @property
     def characteristic_vanishes(self):
-        """Whether the characteristic function of a coordinate has zeros."""
+        """True if the characteristic function of a coordinate has zeros."""
         return any(one.characteristic_vanishes for one in self.columns)
 
-    def fourth_moment(self, dim: int) -> Any:
-        """(tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii² (see `Noise.fourth_moment`)."""
-        variances = jnp.diag(self.covariance(dim))
-        kurtosis = jnp.where(variances > 0, jnp.asarray(self._stacked("excess_kurtosis")), 0)
-        return jnp.sum(variances) ** 2 + jnp.sum((2 + kurtosis) * variances**2)
+    @property
+    def excess_kurtosis(self):
+        """Of each coordinate, `[d]`."""
+        return self._stacked("excess_kurtosis")
 
-    def _copies(self, key, x):
-        check_dimension("Product.columns", self.columns, x.shape)
+    def check_dimension(self, shape: tuple[int, ...]) -> None:
+        """Raises ValueError unless there are as many columns (see `Noise`)."""
+        check_dimension("Product.columns", self.columns, shape)
+
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """A copy of each coordinate (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
         keys = jax.random.split(key, len(self.columns))
         draws = [one.centred(keys[j], x[..., j]) for j, one in enumerate(self.columns)]
         return jnp.stack(draws, axis=-1)
@@ -301,7 +315,7 @@ class Product(Noise):
     def log_characteristic(self, omega: Any) -> Any:
         """Σ_i log φ_i(ω_i); `None` if one is not known (see `Noise.log_characteristic`)."""
         omega = jnp.asarray(omega)
-        check_dimension("Product.columns", self.columns, omega.shape)
+        self.check_dimension(omega.shape)
         total = jnp.zeros(omega.shape[:-1]) + 0j
         for j, one in enumerate(self.columns):
             log = one.log_characteristic(omega[..., j : j + 1])

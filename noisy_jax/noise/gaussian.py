@@ -10,13 +10,8 @@ import numpy as np
 
 from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
-from noisy_jax.linalg.matrices import PSD_SLACK, check_covariance, eigh
-from noisy_jax.noise.base import (
-    Noise,
-    covariance_times,
-    register_distribution,
-    sound_covariance,
-)
+from noisy_jax.linalg.matrices import PSD_SLACK, eigh, eigvalsh
+from noisy_jax.noise.base import Noise, covariance_times, parameter, register_distribution
 from noisy_jax.validation import non_negative, whole, within
 from noisy_jax.xla import random_bits
 
@@ -53,13 +48,7 @@ def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
 class _Normal(Noise):
     """Noise made of Gaussian draws, whose covariance is the parameter named `_spread`."""
 
-    def check(self, *, stacked: bool) -> None:
-        super().check(stacked=stacked)
-        cov = getattr(self, self._spread)
-        if jnp.ndim(cov) < 2 + stacked:
-            self._parse(self._spread, non_negative, stacked)
-        else:
-            check_covariance(f"{type(self).__name__}.{self._spread}", cov, stacked=stacked)
+    _spread = "cov"
 
     @classmethod
     def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
@@ -72,22 +61,30 @@ class _Normal(Noise):
             variance = np.asarray(variance)
         return cls(**{cls._spread: variance / unit}, **parameters)
 
-    def _standard(self, key, size, dtype):
-        return standard_normal(key, size, dtype)
-
-    def _scaled(self, draws):
+    def _drawn(self, key, x):
+        """x + √Σ n, for x of floating type and the right dimension."""
         cov = getattr(self, self._spread)
+        draws = standard_normal(key, x.size, x.dtype).reshape(x.shape)
         if jnp.ndim(cov) < 2:
-            return jnp.broadcast_to(jnp.sqrt(cov), draws.shape) * draws
+            return x + jnp.broadcast_to(jnp.sqrt(cov), x.shape) * draws
         # Not by Cholesky, which singular covariances do not have.
-        variances, axes = eigh(jnp.asarray(cov, draws.dtype))
+        variances, axes = eigh(jnp.asarray(cov, x.dtype))
         # A traced matrix was not checked: NaN if it is not PSD.
         sound = variances >= -PSD_SLACK * variances[-1]
         # Of a variance that is zero but for rounding, the root would not be small.
-        seen = variances > len(variances) * jnp.finfo(draws.dtype).eps * variances[-1]
+        seen = variances > len(variances) * jnp.finfo(x.dtype).eps * variances[-1]
         scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, variances, 1)), 0)
         scale = jnp.where(sound, scale, jnp.nan)
-        return draws @ (axes * scale[None]).T
+        return x + jnp.matmul(draws, (axes * scale[None]).T, precision="highest")
+
+
+def sound_covariance(cov: chex.Numeric) -> jax.Array:
+    """Σ as `[]`, `[d]` or `[d, d]`; NaN if it is not PSD, for traced ones, which no check sees."""
+    cov = jnp.asarray(cov, float)
+    if cov.ndim < 2:
+        return jnp.where(cov >= 0, cov, jnp.nan)
+    variances = eigvalsh(cov)
+    return jnp.where(variances[0] >= -PSD_SLACK * variances[-1], cov, jnp.nan)
 
 
 @register_distribution
@@ -106,10 +103,14 @@ class Gaussian(_Normal):
          [0.   0.25]]
     """
 
-    cov: chex.Numeric
+    cov: chex.Numeric = parameter(non_negative, matrix=True)
     mean: chex.Numeric = 0.0
 
     excess_kurtosis = 0.0
+
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """x + √Σ n with n ~ N(0, I) (see `Noise.centred`)."""
+        return self._drawn(*self.prepared(key, x))
 
     def log_characteristic(self, omega: Any) -> Any:
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
@@ -148,16 +149,11 @@ class ContaminatedGaussian(_Normal):
         1.0
     """
 
-    outlier_cov: chex.Numeric
-    probability: chex.Numeric
+    outlier_cov: chex.Numeric = parameter(non_negative, matrix=True)
+    probability: chex.Numeric = parameter(within, 0, 1, scalar=True)
     mean: chex.Numeric = 0.0
 
     _spread = "outlier_cov"
-
-    def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong (see `Noise.check`)."""
-        super().check(stacked=stacked)
-        self._parse_scalar("probability", within, stacked, 0, 1)
 
     @property
     def cov(self):
@@ -169,9 +165,11 @@ class ContaminatedGaussian(_Normal):
         """3/q − 3, infinite for q = 0."""
         return 3 / jnp.asarray(self.probability, float) - 3
 
-    def _copies(self, key, x):
+    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+        """x + √Σ n with probability q, else x (see `Noise.centred`)."""
+        key, x = self.prepared(key, x)
         hit_key, noise_key = jax.random.split(key)
-        noisy = super()._copies(noise_key, x)
+        noisy = self._drawn(noise_key, x)
         hit = bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
 

@@ -76,9 +76,6 @@ class Misclassified(Dependent):
     matrix: Any
     categories: Any = dataclasses.field(default=None, metadata={"static": True})
 
-    def _fields(self):  # none of them has the dimension of x
-        return ()
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", _matrix(self.matrix))
         if self.categories is None:
@@ -95,7 +92,8 @@ class Misclassified(Dependent):
         """`[K, K]` in float64, M⁻¹: row k replaces the indicators of recorded category k."""
         return np.linalg.inv(np.asarray(self.matrix, np.float64))
 
-    def _check_dimension(self, shape):
+    def check_dimension(self, shape: tuple[int, ...]) -> None:
+        """Raises ValueError unless x has a coordinate for each indicator (see `Noise`)."""
         count = np.shape(self.matrix)[-1] - 1
         if count > 1 and shape[-1:] != (count,):
             raise ValueError(
@@ -112,7 +110,7 @@ class Misclassified(Dependent):
     def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
         """The recoding of a recorded category (see `Noise.centred`)."""
         key, x = parsed_key(key), jnp.asarray(x, float)
-        self._check_dimension(x.shape)
+        self.check_dimension(x.shape)
         true = self._indicators(x)
         ends = jnp.cumsum(_products(true, jnp.asarray(self.matrix, float)), axis=-1)[..., :-1]
         draws = uniform(key, (ends[..., 0].size,)).reshape(ends.shape[:-1])
@@ -128,7 +126,7 @@ class Misclassified(Dependent):
 
     def estimated_cov(self, copy: Any) -> Any:
         """x̃x̃ᵀ − diag(x̃), `[K − 1, K − 1]`; for K = 2 x̃² − x̃, `[d]` (see `Noise`)."""
-        self._check_dimension(jnp.shape(copy))
+        self.check_dimension(jnp.shape(copy))
         if np.shape(self.matrix)[-1] == 2:
             return copy**2 - copy
         return jnp.outer(copy, copy) - jnp.diag(copy)
@@ -141,7 +139,7 @@ class Misclassified(Dependent):
 
     def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
-        self._check_dimension(jnp.shape(x))
+        self.check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.outer(u, u))
         if np.shape(self.matrix)[-1] == 2:
             return jnp.diag(second[:, 0, 0] - x**2)
@@ -149,7 +147,7 @@ class Misclassified(Dependent):
 
     def square_fourth_moment(self, x: Any) -> Any:
         """E‖x̃‖⁴ + E‖x̃‖², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
-        self._check_dimension(jnp.shape(x))
+        self.check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.sum(u**2))
         fourth = self._means(x, lambda u: jnp.sum(u**2) ** 2)
         if np.shape(self.matrix)[-1] == 2:

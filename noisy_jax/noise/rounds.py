@@ -63,9 +63,9 @@ def check_noise(
 
 
 def differs(built: Any, noise: Any) -> bool:
-    """Whether noise is known to be another than a learner was built for, but for the mean.
+    """True if both are concrete and differ. Means are ignored.
 
-    A learner for noise that changes by round reads its covariance: only the kind must be the same.
+    A learner built for noise that changes by round reads its covariance: only the kind must agree.
     """
     if built is noise or any(concrete(leaf) is None for leaf in jax.tree.leaves((built, noise))):
         return False

@@ -17,7 +17,7 @@ from noisy_jax.draws import normal
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
-from noisy_jax.noise.base import check_characteristic
+from noisy_jax.noise.characteristic import check_characteristic
 from noisy_jax.validation import check_dimension, parsed_key, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 

@@ -11,7 +11,7 @@ import chex
 from noisy_jax import kernels
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
-from noisy_jax.noise.base import characteristic_problem
+from noisy_jax.noise.characteristic import characteristic_problem
 from noisy_jax.validation import check_dimension, whole
 from noisy_jax.worlds.surrogates import PARTS
 from noisy_jax.worlds.world import World, world_of

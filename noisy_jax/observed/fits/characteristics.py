@@ -10,7 +10,7 @@ import numpy as np
 
 from noisy_jax.moments.fourier import Frequencies, characteristics, estimated_characteristic
 from noisy_jax.noise import Gaussian, Noise
-from noisy_jax.noise.base import check_characteristic
+from noisy_jax.noise.characteristic import check_characteristic
 from noisy_jax.observed.fits.replicates import noise_follows_values
 from noisy_jax.observed.fits.trials import less, sums_of
 from noisy_jax.observed.observations import Observations

@@ -18,6 +18,7 @@ from noisy_jax.noise import (
 )
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
+from noisy_jax.observed.observations.dependent import covariances
 from noisy_jax.validation import check_concrete, given, non_negative, positive, within
 
 
@@ -173,7 +174,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
             f"in their order, as noise=nj.noise.{type(known).__name__}(…)"
         )
     if isinstance(known, Dependent):
-        variance = known.read_table(x[:, :, None], (name,))[1]
+        variance = covariances(known, x[:, :, None], (name,))
         return ErrorOfColumn(variance[:, 0, 0], law=known, in_sums=True)
     return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
 

@@ -11,6 +11,7 @@ from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import CovarianceEstimate, Gaussian, Noise, PerRound
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import check_noise
+from noisy_jax.observed.observations.dependent import covariances
 from noisy_jax.observed.observations.described import (
     Reliability,
     StandardDeviation,
@@ -117,7 +118,7 @@ def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[Er
         x -= np.asarray(means, np.float64)[:, None]
         return known(_full(cov, dim, stacked=True), noise)
     if isinstance(noise, Dependent):
-        return known(noise.read_table(x, names)[1], noise)
+        return known(covariances(noise, x, names), noise)
     if isinstance(noise, Noise):
         cov, mean = _full(noise.cov, dim), np.asarray(noise.mean, np.float64)
         check_dimension("noise.mean", mean, (dim,))
