@@ -1,4 +1,4 @@
-"""What a loss is: a convex function of the margin or of the residual, and its derivative."""
+"""Losses: a convex function of the margin or of the residual, and its derivative."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -129,7 +129,7 @@ def flips_of(loss: Any) -> tuple[chex.Numeric, chex.Numeric] | Literal[False]:
 
 
 def takes_noisy_targets(loss: Loss) -> bool:
-    """Whether ℓ' is linear in the target, so that noise in it leaves the gradient unbiased."""
+    """True if ℓ' is linear in the target, so that noise in it leaves the gradient unbiased."""
     return curvature(loss) is not None or loss.kind in ("margin", "count")
 
 
@@ -142,7 +142,7 @@ def curvature(loss: Any) -> Any:
 
 
 def has_bounded_slope(loss: Loss) -> bool:
-    """Whether |φ'| is below 10¹⁵ at ±10³⁰, or not known, as with traced parameters."""
+    """True if |φ'| is below 10¹⁵ at ±10³⁰, or not known, as with traced parameters."""
     slopes = concrete(loss.derivative(np.array([-1e30, 1e30])))
     return slopes is None or bool(np.all(np.abs(slopes) < 1e15))
 

@@ -1,9 +1,8 @@
 """Pictures of results, by matplotlib, which is imported where a picture is made.
 
-Each function draws on the axes it is given, or on new ones, and returns them: an array of axes if
-it has panels, else one. It raises ImportError if matplotlib is not installed, and ValueError if the
-number of axes is wrong. Learners differ by colour and by marker or line, so that pictures can be
-read in grey. To save a picture::
+Each function draws on the axes that it is given, or on new ones, and returns them. It raises
+ImportError if matplotlib is not installed. Learners differ by colour and by marker or line, so that
+pictures can be read in grey. To save a picture::
 
     nj.plots.regret(study).figure.savefig("regret.png")
 """

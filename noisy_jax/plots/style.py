@@ -1,4 +1,4 @@
-"""What all pictures share: axes, labels, curves with intervals, ticks of logarithmic axes."""
+"""The parts that pictures share: axes, labels, curves with intervals, ticks of logarithmic axes."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -60,7 +60,7 @@ def huber_ridge(
     """Coefficients of Huber kernel regression, argmin (1/n) Σ_i ρ(y_i − f(x_i)) + ½λ‖f‖².
 
     The loss ρ(r) is r² for |r| ≤ hs and linear beyond. The scale s of the residuals is estimated in
-    each iteration: the median of |r|, divided by that of the standard normal distribution. The
+    each iteration: the median of |r|, divided by the median of |z| for z ~ N(0, 1). The
     iterations start from ridge and converge linearly, at the rate ‖K(K + C)⁻¹‖ restricted to the
     clipped rows: slowly if many of these are close together.
 

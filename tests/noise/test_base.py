@@ -56,6 +56,16 @@ def test_moments_of_samples(distribution):
         assert stats.kstest(n.ravel(), stats.t(9, scale=0.4).cdf).pvalue > 1e-6
 
 
+@pytest.mark.slow
+def test_draws_in_double_precision_are_the_same_up_to_rounding(distribution):
+    x, seed = np.zeros((7, 3)), key()
+    single = distribution.sample(seed, x)
+    with jax.enable_x64(True):
+        double = distribution.sample(seed, x)
+    assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-6)
+
+
 def test_fourth_moments_exactly(distribution):
     """(Σ_i n_i²)² by the moments of one coordinate, and by quadrature for Gaussian noise."""
     if isinstance(distribution, (Gaussian, ContaminatedGaussian)):

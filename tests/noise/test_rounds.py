@@ -136,15 +136,6 @@ def test_random_bits_are_those_of_jax(size):
 
 
 @pytest.mark.slow
-def test_normal_draws_in_single_precision_do_not_depend_on_the_default(x64):
-    x = np.zeros((BLOCK, 3), np.float32)
-    double = Gaussian(0.25).centred(key(), x)
-    with jax.enable_x64(False):
-        single = Gaussian(0.25).centred(key(), x)
-    np.testing.assert_allclose(double, single, rtol=1e-6)
-
-
-@pytest.mark.slow
 @pytest.mark.statistical
 def test_standard_normal_draws_have_the_distribution_and_are_independent():
     count = 1_000_001

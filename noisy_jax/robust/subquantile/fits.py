@@ -125,7 +125,7 @@ def ridge(
 
     It can be differentiated in `gram`, `y` and `regularization`, in both modes, if `gram` is a
     matrix, λ > 0 and there is no radius: `coefficients`, `objective`, `threshold` and `norm` then
-    have the derivatives of ridge regression on the rows kept, which are those of a converged fit
+    have the derivatives of ridge regression on the rows kept, which a converged fit has as well
     where no small change alters these rows; other results have none. With a radius or a
     `chunked_gram` only forward mode works (`jax.jvp`, `jax.jacfwd`), through the iterations.
 

@@ -1,6 +1,6 @@
 """Gram matrices as products K v with an upper bound on ‖K‖: in memory, or by chunks of rows.
 
-The bound is the smaller of ‖K‖_F and that of Collatz and Wielandt: with |K| = (|K_ij|),
+The bound is the smaller of ‖K‖_F and the bound of Collatz and Wielandt: with |K| = (|K_ij|),
 
     ‖K‖ ≤ ρ(|K|) ≤ max_i (|K|v)_i / v_i   for every v > 0,
 
