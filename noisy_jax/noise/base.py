@@ -135,15 +135,18 @@ class Noise:
     depends_on_x = False
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
+        for name in self._fields():
             if isinstance(value := collected(getattr(self, name)), (list, tuple)):
                 object.__setattr__(self, name, np.asarray(value))
         self.check(stacked=False)
 
+    def _fields(self) -> dict[str, dataclasses.Field[Any]]:
+        return getattr(self, "__dataclass_fields__", {})
+
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong; stacked ones lead with T, as in `PerRound`."""
-        fields = self.__dataclass_fields__
-        checks = {"mean": {"parser": number}} if "mean" in fields else {}
+        fields = self._fields()
+        checks: dict[str, Any] = {"mean": {"parser": number}} if "mean" in fields else {}
         checks |= {name: f.metadata["check"] for name, f in fields.items() if "check" in f.metadata}
         for name, options in checks.items():
             self._parse(name, stacked, **options)
@@ -172,7 +175,7 @@ class Noise:
 
     def check_dimension(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError unless the parameters fit data of this shape."""
-        for name in self.__dataclass_fields__:
+        for name in self._fields():
             check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
     def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
@@ -190,15 +193,15 @@ class Noise:
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
+        key, x = parsed_key(key), jnp.asarray(x)
+        self.check_dimension(x.shape)
+        return self._copies(key, x.astype(at_least_float32(x.dtype)))
+
+    def _copies(self, key: chex.PRNGKey, x: jax.Array) -> jax.Array:
+        """x + n, with independent rows, which `centred` of a custom distribution need not draw."""
         raise NotImplementedError(
             f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
         )
-
-    def prepared(self, key: chex.PRNGKey, x: Any) -> tuple[jax.Array, jax.Array]:
-        """The arguments of `centred`, checked; x is of floating type and the right dimension."""
-        key, x = parsed_key(key), jnp.asarray(x)
-        self.check_dimension(x.shape)
-        return key, x.astype(at_least_float32(x.dtype))
 
     def covariance(self, dim: int) -> jax.Array:
         """The full covariance matrix Σ, `[dim, dim]`."""

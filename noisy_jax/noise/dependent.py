@@ -15,7 +15,6 @@ noise: Loh and Wainwright (2012).
 from typing import Any
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -63,9 +62,7 @@ class Multiplicative(Dependent):
 
     variance: chex.Numeric = parameter(non_negative)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """x(1 + e) (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         draws = normal(key, x.shape, x.dtype)
         return x * (1 + jnp.sqrt(jnp.broadcast_to(self.variance, x.shape)) * draws)
 
@@ -92,9 +89,7 @@ class Poisson(Dependent):
         [ 0.  0. 87.]
     """
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """Counts of means x (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         counts = poisson(key, x.reshape(-1), x.dtype).reshape(x.shape)
         return jnp.where(x >= 0, counts, jnp.nan)
 
@@ -129,9 +124,7 @@ class Missing(Dependent):
 
     keep: chex.Numeric = parameter(within, 1e-6, 1)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """mx/p (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         draws = uniform(key, (x.size,), x.dtype).reshape(x.shape)
         keep = jnp.broadcast_to(self.keep, x.shape)
         return jnp.where(draws < keep, x, 0) / keep
@@ -186,9 +179,7 @@ class Attributes(Dependent):
         k = jnp.where(jnp.asarray(self.seen) <= dim, self.seen, jnp.nan)
         return k, dim, dim * (k - 1) / (k * max(dim - 1, 1))
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """(d/k)x where it is seen, else 0 (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         k, d, _ = self._sizes(x.shape[-1] if x.ndim else 1)
         draws = uniform(key, (x.size,)).reshape(x.shape)
         ranks = jnp.argsort(jnp.argsort(draws, axis=-1), axis=-1)

@@ -53,9 +53,7 @@ class _Independent(Noise):
         variance = positive(f"variance of {cls.__name__}", variance, shape=None)
         return cls(**{cls._spread: (variance / unit) ** 0.5}, **parameters)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """x plus scaled draws (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
         draws = self._standard(key, (x.size,), x.dtype).reshape(x.shape)
         return x + jnp.broadcast_to(getattr(self, self._spread), x.shape) * draws
@@ -305,9 +303,7 @@ class Product(Noise):
         """Raises ValueError unless there are as many columns (see `Noise`)."""
         check_dimension("Product.columns", self.columns, shape)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """A copy of each coordinate (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         keys = jax.random.split(key, len(self.columns))
         draws = [one.centred(keys[j], x[..., j]) for j, one in enumerate(self.columns)]
         return jnp.stack(draws, axis=-1)

@@ -61,21 +61,23 @@ class _Normal(Noise):
             variance = np.asarray(variance)
         return cls(**{cls._spread: variance / unit}, **parameters)
 
-    def _drawn(self, key, x):
-        """x + √Σ n, for x of floating type and the right dimension."""
+    def _copies(self, key, x):
+        return x + self._scaled(standard_normal(key, x.size, x.dtype).reshape(x.shape))
+
+    def _scaled(self, draws):
+        """√Σ n for standard draws n, `[..., d]`."""
         cov = getattr(self, self._spread)
-        draws = standard_normal(key, x.size, x.dtype).reshape(x.shape)
         if jnp.ndim(cov) < 2:
-            return x + jnp.broadcast_to(jnp.sqrt(cov), x.shape) * draws
+            return jnp.broadcast_to(jnp.sqrt(cov), draws.shape) * draws
         # Not by Cholesky, which singular covariances do not have.
-        variances, axes = eigh(jnp.asarray(cov, x.dtype))
+        variances, axes = eigh(jnp.asarray(cov, draws.dtype))
         # A traced matrix was not checked: NaN if it is not PSD.
         sound = variances >= -PSD_SLACK * variances[-1]
         # Of a variance that is zero but for rounding, the root would not be small.
-        seen = variances > len(variances) * jnp.finfo(x.dtype).eps * variances[-1]
+        seen = variances > len(variances) * jnp.finfo(draws.dtype).eps * variances[-1]
         scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, variances, 1)), 0)
         scale = jnp.where(sound, scale, jnp.nan)
-        return x + jnp.matmul(draws, (axes * scale[None]).T, precision="highest")
+        return jnp.matmul(draws, (axes * scale[None]).T, precision="highest")
 
 
 def sound_covariance(cov: chex.Numeric) -> jax.Array:
@@ -107,10 +109,6 @@ class Gaussian(_Normal):
     mean: chex.Numeric = 0.0
 
     excess_kurtosis = 0.0
-
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """x + √Σ n with n ~ N(0, I) (see `Noise.centred`)."""
-        return self._drawn(*self.prepared(key, x))
 
     def log_characteristic(self, omega: Any) -> Any:
         """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
@@ -165,11 +163,9 @@ class ContaminatedGaussian(_Normal):
         """3/q − 3, infinite for q = 0."""
         return 3 / jnp.asarray(self.probability, float) - 3
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
-        """x + √Σ n with probability q, else x (see `Noise.centred`)."""
-        key, x = self.prepared(key, x)
+    def _copies(self, key, x):
         hit_key, noise_key = jax.random.split(key)
-        noisy = self._drawn(noise_key, x)
+        noisy = super()._copies(noise_key, x)
         hit = bernoulli(hit_key, self.probability, noisy.shape[:-1])
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise import Poisson
@@ -25,5 +26,5 @@ def covariances(noise: Dependent, x: np.ndarray, names: Sequence[str]) -> np.nda
                 "give counts as they are, without scaling"
             )
     with jax.enable_x64(True):
-        cov = np.asarray(jax.vmap(jax.vmap(noise.estimated_cov))(x)).mean(axis=1)
+        cov = np.asarray(jax.vmap(jax.vmap(noise.estimated_cov))(jnp.asarray(x))).mean(axis=1)
     return cov if cov.ndim == 3 else cov[:, :, None] * np.eye(x.shape[2])

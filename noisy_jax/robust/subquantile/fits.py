@@ -308,7 +308,7 @@ def _power_of_two(y):
     return jnp.where(jnp.isfinite(largest), jnp.ldexp(jnp.ones_like(largest), exponent), 1)
 
 
-def _started(problem, start, unit) -> tuple[chex.Array, chex.Array]:
+def _started(problem, start, unit) -> tuple[jax.Array, jax.Array]:
     """Indices `[k]` in `STARTS` and coefficients `[k, n]`, divided by the unit."""
     if isinstance(start, str):
         choice("start", start, ("best", *starts.STARTS))

@@ -4,7 +4,7 @@ One start is not enough: zero fails if the outliers are nearer to zero than the 
 Huber's fit fails if 30% or more of the rows are outliers on one side.
 """
 
-import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.robust.regressors import modified_residuals
@@ -17,7 +17,7 @@ STARTS = ("zero", "median", "ridge", "huber")
 _REFITS = 30
 
 
-def coefficients(problem: Problem, names: tuple[str, ...]) -> chex.Array:
+def coefficients(problem: Problem, names: tuple[str, ...]) -> jax.Array:
     """Coefficients of the named starts, `[len(names), n]`.
 
     They need not be exact: their C = mλ/2 is raised to √eps ‖K‖, with eps the machine precision,

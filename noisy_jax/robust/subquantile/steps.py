@@ -67,7 +67,7 @@ class State(NamedTuple):
     converged: jax.Array
 
 
-def init(problem: Problem, coefficients: chex.Array) -> State:
+def init(problem: Problem, coefficients: jax.Array) -> State:
     """The state at given coefficients `[n]`, projected on the ball."""
     a, values, scale = _projected(problem, coefficients, problem.gram.product(coefficients))
     zero = jnp.zeros_like(problem.y, shape=())
