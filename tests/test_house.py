@@ -32,7 +32,6 @@ TESTED_IN = {
     "learners/wrappers/dependence": "learners/wrappers/test_mixture",
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
     "learners/wrappers/swept": "learners/wrappers/test_mixture",
-    "noise/hidden": "noise/test_dependent",
     "observed/fits/black_boxes": "observed/fits/test_simex",
     "observed/fits/characteristics": "observed/fits/test_fourier",
     "observed/fits/choices": "observed/fits/test_hidden",
