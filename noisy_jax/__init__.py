@@ -138,5 +138,5 @@ if not TYPE_CHECKING:  # with it, a type checker would take any name for right
 
 
 def __dir__() -> list[str]:
-    """Names for tab completion: what is public, and no modules that hold it."""
+    """Names for tab completion: public names, and no modules that hold them."""
     return [*__all__, "__version__"]

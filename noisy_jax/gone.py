@@ -138,8 +138,8 @@ def options(*names: str, instead: str) -> Callable[[Function], Function]:
     """Decorates a function that had options of these names in version 0.3.
 
     Args:
-        names: of the options.
-        instead: what to write; `{}` stands for the name.
+        names: names of the options.
+        instead: the code to write; `{}` stands for the name.
 
     Returns:
         A decorator. The function then raises a TypeError for these options, and no other checks

@@ -58,7 +58,9 @@ def _in_pairs(terms: list[jax.Array]) -> jax.Array:
 
 
 def in_vectors(size: int) -> int:
-    """How many numbers to draw if the first `size` of them are needed, which do not change by it.
+    """Returns a number of draws, at least `size`, that XLA computes in vectors.
+
+    The first `size` draws do not depend on it.
 
     XLA's CPU compiler writes out loops of 9 to 15 steps in place of using vectors: they are slow to
     compile and to run.
@@ -73,7 +75,7 @@ computes others again for each of their uses. A loop takes longer to compile."""
 
 
 def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
-    """`[size]` numbers of 32 random bits, those of `jax.random.bits(key, (size,))`.
+    """Returns `[size]` numbers of 32 random bits, equal to `jax.random.bits(key, (size,))`.
 
     On CPUs JAX computes the 20 rounds of its default generator in a loop, which writes all numbers
     to memory in each pass. Here each half of many numbers is one operation, and few numbers are

@@ -1,1 +1,1 @@
-"""How results are reported: intervals, tables that print and save, and files that are replaced."""
+"""Reports of results: intervals, tables that print and save, and files that are replaced."""

@@ -1,4 +1,4 @@
-"""Checkpoints: one file of sums, with a tag that says what they are sums of.
+"""Checkpoints: one file of sums, with a tag that identifies their run.
 
 The file is a NumPy archive, which `np.load` reads: the tag first, then the sums.
 """
@@ -22,8 +22,8 @@ from noisy_jax.warning import warn
 def checkpoint_of(path: Any, tag: str, parts: Any) -> "Checkpoint | None":
     """Returns the checkpoint of a run with this tag, or `None` if no file is named.
 
-    The file is also known by a digest of `parts`, a pytree of numbers, texts, keys and functions,
-    of which functions do not count.
+    The file is also known by a digest of `parts`, a pytree of numbers, texts, keys and functions;
+    functions do not count.
     """
     if not isinstance(tag, str):
         raise ValueError(f"tag must be a text, got {given(tag)}")
@@ -58,9 +58,9 @@ class Checkpoint:
     """A file of sums, which is replaced as a whole after each batch.
 
     Args:
-        path: of the file; its folder is created if needed.
-        tag: says what is summed; a file with another tag, or of another version of this library or
-            of JAX, is an error.
+        path: path of the file; its folder is created if needed.
+        tag: a text that identifies the run; a file with another tag, or of another version of this
+            library or of JAX, is an error.
     """
 
     def __init__(self, path: str | os.PathLike[str], tag: str):

@@ -1,4 +1,4 @@
-"""Which results of a function are computed from which of its arguments."""
+"""Dependence of the results of a function on its arguments."""
 
 from collections.abc import Callable
 from typing import Any

@@ -51,7 +51,7 @@ class RegressionCalibration(Method[Fit]):
     identified, and estimates clean errors.
 
     Standard errors are from the sandwich with leverages (HC3) of the scores of rows. These contain
-    what a row does to the mean and the covariance of the rows, and to a covariance of the noise
+    the effect of a row on the mean and the covariance of the rows, and on a covariance of the noise
     that comes from replicates. Standard errors of a stated covariance (`noise.CovarianceEstimate`)
     are added.
 

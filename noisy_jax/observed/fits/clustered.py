@@ -21,9 +21,9 @@ def _determined_by_one(
     For example, only one cluster has a category. `weights` are `[n]`, and `clusters` `[n]` are
     whole numbers from 0; either may be `None`.
 
-    The equations of all other clusters do not contain some combination of the coefficients, and
-    those of the cluster add up to 0 in it, so that scores by cluster say nothing of its error. With
-    weighted rows Q of (1, x̃), in coordinates where QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of
+    The equations of all other clusters do not contain some combination of the coefficients, and the
+    equations of the cluster add up to 0 in it, so that scores by cluster say nothing of its error.
+    With weighted rows Q of (1, x̃), in coordinates where QᵀQ = I, it is an eigenvector of Q_gᵀQ_g of
     the value 1. The trace is then at least 1, as it is of at most 1 + d clusters. Rows with a
     leverage near 1 are left out: the sandwich counts them with the typical residual.
 

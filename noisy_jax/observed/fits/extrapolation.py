@@ -6,7 +6,7 @@ Both are least squares over the levels λ, for each number by itself:
     rational     a + b/(c + λ).
 
 The slope of a regression on one noisy column is β/(1 + (1 + λ)q), with the ratio q of the variance
-of the noise to that of the clean column: a rational curve with a = 0.
+of the noise to the variance of the clean column: a rational curve with a = 0.
 
 Source: Cook and Stefanski, Simulation-Extrapolation Estimation in Parametric Measurement Error
 Models (1994).

@@ -154,7 +154,7 @@ class ScoreEquations:
     Attributes:
         family: whose scores are summed.
         rows: C times the n rows. Their `cov` is `[d, d]` or `[n, d, d]`.
-        unbiased: `[C, n]`, the weights u_c, times those of the rows.
+        unbiased: `[C, n]`, the weights u_c, times the weights of the rows.
         recorded: `[C, n]`, the weights r_c, likewise.
         estimates: `[n, d, d]`, where covariances of rows are estimates with the mean `cov`, as
             scores are not linear in the covariance; or `None`.

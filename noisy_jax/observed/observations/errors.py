@@ -1,6 +1,6 @@
 """Errors of measurement: one object for each way of knowing the errors of some columns.
 
-All of them answer the same questions, so that nothing else asks what kind they are. Errors of
+All of them answer the same questions, so that no other module asks of their kind. Errors of
 different objects are independent, and columns in none of them are exact.
 """
 

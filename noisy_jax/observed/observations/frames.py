@@ -1,4 +1,4 @@
-"""Tables from data frames, or from columns by their names, in which every column has a role."""
+"""Tables from data frames, or from columns by their names; every column has a role."""
 
 import importlib
 from collections import Counter
