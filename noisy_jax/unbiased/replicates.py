@@ -55,8 +55,7 @@ def replicates(
     place of a known variance: Devanarayan and Stefanski (2002).
 
     Example:
-        >>> import jax
-    import jax.numpy as jnp
+        >>> import jax.numpy as jnp
         >>> g = replicates(lambda x: x**2)
         >>> print(g(jnp.array([1.0, 3.0])))
         3.0

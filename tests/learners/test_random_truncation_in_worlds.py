@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased.truncation import GradientEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator, gradient
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
