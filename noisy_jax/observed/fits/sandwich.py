@@ -35,6 +35,7 @@ LEVERAGE = 0.95
 """Larger leverages count as this."""
 _ALONE = 0.5 - 1e-9  # leverage of a row, from which on its score says little of its error
 _ROUNDING = 1e-15  # of an iteration, relative to the largest score
+_HALVINGS = 60  # of what the iteration still changes, at most
 _AT_ONCE = 1 << 20  # numbers of the Jacobians in memory
 
 
@@ -171,10 +172,12 @@ def _without_matrices(scores: np.ndarray, jacobians: np.ndarray, inverse: np.nda
     far = np.flatnonzero(~(sizes < _ALONE))
     own, sizes = scores.copy(), np.zeros(len(scores))
     own[far] = 0.0
-    left_out, change = own, np.inf
-    while change > _ROUNDING * np.abs(left_out).max():
-        ahead = own + np.matmul(jacobians, (left_out @ inverse.T)[..., None])[..., 0]
-        left_out, change = ahead, np.abs(ahead - left_out).max()
+    left_out = own
+    for _ in range(_HALVINGS):
+        before = left_out
+        left_out = own + np.matmul(jacobians, (before @ inverse.T)[..., None])[..., 0]
+        if not np.abs(left_out - before).max() > _ROUNDING * np.abs(left_out).max():
+            break
     leverages = inverse @ jacobians[far]
     sizes[far] = np.sqrt(np.maximum(np.einsum("nij,nji->n", leverages, leverages), 0))
     kept = (LEVERAGE / np.maximum(sizes[far], LEVERAGE))[:, None]

@@ -82,10 +82,11 @@ def table_of(
             )
     for name, block in copies.items() if not isinstance(roles.noise, Dependent) else ():
         check_copies(name, block, subjects and subjects.labels)
+    of_copies = {one for name in roles.by_copy for one in roles.copies[name]}
     for name, other in roles.deviations.items():
         error = values[other]
-        cells = copies[name] if error.ndim == 2 else values.get(name, np.zeros(0))
-        if cells.shape == error.shape:  # what is missing has no error
+        if error.ndim == 2 or name in of_copies:  # a copy that is missing has no error
+            cells = copies[name] if error.ndim == 2 else values[name]
             error = np.where(np.isnan(cells), 1.0, error)
         error = non_negative(f"column {given(other)} of {where}", error, shape=None)
         known[name] = sd(error, gaussian=known[name].gaussian)
@@ -174,7 +175,7 @@ def _copies(
         every = roles.copies.items()
         return {name: np.column_stack([values[one] for one in own]) for name, own in every}
     copies = {name: subjects.copies(values[name]) for name in roles.copies}
-    for other in [other for name, other in roles.deviations.items() if name in copies]:
+    for other in {other for name, other in roles.deviations.items() if name in copies}:
         errors = subjects.copies(values[other])
         if (np.nanmax(errors, axis=1) > np.nanmin(errors, axis=1)).any():
             values[other] = errors

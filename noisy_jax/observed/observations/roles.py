@@ -218,4 +218,9 @@ def _errors_of_copies(name: str, columns: Sequence[str], known: Mapping[str, Any
         raise ValueError(f"noise names {given(name)} and its replicates: {hint}")
     for other in [one for one in columns if one not in known]:
         raise ValueError(f"noise names replicates of {given(name)}, but not {given(other)}: {hint}")
+    for one in [one for one in columns if isinstance(known[one], Misclassified)]:
+        raise ValueError(
+            f"noise[{one!r}] is of one of several recordings: name the feature, whose replicates "
+            f"are recorded alike, as noise={{{name!r}: nj.noise.Misclassified(matrix)}}"
+        )
     return True

@@ -203,3 +203,37 @@ def test_a_csv_file_of_subjects(path):
     assert table.x.shape == (20, 1, 2)
     written(path, columns | {"y": Y})
     raises("'y' differs between rows 0 and 1 of subject 'P000'", csv, path, **options)
+
+
+def test_a_deviation_of_the_mean_is_that_of_a_row_whose_first_copy_is_missing():
+    """A missing copy has none where each copy has its own; of a feature, each row has one."""
+    x = np.r_[np.nan, np.arange(11.0) ** 1.3]
+    frame = {"y": np.arange(12.0) % 5, "x": x, "x2": np.r_[3.0, x[1:] + 0.1], "s": np.full(12, 0.2)}
+    options = {"target": "y", "replicates": {"x": ["x2"]}, "noise": {"x": nj.sd(column="s")}}
+    cov = nj.table(frame, **options).means().cov[:, 0, 0]
+    np.testing.assert_allclose(cov, np.r_[0.04, np.full(11, 0.02)])
+    frame["s"] = np.r_[np.nan, frame["s"][1:]]
+    raises("column 's'", nj.table, frame, **options)
+    options["noise"] = {"x": nj.sd(column="s"), "x2": nj.sd(column="t")}
+    cov = nj.table(frame | {"t": np.full(12, 0.2)}, **options).means().cov[:, 0, 0]
+    np.testing.assert_allclose(cov, np.r_[0.04, np.full(11, 0.02)])
+
+
+def test_two_features_share_a_column_of_deviations_that_differ_within_a_subject():
+    rng = np.random.default_rng(0)
+    q = rng.normal(size=40)
+    frame = {"id": np.repeat(np.arange(20), 2), "q": q, "r": q + 1, "y": np.repeat(q[::2], 2)}
+    frame["s"] = rng.uniform(0.1, 0.3, 40)
+    noise = {name: nj.sd(column="s") for name in "qr"}
+    options = {"target": "y", "subject": "id", "replicates": ["q", "r"]}
+    found = nj.table(frame, noise=noise, **options).means().cov
+    variances = 1 / (1 / frame["s"].reshape(20, 2) ** 2).sum(axis=1)
+    np.testing.assert_allclose(found[:, 0, 0], variances)
+    np.testing.assert_allclose(found[:, 1, 1], variances)
+
+
+def test_misclassification_of_one_of_several_recordings_is_refused():
+    frame = {"y": np.arange(4.0), "a": list("xyxy"), "b": list("xxyy")}
+    noise = {name: nj.noise.Misclassified([[0.9, 0.1], [0.1, 0.9]]) for name in "ab"}
+    options = {"target": "y", "replicates": {"o": ["a", "b"]}, "noise": noise}
+    raises("name the feature, whose replicates", nj.table, frame, **options)
