@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.reports.intervals import half_width
 from tests.errors import raises
 from tests.plots.checks import check_draws_on_given_axes
 
@@ -69,7 +70,7 @@ def test_a_model_has_one_band(rng):
     freedom = np.min(fit.degrees_of_freedom)
     design = np.column_stack([np.ones(201), clean])
     errors = np.sqrt(np.einsum("ni,ij,nj->n", design, fit.covariance, design))
-    np.testing.assert_allclose(half, nj.intervals.half_width(errors, freedom), rtol=1e-4)
+    np.testing.assert_allclose(half, half_width(errors, freedom), rtol=1e-4)
     drawn = path[path[:, 0] == clean[0, 1], 1]
     np.testing.assert_allclose(np.ptp(drawn), 2 * half[0], rtol=1e-6)
 

@@ -136,7 +136,8 @@ def _errors_of_each_row(fit: FourierPredictor, rows: Observations) -> np.ndarray
     for start in range(0, len(rows.y), _ROWS):
         part = slice(start, start + _ROWS)
         copies = jnp.asarray(rows.x[part] - fit.center, float)
-        points, weights = map(np.asarray, jax.vmap(estimate.points, (0, None))(copies, None))
+        found = jax.vmap(estimate.points)(copies)
+        points, weights = np.asarray(found.real), np.asarray(found.weights)
         values = cosines_and_sines(points, fit.omega / (2 * np.pi)) @ fit.weights
         read = np.sum(weights * values, axis=1), np.sum(weights * values**2, axis=1)
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
