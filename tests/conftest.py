@@ -86,12 +86,23 @@ def _compiled_programs_are_dropped():
         jax.clear_caches()
 
 
+KINDS = {
+    *("two_copies", "parallel_worlds", "fourier_worlds", "random_truncation", "multilevel"),
+    *("norma", "parameter_free", "model", "mixture", "leader"),
+}
+"""Learners of `tests.learners.registry`, one of each kind."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """In a run of the whole suite doctests are slow tests; of a few files they always run.
 
     The mutants, which take longest, come first, so that another process runs the rest meanwhile.
+    Tests `of_each_kind` are long for learners that are not in `KINDS`.
     """
+    for item in items:
+        if item.get_closest_marker("of_each_kind") and not KINDS & {*item.callspec.params.values()}:
+            item.add_marker("long")
     items.sort(key=lambda item: item.path.name != "test_mutants.py")
     doubted = pytest.mark.filterwarnings(
         "ignore::noisy_jax.observed.fits.assumptions.AssumptionWarning"

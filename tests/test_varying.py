@@ -101,6 +101,7 @@ def test_a_learner_of_divided_arrays_says_where_to_build_it():
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 @pytest.mark.parametrize("name", EVERY)
 def test_every_learner_runs_with_explicit_axes(name):
     learner = EVERY[name].make(**registry.OPTIONS)
@@ -177,6 +178,7 @@ def test_options_may_differ_between_devices():
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 @pytest.mark.parametrize("name", EVERY)
 def test_every_learner_runs_there(name):
     """In rollouts, and by steps from states that are the same on all devices."""

@@ -308,11 +308,13 @@ def test_without_jit_the_numbers_are_the_same():
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 def test_no_learner_needs_jit(make):
     check_without_jit(make(**OPTIONS), rounds=1)
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 def test_no_learner_leaks_tracers(make):
     learner, short = make(**OPTIONS), nj.streams.linear(jax.random.key(3), 2, DIM)
 
@@ -325,6 +327,7 @@ def test_no_learner_leaks_tracers(make):
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 def test_a_run_goes_on_in_another_precision(make, stream):
     """Under x64 from a state of float32, with data of either type, and back: by the same noise."""
     learner, runs = played(make)
