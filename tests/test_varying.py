@@ -243,7 +243,7 @@ def test_a_model_that_is_divided_over_devices_raises():
     raises(message, over_two_devices(step), np.ones((2, 1), np.float32))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kernels_have_derivatives_there():
     """In both modes, of a run by an option that differs between devices."""
 

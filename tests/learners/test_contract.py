@@ -196,6 +196,7 @@ def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 def test_reverse_mode_is_forward_mode(x64, make, stream):
     """By the stream, the radius, the learning rate and the noise, through 32 rounds."""
     start = (nj.Stream(stream.x[:32], stream.y[:32]), 0.7, 0.1, 0.2)
@@ -222,6 +223,7 @@ def test_reverse_mode_is_forward_mode(x64, make, stream):
 
 
 @pytest.mark.slow
+@pytest.mark.of_each_kind
 @pytest.mark.filterwarnings("ignore:learner was built for other noise")
 def test_gradients_are_finite_where_nothing_has_happened_yet(make):
     """Rounds of zeros come first: gradients, norms and differences of copies are zero there."""
