@@ -244,8 +244,9 @@ def by_rule(part: Measured, name: str, rate: int = 0) -> dict[str, np.ndarray]:
 def _table(title, estimate: Any, names, nus: Sequence[float], rates: Sequence[Rate]) -> Table:
     """A row for each detector in each setting: measurements of these names, support vectors."""
     every, rows = (*names, "support_vectors"), []
+    parts = estimate.mean, estimate.std_error
     for r, rate in enumerate(rates):
-        mean, error = ({name: by_rule(part, name, r) for name in every} for part in estimate[:2])
+        mean, error = ({name: by_rule(part, name, r) for name in every} for part in parts)
         for (n, nu), rule in itertools.product(enumerate(nus), RULES):
             row = {"learning_rate": rate.name, "nu": nu}
             row["num_seeds"] = estimate.num_seeds

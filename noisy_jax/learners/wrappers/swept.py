@@ -10,6 +10,7 @@ from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.engine import ExpansionState
 from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.validation import given
+from noisy_jax.varying import of_this_device
 
 
 def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
@@ -62,7 +63,7 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
             learner = make(value)
             rounds = jax.random.split(jax.random.key(0), 2)
             step = lambda state, key: (learner.step(state, sample, key), None)  # noqa: E731
-            return jax.lax.scan(step, learner.init(dim), rounds)[0]
+            return jax.lax.scan(step, of_this_device(learner.init(dim)), rounds)[0]
 
         def varies(axis, part) -> bool:
             return axis is None and any(jax.tree.leaves(part))
