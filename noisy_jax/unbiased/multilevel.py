@@ -24,7 +24,7 @@ from noisy_jax.validation import (
 RATIO = 2**-1.5
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Multilevel(Transformed):
     """The `Transformed` that `multilevel` returns.
 

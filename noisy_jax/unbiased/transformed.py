@@ -32,7 +32,7 @@ class Points(NamedTuple):
     imaginary: jax.Array | None = None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Transformed:
     """A function g(..., copies, ...) that estimates f(..., x, ...) at the clean x.
 
@@ -41,6 +41,9 @@ class Transformed:
     x is an array or any pytree of arrays, such as a dict: its copies are the same pytree, with a
     leading axis of V in each leaf. Besides the loss f may return a new state: numbers of floating
     point are estimated as the loss is, and all else, such as counters, is returned as it is.
+
+    It has no `__dict__`, so that wrappers that copy the one of g (`functools.wraps`, also in flax's
+    `nnx.value_and_grad`) do not overwrite attributes of their own, such as f.
 
     f may exchange numbers between rows, as `jax.lax.pmean` does under `jax.vmap(g, axis_name=…)`.
     Then g estimates the function of all rows.

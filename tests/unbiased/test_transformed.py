@@ -195,3 +195,16 @@ def test_f_is_evaluated_at_four_points_at_most():
         sizes = [e.outvars[0].aval.size for e in program.eqns if e.primitive.name == "sin"]
         assert sum(sizes) == 7 * points
         assert len(calls_of_f) == 1
+
+
+def test_wrappers_that_copy_attributes_keep_their_own():
+    """As those of flax do, by `functools.update_wrapper`: f must stay the estimate, not its f."""
+
+    class Wrapper:
+        def __init__(self, f):
+            self.f = f
+            functools.update_wrapper(self, f)
+
+    for make in MAKERS.values():
+        estimate = make(loss, argnum=1)
+        assert Wrapper(estimate).f is estimate
