@@ -48,13 +48,13 @@ def unbiased(
     Returns:
         `Moments` of D features. With `multilevel` and `gaussian`, `sums` and `read` need the keys
         of their rounds as a last argument. Copies that a round of `multilevel` does not use need
-        not be measured: any number, also NaN, may stand there.
+        not be measured: NaN may stand there, too.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
         >>> copies = 1.0 + 0.6 * jax.random.normal(jax.random.key(0), (50_000, 2, 1))
         >>> samples, kept = nj.Sample(copies, jnp.ones(50_000)), jnp.full(50_000, 1 / 50_000)
-        >>> for estimate in (functools.partial(nj.unbiased.replicates, order=0),
+        >>> for estimate in (functools.partial(nj.unbiased.replicates, order=0, copies=2),
         ...                  nj.unbiased.replicates, nj.unbiased.pair):
         ...     gram = unbiased(jnp.cos, estimate).sums(samples, kept).gram[0, 0]
         ...     print(f"{gram:.2f} {jnp.cos(1.0) ** 2:.2f}")
