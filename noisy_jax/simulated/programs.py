@@ -201,10 +201,14 @@ class Entry:
             raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
         return learner, guarantee
 
-    def most_rounds(self) -> float:
-        """Returns the largest number of rounds that is known before the learner is made."""
-        limit = self._entered.needs.horizon if isinstance(self._entered, Learner) else None
-        return np.inf if limit is None else limit
+    def most_rounds(self, horizon: int, room: int) -> int:
+        """Returns the number of rounds, at most `room`, that the learner for a horizon can run.
+
+        Some have fewer than they are made with room for, such as `noiseless`, which knows the rows
+        of one stream.
+        """
+        limit = self.at(horizon, room)[0].needs.horizon
+        return room if limit is None else min(room, int(limit))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,7 +277,7 @@ def programs(
         ]  # fmt: skip
     last = horizons[-1]
     whole_blocks = -(-last // BLOCK) * BLOCK  # so that other horizons of as many share the program
-    room = max(int(min(whole_blocks, *(entry.most_rounds() for entry in entries))), last)
+    room = max(last, min(entry.most_rounds(last, whole_blocks) for entry in entries))
     program, longest = _Program(entries, None, room, loss), _first_of(last, data, room)
     return [
         jax.tree_util.Partial(program, *longest, first(horizon, best, room), np.int32(horizon))

@@ -123,6 +123,8 @@ def test_a_learner_with_just_enough_room_shares_the_program(compiled):
     full = learner._replace(needs=learner.needs._replace(horizon=300))
     study({"full": full}, [60, 300])
     assert compiled.count(BATCHES) == 1
+    made = nj.tuned(lambda **options: full, nj.bounds.two_copies, MOMENTS, radius=1.0)
+    assert study({"made": made}, [300]).rows[0].horizon == 300
     message = "the stream has 300 rounds, but the learner has room for 299"
     full = learner._replace(needs=learner.needs._replace(horizon=299))
     raises(message, study, {"full": full}, [60, 300])
