@@ -3,6 +3,8 @@
 A room is imported when one of its names is first used (PEP 562), so `import noisy_jax` is fast.
 """
 
+from __future__ import annotations
+
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -1,5 +1,7 @@
 """The command line: `python -m noisy_jax [STUDY]`."""
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import sys

@@ -11,17 +11,19 @@ The data of round t::
 Clean data go to `predict` only, for evaluation; no argument of `step` can carry them.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-import chex
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation import (
+    ArrayLike,
     check_axes,
     check_copies_given,
     check_labels,
@@ -92,7 +94,7 @@ class Sample(NamedTuple):
 
     x: jax.Array
     y: jax.Array
-    cov: chex.Numeric | None = None
+    cov: ArrayLike | None = None
     cross_cov: jax.Array | None = None
 
 
@@ -140,7 +142,7 @@ class Needs(NamedTuple):
     flips: Flips = None
     one_scale: bool = False
 
-    def both(self, other: "Needs") -> "Needs":
+    def both(self, other: Needs) -> Needs:
         """Returns the needs of two learners that see the same samples.
 
         Its `noise` is the first that is known to have a positive variance, if there is one, and its
@@ -194,11 +196,11 @@ class Learner(NamedTuple):
     """
 
     init: Callable[[int], State]
-    step: Callable[[State, Sample, chex.PRNGKey], State]
+    step: Callable[[State, Sample, jax.Array], State]
     predict: Callable[[State, jax.Array], jax.Array]
     needs: Needs
-    unroll: Callable[[State, Sample, jax.Array, chex.PRNGKey], Unrolled] | None = None
-    read: Callable[[State, Sample, chex.PRNGKey], Readings] | None = None
+    unroll: Callable[[State, Sample, jax.Array, jax.Array], Unrolled] | None = None
+    read: Callable[[State, Sample, jax.Array], Readings] | None = None
     finish: Callable[[State], State] | None = None
     weights: Callable[[State], Any] | None = None
     with_weights: Callable[[State, Any], State] | None = None

@@ -6,19 +6,21 @@ converted: under x64 a simulation is the same, with less rounding. All rooms dra
 (`tests/test_draws.py` looks for others).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.validation import Array, ArrayLike
 from noisy_jax.xla import in_vectors
 
 Shape = tuple[int, ...]
 
 
-def normal(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+def normal(key: jax.Array, shape: Shape, dtype: Any = float) -> jax.Array:
     """N(0, 1), drawn flat: arrays of 9 to 15 columns compile up to five times as fast.
 
     With `jax_threefry_partitionable`, JAX's default, the numbers are those of `jax.random.normal`.
@@ -29,11 +31,11 @@ def normal(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
 
 
 def uniform(
-    key: chex.PRNGKey,
+    key: jax.Array,
     shape: Shape = (),
     dtype: Any = float,
-    minval: chex.Numeric = 0,
-    maxval: chex.Numeric = 1,
+    minval: ArrayLike = 0,
+    maxval: ArrayLike = 1,
 ) -> jax.Array:
     """Uniform on [minval, maxval).
 
@@ -47,50 +49,50 @@ def uniform(
     return jax.random.uniform(key, shape, jnp.float32, minval, maxval).astype(dtype)
 
 
-def laplace(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+def laplace(key: jax.Array, shape: Shape, dtype: Any = float) -> jax.Array:
     """Density exp(−|n|)/2."""
     return jax.random.laplace(key, shape, jnp.float32).astype(dtype)
 
 
-def exponential(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+def exponential(key: jax.Array, shape: Shape, dtype: Any = float) -> jax.Array:
     """Density exp(−n) for n ≥ 0."""
     return jax.random.exponential(key, shape, jnp.float32).astype(dtype)
 
 
-def gamma(key: chex.PRNGKey, a: chex.Numeric, shape: Shape, dtype: Any = float) -> jax.Array:
+def gamma(key: jax.Array, a: ArrayLike, shape: Shape, dtype: Any = float) -> jax.Array:
     """Density n^(a − 1) exp(−n)/Γ(a)."""
     return jax.random.gamma(key, _float32(a), shape, jnp.float32).astype(dtype)
 
 
-def student_t(key: chex.PRNGKey, df: chex.Numeric, shape: Shape, dtype: Any = float) -> jax.Array:
+def student_t(key: jax.Array, df: ArrayLike, shape: Shape, dtype: Any = float) -> jax.Array:
     """Student's t with `df` degrees of freedom."""
     return jax.random.t(key, _float32(df), shape, jnp.float32).astype(dtype)
 
 
-def bernoulli(key: chex.PRNGKey, p: chex.Numeric, shape: Shape) -> jax.Array:
+def bernoulli(key: jax.Array, p: ArrayLike, shape: Shape) -> jax.Array:
     """True with probability p."""
     return jax.random.bernoulli(key, _float32(p), shape)
 
 
-def rademacher(key: chex.PRNGKey, shape: Shape, dtype: Any = float) -> jax.Array:
+def rademacher(key: jax.Array, shape: Shape, dtype: Any = float) -> jax.Array:
     """±1, each with probability ½."""
     return 2 * bernoulli(key, 0.5, shape).astype(dtype) - 1
 
 
-def poisson(key: chex.PRNGKey, mean: jax.Array, dtype: Any = float) -> jax.Array:
+def poisson(key: jax.Array, mean: jax.Array, dtype: Any = float) -> jax.Array:
     """Counts with these means."""
     return jax.random.poisson(key, _float32(mean), dtype=jnp.int32).astype(dtype)
 
 
-def categorical(key: chex.PRNGKey, logits: chex.Array, shape: Shape | None = None) -> jax.Array:
+def categorical(key: jax.Array, logits: Array, shape: Shape | None = None) -> jax.Array:
     """i with probability ∝ exp(logits_i), over the last axis."""
     return jax.random.categorical(key, _float32(logits), shape=shape)
 
 
-def integers(key: chex.PRNGKey, shape: Shape, minval: int, maxval: int) -> jax.Array:
+def integers(key: jax.Array, shape: Shape, minval: int, maxval: int) -> jax.Array:
     """Uniform on the whole numbers from `minval` to `maxval` − 1."""
     return jax.random.randint(key, shape, minval, maxval, jnp.int32)
 
 
-def _float32(values: chex.Numeric) -> jax.Array:
+def _float32(values: ArrayLike) -> jax.Array:
     return jnp.asarray(values, jnp.float32)

@@ -1,13 +1,14 @@
 """Random Fourier features: cosines and sines of ⟨ω_j, x⟩ at P frequencies ω_j."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import whole
+from noisy_jax.validation import Array, whole
 
 
 def number_of_pairs(num_features: int) -> int:
@@ -19,10 +20,10 @@ def number_of_pairs(num_features: int) -> int:
 
 
 def cosines_and_sines(
-    x: chex.Array,
-    frequencies: chex.Array,
-    shift: chex.Array | None = None,
-    amplitude: chex.Array | None = None,
+    x: Array,
+    frequencies: Array,
+    shift: Array | None = None,
+    amplitude: Array | None = None,
 ) -> Any:
     """c_j cos 2π(⟨ν_j, x⟩ − s_j), then the same of sines, `[..., 2P]`.
 

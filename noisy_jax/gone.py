@@ -1,5 +1,7 @@
 """Names that version 0.4.0 no longer has, and the code to write in their place."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar

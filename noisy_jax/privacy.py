@@ -13,13 +13,16 @@ The guarantees hold for real numbers: floating-point samples have gaps, and an a
 their digits may learn more from them.
 """
 
-import chex
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm as normal
 
 from noisy_jax.noise import Flip, Gaussian, Laplace
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     array_module,
     between,
     check_concrete,
@@ -32,7 +35,7 @@ from noisy_jax.validation import (
 __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_response"]
 
 
-def clipped(x: chex.Array, norm: chex.Numeric, *, order: int = 2) -> chex.Array:
+def clipped(x: Array, norm: ArrayLike, *, order: int = 2) -> Array:
     """Returns instances scaled into the ball of a norm: x min(1, c/‖x‖).
 
     The computed ‖x‖ is enlarged by a relative (d/2 + 4)ε, ε the precision of floating-point
@@ -71,9 +74,7 @@ def _representable(name: str, value):
     return within(name, value, float(limits.tiny), float(limits.max), hint)
 
 
-def laplace_mechanism(
-    *, epsilon: chex.Numeric, l1_sensitivity: chex.Numeric, copies: int = 1
-) -> Laplace:
+def laplace_mechanism(*, epsilon: ArrayLike, l1_sensitivity: ArrayLike, copies: int = 1) -> Laplace:
     """The Laplace noise that makes V copies together (ε, 0)-private, and each (ε/V, 0)-private.
 
     b = VΔ/ε on every coordinate: the log ratio of the densities of the copies from x and from x' is
@@ -97,7 +98,7 @@ def laplace_mechanism(
 
 
 def gaussian_mechanism(
-    *, epsilon: chex.Numeric, delta: chex.Numeric, l2_sensitivity: chex.Numeric, copies: int = 1
+    *, epsilon: ArrayLike, delta: ArrayLike, l2_sensitivity: ArrayLike, copies: int = 1
 ) -> Gaussian:
     """The smallest Gaussian noise, σ² on every coordinate, that makes V copies (ε, δ)-private.
 
@@ -136,7 +137,7 @@ def gaussian_mechanism(
     return Gaussian(_representable("the variance of the noise", variance))
 
 
-def randomized_response(*, epsilon: chex.Numeric) -> Flip:
+def randomized_response(*, epsilon: ArrayLike) -> Flip:
     """The flips that make a released label y = ±1 (ε, 0)-private: ρ = 1/(1 + e^ε), for `y_noise`.
 
     P(ỹ = y)/P(ỹ = −y) = (1 − ρ)/ρ = e^ε, and no smaller ρ is private. If x is released as well, the

@@ -1,5 +1,7 @@
 """Running means of numbers that come in parts, with their standard errors, in float64."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +28,7 @@ class Running(NamedTuple):
 
     @classmethod
     @np.errstate(invalid="ignore", over="ignore")  # of infinite and huge values
-    def of(cls, values: Any, weights: np.ndarray | None = None) -> "Running":
+    def of(cls, values: Any, weights: np.ndarray | None = None) -> Running:
         """Returns the sums of a pytree of values `[n, ...]`, n ≥ 0; an infinite mean is NaN.
 
         With weights `[n]` ≥ 0 value i counts w_i times.
@@ -43,7 +45,7 @@ class Running(NamedTuple):
         return cls(count, mean, squares)
 
     @np.errstate(invalid="ignore", over="ignore")
-    def plus(self, other: "Running") -> "Running":
+    def plus(self, other: Running) -> Running:
         """Returns the sums of both sets of values (Chan, Golub and LeVeque)."""
         if other.count == 0:
             return self

@@ -7,23 +7,24 @@ function of the inner product. A custom `Loss` or `Kernel` gets its series from 
 Coefficients are NumPy float64 arrays, readable while JAX traces, unless a parameter is traced.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import array_module, concrete, number, whole
+from noisy_jax.validation import Array, ArrayLike, array_module, concrete, number, whole
 
 __all__ = ["power_series"]
 
 Coefficients = Callable[[int], jax.Array | np.ndarray]
 """`order -> [order + 1]`, γ_0, …, γ_order."""
 
-Majorant = Callable[[int], tuple[chex.Numeric, chex.Numeric]]
+Majorant = Callable[[int], tuple[ArrayLike, ArrayLike]]
 """`m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for every n ≥ m."""
 
 _LOOKED_AT = 32
@@ -43,12 +44,12 @@ class PowerSeries(NamedTuple):
     """
 
     coefficients: jax.Array | np.ndarray
-    remainder: Callable[[chex.Numeric], chex.Array]
+    remainder: Callable[[ArrayLike], Array]
     center: Any = 0.0
-    convergence: chex.Numeric = math.inf
+    convergence: ArrayLike = math.inf
     degree: int | None = None
 
-    def __call__(self, a: chex.Array) -> chex.Array:
+    def __call__(self, a: Array) -> Array:
         """Evaluates Σ_n γ_n (a − c)^n at `a[...]`; NaN at traced points outside of convergence."""
         step = floating(a - self.center)
         inside = jnp.abs(step) < self.convergence
@@ -60,7 +61,7 @@ class PowerSeries(NamedTuple):
         value = jnp.polyval(jnp.asarray(self.coefficients, step.dtype)[::-1], step)
         return jnp.where(inside, value, jnp.nan)
 
-    def absolute(self, radius: chex.Numeric) -> chex.Array:
+    def absolute(self, radius: ArrayLike) -> Array:
         """Returns an upper bound on f₊(r) = Σ_n |γ_n| r^n: the terms, and the remainder."""
         terms = absolute_terms(self.coefficients, radius)
         return terms.sum() + self.remainder(radius)
@@ -72,7 +73,7 @@ def power_series(
     *,
     majorant: Majorant | None = None,
     center: Any = 0.0,
-    convergence: chex.Numeric = math.inf,
+    convergence: ArrayLike = math.inf,
     degree: int | None = None,
 ) -> PowerSeries:
     """Returns the terms of a power series up to an order, and a bound on the rest.
@@ -125,7 +126,7 @@ def power_series(
     return PowerSeries(coefficients(order), remainder, center, convergence, degree)
 
 
-def absolute_terms(coefficients: chex.Array, radius: chex.Numeric) -> chex.Array:
+def absolute_terms(coefficients: Array, radius: ArrayLike) -> Array:
     """Returns |γ_n| r^n for coefficients γ_0, γ_1, … and a radius r, `[order + 1]`.
 
     Computed by logarithms, since |γ_n| or r^n alone may overflow where their product does not.
@@ -152,7 +153,7 @@ def _terms(log_sizes, radius, first):
         return xp.where(log_sizes > -xp.inf, xp.exp(log_sizes + powers), 0.0)
 
 
-def floating(a: chex.Numeric) -> jax.Array:
+def floating(a: ArrayLike) -> jax.Array:
     """Returns numbers as an array of floats; numbers that are floats keep their precision."""
     return jnp.asarray(a, jnp.result_type(a, float))
 

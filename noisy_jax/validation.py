@@ -6,6 +6,8 @@ traced value (under `jit`, `vmap` or `grad`) cannot raise: where it is wrong it 
 the run ends in NaN and `Rollout.diverged_at` gives the first such round.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import tempfile
@@ -20,6 +22,12 @@ import numpy as np
 from jax.core import Tracer
 
 _T = TypeVar("_T")
+
+Array = jax.Array | np.ndarray
+"""An array of JAX or of NumPy."""
+
+ArrayLike = Array | np.bool_ | np.number | bool | int | float
+"""An array, or a real number. It may be traced."""
 
 
 def concrete(value) -> np.ndarray | None:

@@ -1,5 +1,7 @@
 """Arrays that are divided over devices: inside `jax.shard_map`, and by a mesh of explicit axes."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, TypeVar

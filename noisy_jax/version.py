@@ -1,5 +1,7 @@
 """The version of the package, and checks of the JAX that is installed."""
 
+from __future__ import annotations
+
 import os
 import warnings
 

@@ -1,5 +1,7 @@
 """Warnings that point at the line of the user, however many calls of the library lead there."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import sys

@@ -9,10 +9,11 @@
 They were measured with jaxlib 0.10.2.
 """
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,7 +75,7 @@ _MANY = 256
 computes others again for each of their uses. A loop takes longer to compile."""
 
 
-def random_bits(key: chex.PRNGKey, size: int) -> jax.Array:
+def random_bits(key: jax.Array, size: int) -> jax.Array:
     """Returns `[size]` numbers of 32 random bits, equal to `jax.random.bits(key, (size,))`.
 
     On CPUs JAX computes the 20 rounds of its default generator in a loop, which writes all numbers

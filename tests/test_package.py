@@ -66,6 +66,15 @@ def test_modules_say_what_is_public(module):
             assert value.__module__.startswith(module.__name__), name
 
 
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_help_shows_signatures_without_unions_of_the_types_of_jax(module):
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isroutine(value) or inspect.isclass(value):
+            text = str(inspect.signature(value))
+            assert "Union[" not in text and "jaxlib" not in text, f"{name}{text}"
+
+
 @pytest.mark.parametrize("wing", [nj.observed, nj.simulated])
 def test_no_function_of_a_wing_hides_a_module(wing):
     modules = {module.name for module in pkgutil.iter_modules(wing.__path__) if not module.ispkg}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
@@ -20,6 +19,7 @@ from noisy_jax.robust import contaminations, subquantile
 from noisy_jax.robust.contaminations import Contaminated
 from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
 from noisy_jax.robust.subquantile.problem import rows_kept
+from noisy_jax.validation import ArrayLike
 
 ADVERSARIES = (
     *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
             `KernelRidge`: a fit of m rows has the regularization λ = 2 alpha/m.
     """
 
-    draw: Callable[[chex.PRNGKey], Split]
+    draw: Callable[[jax.Array], Split]
     kernel: Kernel
     alpha: float
 
@@ -135,7 +135,7 @@ class Contaminations(NamedTuple):
     moved: Mapping[str, Contaminated]  # by those who do not
 
 
-def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Contaminations:
+def contaminated(setting: Setting, shares: jax.Array, key: jax.Array) -> Contaminations:
     """A table, corrupted by each adversary in each of the shares `[E]`."""
     table_key, key = jax.random.split(key)
     table = setting.draw(table_key)
@@ -150,7 +150,7 @@ def contaminated(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Cont
 
 
 @jax.default_matmul_precision("highest")
-def by_adversary(setting: Setting, shares: jax.Array, key: chex.PRNGKey) -> Mapping[str, Scores]:
+def by_adversary(setting: Setting, shares: jax.Array, key: jax.Array) -> Mapping[str, Scores]:
     """Scores of one table under each adversary; under "told", of gross corruption.
 
     The trimmed fit knows the share, but for "told", where it is told the shares and TOLD is true.
@@ -250,7 +250,7 @@ def trimmed(
     setting: Setting,
     gram: jax.Array,
     y: jax.Array,
-    share: chex.Numeric,
+    share: ArrayLike,
     start: Literal["best", "zero"] = "best",
 ) -> subquantile.Fit:
     """The trimmed fit that is told a share of corrupted rows."""
@@ -266,7 +266,7 @@ def trimmed(
 
 
 @jax.default_matmul_precision("highest")
-def ridge_on(rows: jax.Array, gram: jax.Array, y: jax.Array, alpha: chex.Numeric) -> jax.Array:
+def ridge_on(rows: jax.Array, gram: jax.Array, y: jax.Array, alpha: ArrayLike) -> jax.Array:
     """Coefficients of `kernel_ridge` of some rows, by products, which fits can share, to 1e-5."""
 
     def regularized(a):

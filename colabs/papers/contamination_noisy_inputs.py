@@ -16,7 +16,6 @@ steep, honest rows look bad. And after the first refit a depends on which rows s
 from collections.abc import Mapping
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -43,7 +42,7 @@ _REFITS = 10  # of the fit that trims by second copies
 
 @jax.default_matmul_precision("highest")
 def on_noisy_inputs(
-    setting: Setting, length_scale: float, variance: float, shares: jax.Array, key: chex.PRNGKey
+    setting: Setting, length_scale: float, variance: float, shares: jax.Array, key: jax.Array
 ) -> Mapping[str, Scores]:
     """Scores of one table with Gaussian noise of a variance on x, in each of the shares `[E]`.
 

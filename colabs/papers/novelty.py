@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -114,7 +113,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return images / 8 - 1, labels
 
 
-def clusters(key: chex.PRNGKey, rounds: int) -> tuple[jax.Array, jax.Array]:
+def clusters(key: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
     """Points `[T, 16]` of six round clusters with a few outliers, and which are those, `[T]`.
 
     Centres are normal, and so are points around their centre, outliers around the origin.
@@ -128,7 +127,7 @@ def clusters(key: chex.PRNGKey, rounds: int) -> tuple[jax.Array, jax.Array]:
     return x, outlier
 
 
-def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRNGKey) -> Measured:
+def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: jax.Array) -> Measured:
     """What detectors do with digits, at η = t^(−1/2) and the random order of the key.
 
     Returns:
@@ -145,7 +144,7 @@ def on_digits(images: jax.Array, train: int, nus: Sequence[float], key: chex.PRN
 
 
 def on_clusters(
-    rounds: int, nus: Sequence[float], rates: Sequence[Rate], key: chex.PRNGKey
+    rounds: int, nus: Sequence[float], rates: Sequence[Rate], key: jax.Array
 ) -> Measured:
     """What detectors do with `clusters`, in the second half of the rounds.
 
@@ -193,7 +192,7 @@ def _measured(measure, x, nus, rates) -> Measured:
 
 
 def rejections(
-    rule: Rule, train: int, nu: float, key: chex.PRNGKey, *, count: int = 50
+    rule: Rule, train: int, nu: float, key: jax.Array, *, count: int = 50
 ) -> dict[str, tuple[np.ndarray, list[str]]]:
     """The galleries of Figure 3, at η = t^(−1/2) and the random order of the key.
 

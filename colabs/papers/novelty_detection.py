@@ -13,7 +13,6 @@ Source: Online Learning with Kernels, Eq. 20 with the signs that descend, and Fi
 
 from typing import Any, Literal, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +24,7 @@ from noisy_jax.learners.norma import norma
 from noisy_jax.losses import novelty
 from noisy_jax.noise import Gaussian
 from noisy_jax.simulated.rollouts import Rollout, rollout
+from noisy_jax.validation import ArrayLike
 
 DECAYS = ("always", "on_update")
 """Rounds in which f decays, as in `learners.norma`."""
@@ -41,8 +41,8 @@ class Rate(NamedTuple):
         falling: whether it falls.
     """
 
-    first: chex.Numeric
-    falling: chex.Numeric
+    first: ArrayLike
+    falling: ArrayLike
 
     @property
     def name(self) -> str:
@@ -80,9 +80,7 @@ RULES = tuple(Rule(decay, floor) for decay in DECAYS for floor in FLOORS)
 """All rules."""
 
 
-def detector(
-    rule: Rule, nu: chex.Numeric, learning_rate: Rate, *, horizon: int, dim: int
-) -> Learner:
+def detector(rule: Rule, nu: ArrayLike, learning_rate: Rate, *, horizon: int, dim: int) -> Learner:
     """NORMA for novelty under a rule."""
     return norma(
         gaussian(length_scale=dim**0.5 / 2),

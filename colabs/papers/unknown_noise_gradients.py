@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -17,6 +16,7 @@ from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
 from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
+from noisy_jax.validation import ArrayLike
 
 _STANDSTILL = 1e-12
 """A learning rate so small that f does not change, while coefficients still show the gradients."""
@@ -35,7 +35,7 @@ def both_distributions(
     return optimal, make(p=p), p
 
 
-def base_for(mean_copies: Callable[[float], chex.Numeric], budget: chex.Numeric) -> float:
+def base_for(mean_copies: Callable[[float], ArrayLike], budget: ArrayLike) -> float:
     """The base p > 1 at which a geometric distribution takes `budget` copies.
 
     `mean_copies` must decrease with p.
@@ -55,7 +55,7 @@ def measured(
     learning_rate: float | None,
     stream: Stream,
     distribution: Noise,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     num_seeds: int,
 ) -> Estimate:

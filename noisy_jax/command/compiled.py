@@ -3,6 +3,8 @@
 Importing the library changes none of them.
 """
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import gc

@@ -1,5 +1,7 @@
 """The study `fit`: corrected regression on a table of noisy measurements."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from collections.abc import Iterator

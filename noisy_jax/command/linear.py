@@ -1,5 +1,7 @@
 """The study `linear`: linear learners on real data."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping

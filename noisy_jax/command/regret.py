@@ -1,5 +1,7 @@
 """Parts shared by studies of regret: settings, data sets, noise, and the call of `study`."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence

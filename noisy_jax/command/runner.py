@@ -1,5 +1,7 @@
 """Runs a study from the command line: prints its results, then saves them."""
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import dataclasses
@@ -12,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import numpy as np
 
@@ -182,8 +183,8 @@ def progress_bar(description: str, unit: str = "round") -> Iterator[Callable[[in
 
 
 def over_seeds(
-    run: Callable[[chex.PRNGKey], Any],
-    key: chex.PRNGKey,
+    run: Callable[[jax.Array], Any],
+    key: jax.Array,
     num_seeds: int,
     description: str,
     batch_size: int = 128,

@@ -1,5 +1,7 @@
 """Settings of studies: dataclasses whose fields are the options of the command line."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import inspect

@@ -1,5 +1,7 @@
 """Errors in columns, as options of the study `fit` state them."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

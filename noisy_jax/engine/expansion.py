@@ -24,11 +24,12 @@ Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2. 
 r_t is replaced by the recursion above.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -47,7 +48,7 @@ from noisy_jax.base import (
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
-from noisy_jax.validation import check_copies_given, check_made_for, sound_labels, whole
+from noisy_jax.validation import ArrayLike, check_copies_given, check_made_for, sound_labels, whole
 
 
 class Round(NamedTuple):
@@ -83,7 +84,7 @@ class ExpansionState(NamedTuple):
     round: jax.Array
     rule: Any
 
-    def column_axes(self) -> "int | ExpansionState":
+    def column_axes(self) -> int | ExpansionState:
         """Axes of `jax.vmap` over columns of a state, which may share their atoms and the round."""
         if self.round.ndim > 0:
             return 0
@@ -93,11 +94,11 @@ class ExpansionState(NamedTuple):
 
 def expansion(
     *,
-    round_of: Callable[[Sample, chex.PRNGKey], Round],
+    round_of: Callable[[Sample, jax.Array], Round],
     rule: Rule,
     memory: Memory,
     copies: int,
-    radius: chex.Numeric | None = None,
+    radius: ArrayLike | None = None,
     block: int | None = None,
     dim: int | None = None,
     labels: bool = False,
@@ -193,7 +194,7 @@ def expansion(
         return state, (predictions, noisy)
 
     @jax.default_matmul_precision("highest")
-    def unroll(state: ExpansionState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
+    def unroll(state: ExpansionState, samples: Sample, x: jax.Array, keys: jax.Array):
         check(samples.x)
         check(x)
         check_copies_given(copies, samples.x.shape[1])
@@ -217,13 +218,13 @@ def expansion(
         check(sample.x)
         return jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
 
-    def step(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+    def step(state: ExpansionState, sample: Sample, key: jax.Array):
         samples, x = one_round(sample)
         return unroll(state, samples, x, key[None])[0]
 
     @program
     @jax.default_matmul_precision("highest")
-    def read(state: ExpansionState, sample: Sample, key: chex.PRNGKey):
+    def read(state: ExpansionState, sample: Sample, key: jax.Array):
         samples, x = one_round(sample)
         rounds = rounds_of(samples, key[None])
         values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]

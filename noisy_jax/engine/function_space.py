@@ -1,9 +1,10 @@
 """From a kernel, a world or random features to a learner of functions in their space."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import chex
 import jax
 
 from noisy_jax.base import Learner, Readings, Sample
@@ -22,10 +23,10 @@ or `engine.weight_vector()`."""
 
 def round_of_copies(
     atom: Callable[..., Atoms], copies: int
-) -> Callable[[Sample, chex.PRNGKey], Round]:
+) -> Callable[[Sample, jax.Array], Round]:
     """A `round_of` for `expansion`: the first copy is the atom, a second one the query point."""
 
-    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: jax.Array) -> Round:
         del key  # it draws nothing
         atoms = atom(sample.x[:copies])
         first, others = (jax.tree.map(lambda a, s=s: a[s], atoms) for s in (0, slice(1, None)))

@@ -4,6 +4,8 @@
 itself, as a vector of finite dimension.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 

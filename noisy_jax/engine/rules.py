@@ -1,16 +1,17 @@
 """Rules of the engine: they compute α_t and c_t of f_{t+1} = P(c_t f_t + α_t φ_t)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 from noisy_jax.base import exportable, field_weights, with_field_weights
-from noisy_jax.validation import between, check_shape, positive
+from noisy_jax.validation import ArrayLike, between, check_shape, positive
 
 
 class Update(NamedTuple):
@@ -23,7 +24,7 @@ class Update(NamedTuple):
     """
 
     coefficient: jax.Array
-    decay: chex.Numeric
+    decay: ArrayLike
     state: Any
 
 
@@ -78,7 +79,7 @@ def parsed_rate(learning_rate: optax.ScalarOrSchedule) -> Any:
     return rate
 
 
-def parsed_radius(radius: chex.Numeric, *, squared: bool = False) -> Any:
+def parsed_radius(radius: ArrayLike, *, squared: bool = False) -> Any:
     """W > 0, checked; NaN where a traced one is not positive or out of the range of floats.
 
     If `squared`, its square must have full precision as well.
@@ -94,7 +95,7 @@ def parsed_radius(radius: chex.Numeric, *, squared: bool = False) -> Any:
     return between("radius", radius, low, high, reason)
 
 
-def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[chex.Numeric], Any]:
+def schedule(learning_rate: optax.ScalarOrSchedule) -> Callable[[ArrayLike], Any]:
     """η_t as a function of the round t = 0, 1, …, from a number η > 0 or an optax schedule."""
     rate = parsed_rate(learning_rate)
     return rate if callable(rate) else optax.constant_schedule(rate)
@@ -120,12 +121,10 @@ class Rate(NamedTuple):
     """
 
     init: Callable[[], Any]
-    at: Callable[[Any, chex.Numeric, jax.Array], tuple[Any, Any]]
+    at: Callable[[Any, ArrayLike, jax.Array], tuple[Any, Any]]
 
 
-def rate_of(
-    learning_rate: optax.ScalarOrSchedule | None, radius: chex.Numeric | None = None
-) -> Rate:
+def rate_of(learning_rate: optax.ScalarOrSchedule | None, radius: ArrayLike | None = None) -> Rate:
     """The rate that an argument `learning_rate` stands for: a number, a schedule, or adaptive.
 
     `None` stands for the adaptive rate in a ball of radius B,
@@ -157,7 +156,7 @@ def rate_of(
 
 
 def squared_loss(
-    learning_rate: optax.ScalarOrSchedule | None = None, *, radius: chex.Numeric | None = None
+    learning_rate: optax.ScalarOrSchedule | None = None, *, radius: ArrayLike | None = None
 ) -> Rule:
     """The rule of the squared loss: α_t = −2η_t(v − y_t), with y_t the target of the round.
 

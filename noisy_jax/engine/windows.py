@@ -1,5 +1,7 @@
 """Memories that keep the newest rounds: a fixed number (`ring`), or a slowly `growing` one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import jax

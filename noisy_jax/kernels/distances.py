@@ -1,8 +1,9 @@
 """Kernels of the distance ‖x − z‖, with k(x, x) = 1. The Gaussian kernel has a power series too."""
 
+from __future__ import annotations
+
 import math
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -17,10 +18,10 @@ from noisy_jax.kernels.kernel import (
 )
 from noisy_jax.kernels.products import exponential_series
 from noisy_jax.linalg.ball import root
-from noisy_jax.validation import choice, positive
+from noisy_jax.validation import ArrayLike, choice, positive
 
 
-def gaussian(*, length_scale: chex.Numeric) -> Kernel:
+def gaussian(*, length_scale: ArrayLike) -> Kernel:
     """The Gaussian kernel k(x, z) = exp(−‖x − z‖²/2ℓ²), scikit-learn's `RBF`.
 
     It is e^(−‖x‖²/2ℓ²) e^(−‖z‖²/2ℓ²) exp(⟨x, z⟩/ℓ²), hence a power series in ⟨x, z⟩ as well.
@@ -61,7 +62,7 @@ def gaussian(*, length_scale: chex.Numeric) -> Kernel:
     )
 
 
-def rational(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel:
+def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
     """k(x, z) = (1 + ‖x − z‖²/(2αℓ²))^(−α), scikit-learn's `RationalQuadratic`.
 
     Args:
@@ -82,7 +83,7 @@ def rational(*, length_scale: chex.Numeric, alpha: chex.Numeric = 1.0) -> Kernel
     )
 
 
-def laplacian(*, length_scale: chex.Numeric) -> Kernel:
+def laplacian(*, length_scale: ArrayLike) -> Kernel:
     """k(x, z) = exp(−‖x − z‖/ℓ), scikit-learn's `Matern` with ν = ½.
 
     Args:
@@ -99,7 +100,7 @@ def laplacian(*, length_scale: chex.Numeric) -> Kernel:
     )
 
 
-def matern(*, nu: float, length_scale: chex.Numeric) -> Kernel:
+def matern(*, nu: float, length_scale: ArrayLike) -> Kernel:
     """The Matérn kernel of smoothness ν = 3/2 or 5/2, scikit-learn's `Matern`.
 
     With q = √(2ν) r/ℓ: k = (1 + q)e^(−q) for 3/2, k = (1 + q + q²/3)e^(−q) for 5/2.

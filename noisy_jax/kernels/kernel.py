@@ -1,16 +1,17 @@
 """Kernels: a Gram closure, its diagonal, and its power series where it has one."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import between, check_axes, instance, positive
+from noisy_jax.validation import Array, ArrayLike, between, check_axes, instance, positive
 
 
 class Envelope(NamedTuple):
@@ -21,7 +22,7 @@ class Envelope(NamedTuple):
         series: `order -> PowerSeries` of h in b.
     """
 
-    value: Callable[[chex.Array], chex.Array]
+    value: Callable[[Array], Array]
     series: Callable[[int], PowerSeries]
 
 
@@ -43,26 +44,26 @@ class Kernel:
         linear: whether k(x, z) = ⟨x, z⟩, so that a learner's function is one vector `[d]`.
     """
 
-    gram: Callable[[chex.Array, chex.Array], jax.Array]
-    diagonal: Callable[[chex.Array], jax.Array]
+    gram: Callable[[Array, Array], jax.Array]
+    diagonal: Callable[[Array], jax.Array]
     series: Callable[[int], PowerSeries] | None = None
     envelope: Envelope | None = None
-    spectrum: Callable[[chex.PRNGKey, int, int], jax.Array] | None = None
-    entire: Callable[[chex.Array, chex.Array], jax.Array] | None = None
+    spectrum: Callable[[jax.Array, int, int], jax.Array] | None = None
+    entire: Callable[[Array, Array], jax.Array] | None = None
     linear: bool = False
 
-    def __call__(self, x: chex.Array, z: chex.Array) -> jax.Array:
+    def __call__(self, x: Array, z: Array) -> jax.Array:
         """Returns the Gram matrix, `[n, m]`."""
         return self.gram(x, z)
 
 
-def inner_products(x: chex.Array, z: chex.Array) -> jax.Array:
+def inner_products(x: Array, z: Array) -> jax.Array:
     """Returns the inner products `[n, m]`, ⟨x_i, z_j⟩, of the rows of x `[n, d]` and z `[m, d]`."""
     _check_points(x, z)
     return jnp.matmul(x, z.T, precision="highest")
 
 
-def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
+def squared_distances(x: Array, z: Array) -> jax.Array:
     """Returns the matrix `[n, m]` of ‖x_i − z_j‖² between the rows of x `[n, d]` and z `[m, d]`.
 
     They are computed by a matrix product and are never negative. The rounding error is relative to
@@ -71,7 +72,7 @@ def squared_distances(x: chex.Array, z: chex.Array) -> jax.Array:
     return expanded_distances(*near_origin(x, z))
 
 
-def near_origin(x: chex.Array, z: chex.Array) -> tuple[jax.Array, jax.Array]:
+def near_origin(x: Array, z: Array) -> tuple[jax.Array, jax.Array]:
     """Returns x `[n, d]` and z `[m, d]` minus one common point, so that z lies close to the origin.
 
     The rounding error of ‖x‖² + ‖z‖² − 2⟨x, z⟩ is relative to ‖z‖². Far from the origin it can be
@@ -96,7 +97,7 @@ def _near_origin(x, z):
 
 
 @functools.partial(jax.jit, inline=True)
-def expanded_distances(x: chex.Array, z: chex.Array) -> jax.Array:
+def expanded_distances(x: Array, z: Array) -> jax.Array:
     """Returns ‖x‖² + ‖z‖² − 2⟨x, z⟩, at least zero, for points that are `near_origin` already."""
     products = jnp.matmul(-2 * x, z.T, precision="highest")
     return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
@@ -109,7 +110,7 @@ def _check_points(x, z) -> None:
         raise ValueError(f"points of dimension {z.shape[1]} do not fit those of dimension {dim}")
 
 
-def length_scale_of(value: chex.Numeric) -> chex.Numeric:
+def length_scale_of(value: ArrayLike) -> ArrayLike:
     """Returns ℓ if it is positive and its square neither underflows nor overflows."""
     value = positive("length_scale", value)
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))

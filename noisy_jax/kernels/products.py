@@ -1,14 +1,22 @@
 """Kernels of the inner product ⟨x, z⟩, with power series of coefficients β_n ≥ 0."""
 
+from __future__ import annotations
+
 import math
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels.kernel import Kernel, inner_products
 from noisy_jax.series import PowerSeries, log_factorials, power_series
-from noisy_jax.validation import array_module, concrete, non_negative, positive, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    array_module,
+    concrete,
+    non_negative,
+    positive,
+    whole,
+)
 
 
 def linear() -> Kernel:
@@ -24,7 +32,7 @@ def linear() -> Kernel:
     )
 
 
-def polynomial(*, degree: int, offset: chex.Numeric = 1.0) -> Kernel:
+def polynomial(*, degree: int, offset: ArrayLike = 1.0) -> Kernel:
     """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous if the offset is zero.
 
     β_n = binom(degree, n) offset^(degree − n), zero above the degree.
@@ -86,7 +94,7 @@ def exponential_series(rate, order) -> PowerSeries:
     return power_series(coefficients, order, majorant=majorant)
 
 
-def binomial(*, alpha: chex.Numeric) -> Kernel:
+def binomial(*, alpha: ArrayLike) -> Kernel:
     """The binomial kernel k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1.
 
     It is the power series Σ_n β_n ⟨x, z⟩^n with β_n = Γ(α + n)/(Γ(α) n!).

@@ -1,19 +1,20 @@
 """Random Fourier features of a kernel of the distance, as a plain function."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import parsed_key
+from noisy_jax.validation import Array, parsed_key
 
 
 def fourier_features(
-    kernel: Kernel, key: chex.PRNGKey, num_features: int = 128
-) -> Callable[[chex.Array], jax.Array]:
+    kernel: Kernel, key: jax.Array, num_features: int = 128
+) -> Callable[[Array], jax.Array]:
     """Returns a map z from `[..., d]` to `[..., D]` with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
 
         z(x) = (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j √(2/D)
@@ -43,7 +44,7 @@ def fourier_features(
     if draw is None:
         raise ValueError("kernel must be a kernel of the distance, such as kernels.gaussian")
 
-    def features(x: chex.Array) -> jax.Array:
+    def features(x: Array) -> jax.Array:
         x = jnp.asarray(x, jnp.result_type(x, float))
         frequencies = draw(key, pairs, x.shape[-1]) / (2 * jnp.pi)
         return cosines_and_sines(x, frequencies) / jnp.sqrt(pairs)

@@ -12,16 +12,17 @@ Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001
 Learning with Kernels, Sec. VI.A, compares NORMA with it.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, exportable
 from noisy_jax.engine import Buffer, Round, Rule, Space, Update, expansion, memory_of
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import non_negative, positive
+from noisy_jax.validation import ArrayLike, non_negative, positive
 
 
 @exportable
@@ -40,8 +41,8 @@ class AlmaState(NamedTuple):
 def alma(
     kernel: Kernel,
     *,
-    threshold: chex.Numeric,
-    scale: chex.Numeric = 2**0.5,
+    threshold: ArrayLike,
+    scale: ArrayLike = 2**0.5,
     buffer: Buffer,
     block: int | None = None,
 ) -> Learner:
@@ -82,7 +83,7 @@ def alma(
     def gram(x, z):
         return kernel(x, z) * unit(x)[:, None] * unit(z)[None]
 
-    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: jax.Array) -> Round:
         del key  # it draws nothing
         x = sample.x[0]
         return Round(x, None, (sample.y, jnp.any(kernel.diagonal(x[None]) > 0)))

@@ -22,9 +22,10 @@ Source: follow the regularized leader with the proof of McMahan (2017) on correc
 (Fuller, 1987); online ridge regression is the case without noise (Azoury and Warmuth, 2001).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +43,14 @@ from noisy_jax.base import (
 )
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import check_copies_given, instance, non_negative, positive, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_copies_given,
+    instance,
+    non_negative,
+    positive,
+    whole,
+)
 from noisy_jax.varying import by_compiler, of_this_device
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together
@@ -74,8 +82,8 @@ class CorrectedState(NamedTuple):
 def corrected_ftrl(
     moments: Moments,
     *,
-    radius: chex.Numeric | None = None,
-    regularization: chex.Numeric = 0.1,
+    radius: ArrayLike | None = None,
+    regularization: ArrayLike = 0.1,
     solve_every: int = 16,
     groups: int = 16,
 ) -> Learner:
@@ -172,7 +180,7 @@ def corrected_ftrl(
         )
 
     @jax.default_matmul_precision("highest")
-    def step(state: CorrectedState, sample: Sample, key: chex.PRNGKey):
+    def step(state: CorrectedState, sample: Sample, key: jax.Array):
         check_sample(sample, moments.copies)
         shown = (sample, key if moments.random else None)
         one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)

@@ -5,9 +5,10 @@ the ball at once, but takes 10 times as long as a factor with its solution at d 
 and 16 times at 256 (OpenBLAS, float32), and a block needs two to five of them.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -20,7 +21,7 @@ from noisy_jax.linalg.matrices import (
     solve_triangular,
 )
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import instance, non_negative, positive
+from noisy_jax.validation import ArrayLike, instance, non_negative, positive
 from noisy_jax.varying import of_this_device
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
@@ -45,10 +46,10 @@ def leader(
     moments: Moments,
     sums: Sums,
     *,
-    radius: chex.Numeric | None = None,
-    regularization: chex.Numeric = 0.1,
-    slack: chex.Numeric = 0.0,
-    previous: chex.Numeric = 0.0,
+    radius: ArrayLike | None = None,
+    regularization: ArrayLike = 0.1,
+    slack: ArrayLike = 0.0,
+    previous: ArrayLike = 0.0,
 ) -> Leader:
     """The weights for given sums, such as `state.sums` of several devices added together.
 

@@ -17,9 +17,10 @@ Source: Kivinen and Warmuth, Exponentiated gradient versus gradient descent for 
 convex optimization (2012); Orabona, A modern introduction to online learning (2019).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax.numpy as jnp
 import optax
 
@@ -29,11 +30,11 @@ from noisy_jax.learners.gradient_descent import Gradient, gradient_descent
 from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
 from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from noisy_jax.learners.wrappers.mixture import MixtureState, after_round
-from noisy_jax.validation import whole
+from noisy_jax.validation import ArrayLike, whole
 
 
 def exponentiated_gradient(
-    gradient: Gradient | None = None, *, radius: chex.Numeric, copies: int = 1
+    gradient: Gradient | None = None, *, radius: ArrayLike, copies: int = 1
 ) -> Learner:
     """Exponentiated gradient on the weights of a linear predictor, in an l1 ball.
 

@@ -11,11 +11,12 @@ Source: Learning from Noisy Data under Distributional Assumptions, Eqs. 2-3 and 
 prints w_t on both sides of the recursion; w_{t+1} is meant).
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -32,7 +33,7 @@ from noisy_jax.base import (
 )
 from noisy_jax.engine.rules import parsed_radius, rate_of, schedule
 from noisy_jax.moments import online
-from noisy_jax.validation import check_dimension, check_shape, given, whole
+from noisy_jax.validation import ArrayLike, check_dimension, check_shape, given, whole
 from noisy_jax.xla import total
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]
@@ -56,7 +57,7 @@ def gradient_descent(
     gradient: Gradient,
     *,
     copies: int,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
     labels: bool = False,
@@ -105,7 +106,7 @@ def gradient_descent(
         weights = jnp.zeros(whole("dim", dim, 1, "number of features"))
         return fresh(GradientDescentState(weights, started(method, weights)))
 
-    def step(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
+    def step(state: GradientDescentState, sample: Sample, key: jax.Array):
         del key  # it draws nothing
         check_sample(sample, copies, labels=labels)
         check_dimension("the learner's weights", state.weights, sample.x.shape)
@@ -119,7 +120,7 @@ def gradient_descent(
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
-    def read(state: GradientDescentState, sample: Sample, key: chex.PRNGKey):
+    def read(state: GradientDescentState, sample: Sample, key: jax.Array):
         del key
         if copies > 1:
             return online.two_copies(copies).read(state.weights, sample)
@@ -138,7 +139,7 @@ def gradient_descent(
     )
 
 
-def descent(radius: chex.Numeric | None, optimizer: Any) -> optax.GradientTransformation:
+def descent(radius: ArrayLike | None, optimizer: Any) -> optax.GradientTransformation:
     """Checks and returns the optimizer; `None` gives descent at the adaptive rate of the ball."""
     if optimizer is not None:
         if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
@@ -183,7 +184,7 @@ def started(method: optax.GradientTransformation, params: Any) -> optax.OptState
     return state
 
 
-def projected(weights: Any, radius: chex.Numeric) -> Any:
+def projected(weights: Any, radius: ArrayLike) -> Any:
     """Returns the nearest weights in the ball; NaN if the radius is, or if a square overflows.
 
     Weights are any pytree of arrays, as one vector. In units of the radius, the squares of small

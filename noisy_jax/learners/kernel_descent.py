@@ -13,13 +13,14 @@ as printed except for the constants, see `bounds.parallel_worlds`). Its double s
 replaced by a recursion (`engine.expansion`). Random features are not in the paper.
 """
 
-import chex
+from __future__ import annotations
+
 import optax
 
 from noisy_jax.base import Learner
 from noisy_jax.engine import everything, function_space, squared_loss
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import instance
+from noisy_jax.validation import ArrayLike, instance
 from noisy_jax.worlds import FourierWorld, World
 from noisy_jax.worlds.world import check_world
 
@@ -28,7 +29,7 @@ def parallel_worlds(
     world: World,
     *,
     horizon: int,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     block: int | None = None,
 ) -> Learner:
@@ -70,7 +71,7 @@ def parallel_worlds(
 def fourier_worlds(
     features: FourierWorld,
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     block: int | None = None,
 ) -> Learner:
@@ -95,7 +96,7 @@ def uncorrected_kernel(
     kernel: Kernel,
     *,
     horizon: int,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     block: int | None = None,
 ) -> Learner:

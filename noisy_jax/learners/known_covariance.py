@@ -16,9 +16,10 @@ Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, Lemma
 (right), corrected. The printed form is an option.
 """
 
+from __future__ import annotations
+
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -28,7 +29,7 @@ from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.losses import CorrectedLoss, Loss, corrected
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
-from noisy_jax.validation import check_dimension, non_negative
+from noisy_jax.validation import ArrayLike, check_dimension, non_negative
 from noisy_jax.varying import of_this_device
 from noisy_jax.xla import total
 
@@ -54,7 +55,7 @@ def corrected_gradient(weights: jax.Array, sample: Sample, *, loss: CorrectedLos
     return jax.grad(estimate)(of_this_device(weights))
 
 
-def _covariance(sample: Sample) -> chex.Numeric:
+def _covariance(sample: Sample) -> ArrayLike:
     if sample.cov is None:
         raise ValueError(
             "known_covariance needs sample.cov, but the covariance of this noise is not known: use "
@@ -69,7 +70,7 @@ def _covariance(sample: Sample) -> chex.Numeric:
 
 def known_covariance(
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     loss: Loss | CorrectedLoss | None = None,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,

@@ -7,11 +7,12 @@ whole gradient is estimated from one set of copies, for any smooth loss. For a l
 loss and `replicates` it is the gradient of `two_copies`, averaged over the order of the copies.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -25,7 +26,7 @@ from noisy_jax.losses.loss import check_smooth, flips_of, takes_noisy_targets
 from noisy_jax.unbiased import Transformed
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import trained
-from noisy_jax.validation import check_shape, given, whole
+from noisy_jax.validation import ArrayLike, check_shape, given, whole
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 
@@ -49,7 +50,7 @@ def model(
     loss: Loss | Callable[[jax.Array, jax.Array], jax.Array],
     *,
     estimate: Callable[..., Transformed] | None = None,
-    radius: chex.Numeric | None = None,
+    radius: ArrayLike | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Learner:
     """A learner of any JAX model, from noisy copies of its inputs.
@@ -130,14 +131,14 @@ def model(
     probe = made.probed(of_round, argnum=1)
     copies = probe.copies
 
-    def estimates(params: Any, sample: Sample, key: chex.PRNGKey):
+    def estimates(params: Any, sample: Sample, key: jax.Array):
         check_sample(sample, copies)
         g = made.for_sample(of_round, sample, argnum=1)
         found = g(params, sample.x[:copies], sample.y, key=key)
         return found[0], found[1:]
 
     @program
-    def round_of(state: ModelState, sample: Sample, key: chex.PRNGKey):
+    def round_of(state: ModelState, sample: Sample, key: jax.Array):
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
         check_sample(sample, copies)
         check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
@@ -150,7 +151,7 @@ def model(
         return ModelState(after, optimizer_state), readings
 
     @program
-    def read(state: ModelState, sample: Sample, key: chex.PRNGKey):
+    def read(state: ModelState, sample: Sample, key: jax.Array):
         return estimates(*of_this_device((state.params, sample, key)))[1]
 
     def init(dim: int) -> ModelState:
@@ -162,7 +163,7 @@ def model(
         params, x = of_this_device((state.params, x))
         return jnp.vectorize(functools.partial(value_at, params), signature="(d)->()")(x)
 
-    def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: chex.PRNGKey) -> Unrolled:
+    def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: jax.Array) -> Unrolled:
         def one(state, inputs):
             sample, x, key = inputs
             after, readings = round_of(state, sample, key)
@@ -172,7 +173,7 @@ def model(
         state, (predictions, readings) = jax.lax.scan(one, start, (samples, x, keys))
         return state, predictions, readings
 
-    def step(state: ModelState, sample: Sample, key: chex.PRNGKey) -> ModelState:
+    def step(state: ModelState, sample: Sample, key: jax.Array) -> ModelState:
         check_sample(sample, copies, labels=of_loss["labels"])  # before they are traced
         return round_of(state, sample, key)[0]
 

@@ -15,9 +15,10 @@ Source: Online Learning with Kernels, Secs. II-III. Eq. 9 prints the decay 1 −
 η_t; Eqs. 19, 20 and 24 print signs and factors that do not descend (see `losses`).
 """
 
+from __future__ import annotations
+
 from typing import Any, Literal, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -27,7 +28,15 @@ from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, sched
 from noisy_jax.kernels import Kernel
 from noisy_jax.losses import AdaptiveLoss, Loss
 from noisy_jax.losses.loss import curvature, flips_of, has_bounded_slope
-from noisy_jax.validation import check_decay, choice, concrete, given, non_negative, positive
+from noisy_jax.validation import (
+    ArrayLike,
+    check_decay,
+    choice,
+    concrete,
+    given,
+    non_negative,
+    positive,
+)
 from noisy_jax.warning import warn
 from noisy_jax.worlds import FourierWorld, World
 
@@ -53,7 +62,7 @@ def norma(
     loss: Loss | AdaptiveLoss,
     *,
     learning_rate: optax.ScalarOrSchedule | None = None,
-    regularization: chex.Numeric,
+    regularization: ArrayLike,
     buffer: Buffer | None = None,
     offset: bool = False,
     decay: Literal["always", "on_update"] = "always",

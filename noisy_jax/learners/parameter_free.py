@@ -26,9 +26,10 @@ unconstrained adaptive online learning (2019); Zhang and Cutkosky, Parameter-fre
 probability with heavy tails (2022).
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -37,7 +38,7 @@ from noisy_jax.engine import MakeMemory, Rule, Update, function_space
 from noisy_jax.kernels import Kernel
 from noisy_jax.linalg.ball import root
 from noisy_jax.losses.loss import Loss, check_loss, flips_of, has_bounded_slope
-from noisy_jax.validation import given, positive
+from noisy_jax.validation import ArrayLike, given, positive
 from noisy_jax.worlds import FourierWorld, World
 
 
@@ -67,7 +68,7 @@ def parameter_free(
     loss: Loss,
     *,
     buffer: MakeMemory | None = None,
-    unit: chex.Numeric = 1.0,
+    unit: ArrayLike = 1.0,
     copies: int | None = None,
     block: int | None = None,
 ) -> Learner:

@@ -9,6 +9,8 @@ mistakes.
 Source: Online Learning with Kernels, Secs. III.A and IV.B.
 """
 
+from __future__ import annotations
+
 from noisy_jax.base import Learner
 from noisy_jax.engine import Buffer
 from noisy_jax.kernels import Kernel

@@ -20,7 +20,9 @@ Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4. I
 for √(B_w/‖f‖²) in the projection, and the derivative without the label inside its product.
 """
 
-import chex
+from __future__ import annotations
+
+import jax
 import optax
 
 from noisy_jax.base import Learner, Sample
@@ -106,7 +108,7 @@ def random_truncation(
     world = maps.world if isinstance(maps, WorldMaps) else None
     rate = rate_of(learning_rate, radius)
 
-    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: jax.Array) -> Round:
         orders = estimator.draw_orders(key)
         stored, others = estimator.estimates(orders, sample.x)
         return Round(stored, others, (sample.y, orders.derivative))

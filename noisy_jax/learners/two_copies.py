@@ -9,12 +9,14 @@ Source: Learning from Noisy Data under Distributional Assumptions, Sec. 4, Lemma
 (left). The algorithm is right as printed; its second-moment bound is not (`bounds.two_copies`).
 """
 
-import chex
+from __future__ import annotations
+
 import jax
 import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.validation import ArrayLike
 from noisy_jax.xla import total
 
 
@@ -26,7 +28,7 @@ def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
 
 def two_copies(
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Learner:

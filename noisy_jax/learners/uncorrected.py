@@ -8,12 +8,14 @@ this bias attenuation, and the estimator naive. Its regret on clean data grows l
 bias leaves the best clean predictor unchanged.
 """
 
-import chex
+from __future__ import annotations
+
 import jax
 import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
+from noisy_jax.validation import ArrayLike
 from noisy_jax.xla import total
 
 
@@ -25,7 +27,7 @@ def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
 
 def uncorrected(
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     learning_rate: optax.ScalarOrSchedule | None = None,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Learner:

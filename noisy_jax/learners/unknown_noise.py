@@ -16,10 +16,11 @@ Source: Blanchet and Glynn (2015) for `multilevel`, Richardson's extrapolation f
 the mean-value property for `pair`. The learner is not in the papers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -34,6 +35,7 @@ from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Points, Transformed
+from noisy_jax.validation import ArrayLike
 
 
 @gone.options("copies", "order", "base", "continue_with", instead=gone.OPTION_OF_ESTIMATE)
@@ -41,7 +43,7 @@ def unknown_noise(
     kernel: Kernel,
     loss: Loss,
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     horizon: int,
     estimate: Callable[..., Transformed] | None = None,
     block: int | None = None,
@@ -89,7 +91,7 @@ def unknown_noise(
     probe = made.probed(loss.gradient)
     copies = probe.copies
 
-    def points_of(sample: Sample, key: chex.PRNGKey) -> Points:
+    def points_of(sample: Sample, key: jax.Array) -> Points:
         return made.for_sample(loss.gradient, sample).points(sample.x[:copies], key)
 
     sample = Sample(jnp.zeros((copies, 1)), jnp.zeros(()), jnp.zeros(()))
@@ -100,7 +102,7 @@ def unknown_noise(
     number = len(jax.eval_shape(parts.atoms, points))
     rate = rate_of(None, radius)
 
-    def round_of(sample: Sample, key: chex.PRNGKey) -> Round:
+    def round_of(sample: Sample, key: jax.Array) -> Round:
         points = points_of(sample, key)
         return Round(parts.atoms(points), None, (sample.y, points.weights))
 

@@ -10,13 +10,16 @@ concave and increasing, reaches it from any μ with ‖w(μ)‖ ≥ B without ov
 Source: Moré and Sorensen, SIAM Journal on Scientific and Statistical Computing 4 (1983).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
+
+from noisy_jax.validation import ArrayLike
 
 RANK_ROUNDINGS = 8
 """Singular values below so many roundings, scaled by the size, count as zero."""
@@ -34,8 +37,8 @@ def in_ball(
     at: Callable[..., Any],
     parameters: tuple[jax.Array, ...],
     start: jax.Array,
-    radius: chex.Numeric,
-    least: chex.Numeric = 0.0,
+    radius: ArrayLike,
+    least: ArrayLike = 0.0,
 ) -> tuple[jax.Array, jax.Array]:
     """Returns the weights w(μ) `[n]` in the ball, and their multiplier μ `[]`.
 
@@ -85,7 +88,7 @@ def _(at, primals, tangents):
     return (w, mu), (free + change * along, change)
 
 
-def secular(s: jax.Array, c: jax.Array, radius: chex.Numeric) -> tuple[jax.Array, jax.Array]:
+def secular(s: jax.Array, c: jax.Array, radius: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Returns the least-norm minimizer `[n]` of Σ_i (s_i v_i − c_i)² over ‖v‖ ≤ radius, and μ `[]`.
 
     v_i(μ) = s_i c_i/(s_i² + μ), and 0 where s_i = 0.

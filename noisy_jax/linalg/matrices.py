@@ -6,6 +6,8 @@ batches them, and both modes differentiate them. No other module may call JAX's 
 if all threads wait, the program hangs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any

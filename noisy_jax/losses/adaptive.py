@@ -9,15 +9,25 @@ indicator), a run of T rounds at a constant rate η satisfies exactly
 Source: Online Learning with Kernels, Sec. III, with the signs corrected so that the scale descends.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-import chex
 import jax.numpy as jnp
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import huber
-from noisy_jax.validation import between, check_not_below, choice, non_negative, number, positive
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    between,
+    check_not_below,
+    choice,
+    non_negative,
+    number,
+    positive,
+)
 
 
 class AdaptiveLoss(NamedTuple):
@@ -44,16 +54,16 @@ class AdaptiveLoss(NamedTuple):
 
     name: str
     kind: Literal["margin", "residual"]
-    value: Callable[[chex.Array, chex.Numeric], chex.Array]
-    derivative: Callable[[chex.Array, chex.Numeric], chex.Array]
-    descent: Callable[[chex.Array, chex.Numeric], chex.Array]
-    nu: chex.Numeric
-    initial: chex.Numeric = 0.0
-    smallest: chex.Numeric = -jnp.inf
+    value: Callable[[Array, ArrayLike], Array]
+    derivative: Callable[[Array, ArrayLike], Array]
+    descent: Callable[[Array, ArrayLike], Array]
+    nu: ArrayLike
+    initial: ArrayLike = 0.0
+    smallest: ArrayLike = -jnp.inf
     labelled: bool = True
-    flips: tuple[chex.Numeric, chex.Numeric] | None = None
+    flips: tuple[ArrayLike, ArrayLike] | None = None
 
-    def at(self, scale: chex.Numeric) -> Loss:
+    def at(self, scale: ArrayLike) -> Loss:
         """The `Loss` at one fixed scale s."""
         return Loss(
             f"{self.name} at {shown(scale)}",
@@ -68,7 +78,7 @@ class AdaptiveLoss(NamedTuple):
         return self.name
 
 
-def nu_soft_margin(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> AdaptiveLoss:
+def nu_soft_margin(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     """Soft-margin loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
 
     ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the rounds are margin errors (yp ≤ ρ).
@@ -91,7 +101,7 @@ def nu_soft_margin(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> Adaptive
 
 
 def novelty(
-    *, nu: chex.Numeric, initial: chex.Numeric = 0.0, smallest: chex.Numeric = -jnp.inf
+    *, nu: ArrayLike, initial: ArrayLike = 0.0, smallest: ArrayLike = -jnp.inf
 ) -> AdaptiveLoss:
     """Novelty loss max(0, ρ − f(x)) − νρ, which reads no labels: an alarm is f(x) ≤ ρ.
 
@@ -133,7 +143,7 @@ def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
     )
 
 
-def nu_epsilon_insensitive(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> AdaptiveLoss:
+def nu_epsilon_insensitive(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     """ε-insensitive loss max(0, |p − y| − ε) + νε that learns its tube, ε ≥ 0.
 
     ε ← max(0, ε + η(1{|p − y| > ε} − ν)): in the long run a share ν of the rounds lie outside the
@@ -165,10 +175,10 @@ def nu_epsilon_insensitive(*, nu: chex.Numeric, initial: chex.Numeric = 0.0) -> 
 
 def nu_huber(
     *,
-    nu: chex.Numeric,
+    nu: ArrayLike,
     tracker: Literal["quantile", "joint"] = "quantile",
-    initial: chex.Numeric = 1.0,
-    smallest: chex.Numeric = 1e-3,
+    initial: ArrayLike = 1.0,
+    smallest: ArrayLike = 1e-3,
 ) -> AdaptiveLoss:
     """Huber's loss (`huber`) + νσ that learns its width σ ≥ σ_min from the residuals a = p − y.
 

@@ -3,11 +3,12 @@
 Source of the series: Online Learning of Noisy Data with Kernels, Examples 1-4 (App. C), corrected.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import less_smooth
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
-from noisy_jax.validation import array_module, concrete, positive
+from noisy_jax.validation import ArrayLike, array_module, concrete, positive
 
 
 def squared() -> Loss:
@@ -154,7 +155,7 @@ def _less_poisson(a, v):
     return jnp.exp(a - v / 2)
 
 
-def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
+def smoothed_absolute(*, sharpness: ArrayLike = 1.0) -> Loss:
     """Smoothed absolute loss: φ'(a) = erf(sa) of the residual a = p − y.
 
     φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|; the gap is largest at zero, 1/(s√π).
@@ -185,7 +186,7 @@ def smoothed_absolute(*, sharpness: chex.Numeric = 1.0) -> Loss:
     return Loss(name, "residual", value, derivative, series, deconvolved=less)
 
 
-def smoothed_hinge(*, sharpness: chex.Numeric = 1.0) -> Loss:
+def smoothed_hinge(*, sharpness: ArrayLike = 1.0) -> Loss:
     """Smoothed hinge loss: φ'(a) = ½(erf(s(a − 1)) − 1) of the margin a = yp.
 
     φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a); the gap is largest

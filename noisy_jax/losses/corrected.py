@@ -18,17 +18,18 @@ for kinks and for Laplace noise; Hong and Tamer, A simple estimator for nonlinea
 models (2003), for Laplace noise.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import chex
 import jax.numpy as jnp
 from jax.experimental.jet import jet
 
 from noisy_jax.losses.loss import Loss, check_loss
 from noisy_jax.series import floating
-from noisy_jax.validation import choice
+from noisy_jax.validation import Array, ArrayLike, choice
 
 _MOST_FEATURES = 4
 
@@ -46,7 +47,7 @@ class CorrectedLoss(NamedTuple):
     noise: Literal["gaussian", "laplace"]
     value: Callable[..., Any]
 
-    def __call__(self, p: chex.Array, y: chex.Array, v: chex.Numeric) -> chex.Array:
+    def __call__(self, p: Array, y: Array, v: ArrayLike) -> Array:
         """ℓ̂(p, y, v) at predictions p = ⟨w, x̃⟩ `[...]` on noisy copies, of the variance v = wᵀΣw.
 
         For Laplace noise v is `[..., d]`, the share 2b_i²w_i² that each feature has in it.

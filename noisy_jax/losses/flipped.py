@@ -1,5 +1,7 @@
 """Losses of class labels that are flipped with known probabilities."""
 
+from __future__ import annotations
+
 from typing import Any, TypeVar
 
 from noisy_jax.losses.adaptive import AdaptiveLoss

@@ -1,14 +1,15 @@
 """Losses: a convex function of the margin or of the residual, and its derivative."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import choice, concrete, instance, sound_labels
+from noisy_jax.validation import Array, ArrayLike, choice, concrete, instance, sound_labels
 
 
 class Loss(NamedTuple):
@@ -41,22 +42,22 @@ class Loss(NamedTuple):
 
     name: str
     kind: Literal["margin", "residual", "count"]
-    value: Callable[[chex.Array], chex.Array]
-    derivative: Callable[[chex.Array], chex.Array]
-    series: Callable[[int, chex.Numeric], PowerSeries] | None = None
+    value: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    series: Callable[[int, ArrayLike], PowerSeries] | None = None
     analytic: str | None = None
-    flips: tuple[chex.Numeric, chex.Numeric] | None = None
-    kinks: tuple[chex.Numeric, ...] = ()
-    deconvolved: Callable[[chex.Array, chex.Numeric], chex.Array] | None = None
+    flips: tuple[ArrayLike, ArrayLike] | None = None
+    kinks: tuple[ArrayLike, ...] = ()
+    deconvolved: Callable[[Array, ArrayLike], Array] | None = None
 
-    def argument(self, p: chex.Array, y: chex.Array) -> chex.Array:
+    def argument(self, p: Array, y: Array) -> Array:
         """The margin y p, the residual p − y, or p itself for a count.
 
         Targets y have the shape of the predictions p, or of their last axes.
         """
         return self._of(p, self._targets(p, y))
 
-    def __call__(self, p: chex.Array, y: chex.Array) -> chex.Array:
+    def __call__(self, p: Array, y: Array) -> Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
 
         def at(y):
@@ -65,7 +66,7 @@ class Loss(NamedTuple):
 
         return self.at_clean_label(at, self._targets(p, y))
 
-    def gradient(self, p: chex.Array, y: chex.Array) -> chex.Array:
+    def gradient(self, p: Array, y: Array) -> Array:
         """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
 
         def at(y):
@@ -121,7 +122,7 @@ def check_smooth(loss: Loss) -> None:
         )
 
 
-def flips_of(loss: Any) -> tuple[chex.Numeric, chex.Numeric] | Literal[False]:
+def flips_of(loss: Any) -> tuple[ArrayLike, ArrayLike] | Literal[False]:
     """`Needs.flips` of a learner with a loss: what it corrects for if it is one of labels."""
     if loss.kind != "margin":
         return False
@@ -147,7 +148,7 @@ def has_bounded_slope(loss: Loss) -> bool:
     return slopes is None or bool(np.all(np.abs(slopes) < 1e15))
 
 
-def shown(parameter: chex.Numeric) -> str:
+def shown(parameter: ArrayLike) -> str:
     """A parameter as it is written in a loss's name."""
     value = concrete(parameter)
     return "traced" if value is None else f"{value:g}"

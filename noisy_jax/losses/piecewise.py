@@ -3,19 +3,20 @@
 Source: Online Learning with Kernels, Eqs. 13, 22, 23.
 """
 
+from __future__ import annotations
+
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
 from noisy_jax.losses.loss import Loss, check_loss, shown
 from noisy_jax.series import floating
-from noisy_jax.validation import non_negative, positive
+from noisy_jax.validation import ArrayLike, non_negative, positive
 
 
-def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
+def soft_margin(*, margin: ArrayLike = 1.0) -> Loss:
     """Soft-margin (hinge) loss ℓ(p, y) = max(0, ρ − yp), y = ±1.
 
     The derivative at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
@@ -39,7 +40,7 @@ def soft_margin(*, margin: chex.Numeric = 1.0) -> Loss:
     )
 
 
-def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
+def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
     """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε); the absolute loss for ε = 0.
 
     The derivative at the kinks |p − y| = ε is 0.
@@ -62,7 +63,7 @@ def epsilon_insensitive(*, epsilon: chex.Numeric = 0.1) -> Loss:
     )
 
 
-def smoothed(loss: Loss, *, width: chex.Numeric) -> Loss:
+def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
     """A piecewise linear loss averaged over Gaussian noise: φ_δ(a) = E φ(a + z), z ~ N(0, δ²).
 
     It is smooth, and φ ≤ φ_δ ≤ φ + δ/√(2π) times the number of kinks. Noise of variance v < δ² in
@@ -126,7 +127,7 @@ def _cdf(z):
 _cdf.defjvps(lambda tangent, value, z: norm.pdf(z) * tangent)
 
 
-def huber(*, width: chex.Numeric = 1.0) -> Loss:
+def huber(*, width: ArrayLike = 1.0) -> Loss:
     """Huber's loss of the residual a: a²/(2σ) for |a| ≤ σ, |a| − σ/2 beyond.
 
     It is σ times the unit Huber function of a/σ, so that |φ'| ≤ 1, and jointly convex in (p, σ).

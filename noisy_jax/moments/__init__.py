@@ -4,6 +4,8 @@ They are unbiased, or nearly so, where their docstring says it: `unbiased` as it
 `fourier`, which by default damps what a short stream cannot show, to an order of 1/t.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -9,11 +9,12 @@ Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993
 features of Rahimi and Recht (2007).
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,9 +26,7 @@ from noisy_jax.linalg.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic, compiled
-from noisy_jax.validation import non_negative, parsed_key, positive, whole
-
-Array = jax.Array
+from noisy_jax.validation import ArrayLike, non_negative, parsed_key, positive, whole
 
 
 class Frequencies(NamedTuple):
@@ -42,15 +41,15 @@ class Frequencies(NamedTuple):
         noise: distribution of the noise, or `None` if only φ is known.
     """
 
-    omega: Array
-    amplitude: Array
-    single: Array
-    difference: Array
-    total: Array
+    omega: jax.Array
+    amplitude: jax.Array
+    single: jax.Array
+    difference: jax.Array
+    total: jax.Array
     noise: Noise | None = None
 
 
-def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
+def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
     """Fourier features from ONE copy, under any noise of known characteristic function φ.
 
     The features are z(x) = c (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j. Products of two of them are sums of
@@ -77,7 +76,7 @@ def fourier(frequencies: Frequencies, *, wiener: chex.Numeric = 1.0) -> Moments:
     def waves(x):
         return cosines_and_sines(x, omega / (2 * np.pi))
 
-    def sums(samples: Sample, kept: Array) -> Sums:
+    def sums(samples: Sample, kept: jax.Array) -> Sums:
         z = waves(samples.x[:, 0])
         gram = jnp.matmul((kept[:, None] * z).T, z, precision="highest")  # 1/φ magnifies rounding
         cross = jnp.matmul(kept * samples.y, z, precision="highest")
@@ -115,12 +114,12 @@ def _inverse(phi, floor):
 
 
 def gaussian_frequencies(
-    key: chex.PRNGKey,
+    key: jax.Array,
     num_features: int,
     *,
     dim: int,
-    length_scale: chex.Numeric,
-    characteristic: Callable[[Array], Array] | Noise,
+    length_scale: ArrayLike,
+    characteristic: Callable[[jax.Array], jax.Array] | Noise,
 ) -> Frequencies:
     """Frequencies of k(x, a) = exp(−‖x − a‖²/2ℓ²), in orthogonal directions.
 
@@ -149,7 +148,7 @@ def gaussian_frequencies(
 
 
 @compiled
-def characteristics(noise: Noise, omega: Array, scale: Any = 1.0, copies: Any = 1):
+def characteristics(noise: Noise, omega: jax.Array, scale: Any = 1.0, copies: Any = 1):
     """φ of the error in the mean of `copies` over `scale`, as `Frequencies` has it.
 
     At ω `[P, d]`, and at differences and sums of two of them.
@@ -157,7 +156,7 @@ def characteristics(noise: Noise, omega: Array, scale: Any = 1.0, copies: Any = 
 
     def phi(omega):
         ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
-        return jnp.exp(copies * cast(Array, noise.log_characteristic(omega * ratio)))
+        return jnp.exp(copies * cast(jax.Array, noise.log_characteristic(omega * ratio)))
 
     return _values(phi, omega)
 

@@ -13,19 +13,18 @@ Source: corrected least squares (Fuller, 1987; Nakamura, 1990) for linear featur
 (Stefanski and Carroll, 1990; Fan and Truong, 1993) for Fourier features.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Sample, exportable
 from noisy_jax.linalg.ball import root
 from noisy_jax.noise import Noise, covariance_times
-from noisy_jax.validation import whole
-
-Array = jax.Array
+from noisy_jax.validation import ArrayLike, whole
 
 
 @exportable
@@ -44,11 +43,11 @@ class Sums(NamedTuple):
             linear features; `None` for features that are not linear.
     """
 
-    gram: Array
-    cross: Array
-    count: Array
-    slack: Array
-    squares: Array | None = None
+    gram: jax.Array
+    cross: jax.Array
+    count: jax.Array
+    slack: jax.Array
+    squares: jax.Array | None = None
 
 
 class Moments(NamedTuple):
@@ -73,10 +72,10 @@ class Moments(NamedTuple):
     """
 
     num_features: Callable[[int], int]
-    features: Callable[[Array], Array]
-    sums: Callable[[Sample, Array], Sums]
-    corrected: Callable[[Sums], tuple[Array, Array]]
-    read: Callable[[Array, Sample], tuple[Array, Array]]
+    features: Callable[[jax.Array], jax.Array]
+    sums: Callable[[Sample, jax.Array], Sums]
+    corrected: Callable[[Sums], tuple[jax.Array, jax.Array]]
+    read: Callable[[jax.Array, Sample], tuple[jax.Array, jax.Array]]
     copies: int
     linear: bool
     noise: Noise | None = None
@@ -106,7 +105,7 @@ def known_covariance() -> Moments:
          [1.   0.75]]
     """
 
-    def known(samples: Sample) -> chex.Numeric:
+    def known(samples: Sample) -> ArrayLike:
         if samples.cov is None:
             raise ValueError(
                 "known_covariance needs the noise's covariance, but the samples have none: use "
@@ -114,7 +113,7 @@ def known_covariance() -> Moments:
             )
         return samples.cov
 
-    def sums(samples: Sample, kept: Array) -> Sums:
+    def sums(samples: Sample, kept: jax.Array) -> Sums:
         x = samples.x[:, 0]
         cov = jnp.asarray(known(samples), x.dtype)
         seen = kept[:, None] * x
@@ -148,7 +147,7 @@ def two_copies(copies: int = 2) -> Moments:
     """
     copies = whole("copies", copies, 2, "one copy of unknown noise does not identify the moments")
 
-    def sums(samples: Sample, kept: Array) -> Sums:
+    def sums(samples: Sample, kept: jax.Array) -> Sums:
         x = samples.x[:, :copies]
         total = x.sum(axis=1)
         flat = (kept[:, None, None] * x).reshape(-1, x.shape[-1])
@@ -165,7 +164,7 @@ def two_copies(copies: int = 2) -> Moments:
     return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies, linear=True)
 
 
-def _diagonal_above(cov: Array) -> Array:
+def _diagonal_above(cov: jax.Array) -> jax.Array:
     """The diagonal `[B, d]` (or `[B, 1]`) of a matrix D with D − Σ positive semi-definite.
 
     D_ii = Σ_ii Σ_j |ρ_ij| with the correlations ρ: Gershgorin's bound in units of the noise.
@@ -177,11 +176,11 @@ def _diagonal_above(cov: Array) -> Array:
     return deviations * jnp.sum(jnp.abs(cov) / units[:, None], axis=2)
 
 
-def _cross(sample: Sample, weights: Array) -> chex.Numeric:
+def _cross(sample: Sample, weights: jax.Array) -> ArrayLike:
     """Weights times the covariance of the noise in y with that in the first copy; 0 without it."""
     return 0.0 if sample.cross_cov is None else weights @ sample.cross_cov
 
 
-def as_they_are(sums: Sums) -> tuple[Array, Array]:
+def as_they_are(sums: Sums) -> tuple[jax.Array, jax.Array]:
     """The moments of sums that are unbiased already."""
     return sums.gram, sums.cross

@@ -9,6 +9,8 @@ The points are real for `replicates` and `multilevel`, and complex for `pair` an
 over rounds make the random errors small, also where single estimates have large ones.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +23,6 @@ from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Transformed
-
-Array = jax.Array
 
 
 def unbiased(
@@ -88,7 +88,7 @@ def unbiased(
             )
         return shape[1]
 
-    def sums(samples: Sample, kept: Array, keys: Any = None) -> Sums:
+    def sums(samples: Sample, kept: jax.Array, keys: Any = None) -> Sums:
         # φ may not be finite at what stands in rows that do not count: they take another row.
         counts = kept > 0
         own = jnp.where(counts, jnp.arange(len(kept)), jnp.argmax(counts))

@@ -1,5 +1,7 @@
 """Noise distributions, noisy copies of a round, and the noise's covariance from replicates."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

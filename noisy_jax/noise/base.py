@@ -4,13 +4,14 @@ Every distribution is a pytree of its parameters, so that `jax.vmap` sweeps over
 known mean, which `observe` subtracts, because the learners assume noise of mean zero.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
-import chex
 import jax
 import jax.export
 import jax.numpy as jnp
@@ -18,6 +19,8 @@ import numpy as np
 
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     at_least_float32,
     check_dimension,
     collected,
@@ -178,7 +181,7 @@ class Noise:
         for name in self._fields():
             check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
-    def sample(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+    def sample(self, key: jax.Array, x: Array) -> jax.Array:
         """A noisy copy x + mean + n, in the shape of `x`.
 
         Args:
@@ -188,7 +191,7 @@ class Noise:
         copy = self.centred(parsed_key(key), x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+    def centred(self, key: jax.Array, x: Array) -> jax.Array:
         """A noisy copy x + n without the known mean, as learners receive it.
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
@@ -197,7 +200,7 @@ class Noise:
         self.check_dimension(x.shape)
         return self._copies(key, x.astype(at_least_float32(x.dtype)))
 
-    def _copies(self, key: chex.PRNGKey, x: jax.Array) -> jax.Array:
+    def _copies(self, key: jax.Array, x: jax.Array) -> jax.Array:
         """x + n, with independent rows, which `centred` of a custom distribution need not draw."""
         raise NotImplementedError(
             f"{type(self).__name__} must define centred(self, key, x), which returns x + n"
@@ -222,7 +225,7 @@ class Noise:
         kurtosis = jnp.where(variances > 0, jnp.asarray(self.excess_kurtosis), 0)
         return gaussian + jnp.sum(kurtosis * variances**2)
 
-    def estimated_cov(self, copy: jax.Array) -> chex.Numeric:
+    def estimated_cov(self, copy: jax.Array) -> ArrayLike:
         """An unbiased estimate of the covariance of the noise in a copy `[d]`, given its x.
 
         It is `cov`, except for distributions whose covariance depends on x. `observe` puts it into
@@ -244,7 +247,7 @@ class Noise:
         square, trace = jnp.sum(x**2), jnp.trace(cov)
         return square**2 + 2 * square * trace + 4 * x @ cov @ x + self.fourth_moment(x.size)
 
-    def log_characteristic(self, omega: chex.Array) -> jax.Array | None:
+    def log_characteristic(self, omega: Array) -> jax.Array | None:
         """log E exp(i⟨ω, n⟩), `[...]` complex, at frequencies ω `[..., d]`.
 
         The real part is the log of the modulus, −∞ at a zero of the characteristic function, and
@@ -253,7 +256,7 @@ class Noise:
         return None
 
 
-def covariance_times(cov: chex.Numeric, vectors: chex.Array) -> jax.Array:
+def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
 
     Example:

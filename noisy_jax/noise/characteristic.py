@@ -1,5 +1,7 @@
 """Checks that one can divide by the characteristic function of a distribution."""
 
+from __future__ import annotations
+
 import functools
 
 import jax

@@ -12,15 +12,16 @@ Source: corrected least squares (Fuller, 1987) with estimated variances; missing
 noise: Loh and Wainwright (2012).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.draws import normal, poisson, uniform
 from noisy_jax.noise.base import Noise, parameter, register_distribution
-from noisy_jax.validation import concrete, non_negative, within
+from noisy_jax.validation import ArrayLike, concrete, non_negative, within
 
 
 class Dependent(Noise):
@@ -60,7 +61,7 @@ class Multiplicative(Dependent):
         [ 0.2 20. ]
     """
 
-    variance: chex.Numeric = parameter(non_negative)
+    variance: ArrayLike = parameter(non_negative)
 
     def _copies(self, key, x):
         draws = normal(key, x.shape, x.dtype)
@@ -122,7 +123,7 @@ class Missing(Dependent):
         [2. 2. 0. 0. 0.] [2. 2. 0. 0. 0.]
     """
 
-    keep: chex.Numeric = parameter(within, 1e-6, 1)
+    keep: ArrayLike = parameter(within, 1e-6, 1)
 
     def _copies(self, key, x):
         draws = uniform(key, (x.size,), x.dtype).reshape(x.shape)
@@ -159,7 +160,7 @@ class Attributes(Dependent):
         [0. 0. 6. 8.]
     """
 
-    seen: chex.Numeric = parameter(
+    seen: ArrayLike = parameter(
         within, 2, np.inf, scalar=True,
         hint="one feature a round does not show how two depend on each other",
     )  # fmt: skip

@@ -4,10 +4,11 @@ The first four have a scale, `[]` (the same for all d coordinates) or `[d]`, and
 `[]` or `[d]`. `from_variance` takes the variance in place of the scale.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Self
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +18,8 @@ from noisy_jax.noise.base import Noise, parameter, register_distribution
 from noisy_jax.noise.dependent import Attributes
 from noisy_jax.noise.misclassified import Misclassified
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     array_module,
     between,
     check_dimension,
@@ -34,7 +37,7 @@ class _Independent(Noise):
     _spread = "scale"
 
     @classmethod
-    def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
+    def from_variance(cls, variance: ArrayLike, **parameters: Any) -> Self:
         """Returns the distribution with given variances, `[]` or `[d]`.
 
         Other parameters, such as `mean` or the `df` of Student's t, are given by name. So different
@@ -66,7 +69,7 @@ class _Independent(Noise):
         return jnp.broadcast_to(getattr(self, self._spread), jnp.shape(omega)) * omega
 
 
-def _log_product(characteristics: jax.Array) -> chex.Array:
+def _log_product(characteristics: jax.Array) -> Array:
     """Complex log of Π_i φ_i over the last axis, for real φ_i of any sign."""
     modulus = jnp.sum(jnp.log(jnp.abs(characteristics)), axis=-1)
     sign = jnp.prod(jnp.sign(characteristics), axis=-1)
@@ -86,8 +89,8 @@ class Laplace(_Independent):
         0.5
     """
 
-    scale: chex.Numeric = parameter(positive)
-    mean: chex.Numeric = 0.0
+    scale: ArrayLike = parameter(positive)
+    mean: ArrayLike = 0.0
 
     excess_kurtosis = 3.0
 
@@ -118,8 +121,8 @@ class Uniform(_Independent):
         3.0
     """
 
-    half_width: chex.Numeric = parameter(positive)
-    mean: chex.Numeric = 0.0
+    half_width: ArrayLike = parameter(positive)
+    mean: ArrayLike = 0.0
 
     _spread = "half_width"
     excess_kurtosis = -1.2
@@ -151,8 +154,8 @@ class Rademacher(_Independent):
         4.0
     """
 
-    scale: chex.Numeric = parameter(positive)
-    mean: chex.Numeric = 0.0
+    scale: ArrayLike = parameter(positive)
+    mean: ArrayLike = 0.0
 
     excess_kurtosis = -2.0
     characteristic_vanishes = True
@@ -187,12 +190,12 @@ class StudentT(_Independent):
         2.0
     """
 
-    df: chex.Numeric = parameter(
+    df: ArrayLike = parameter(
         between, 2, np.inf, scalar=True,
         hint="with fewer the variance is infinite, and infinite ν is Gaussian noise",
     )  # fmt: skip
-    scale: chex.Numeric = parameter(positive)
-    mean: chex.Numeric = 0.0
+    scale: ArrayLike = parameter(positive)
+    mean: ArrayLike = 0.0
 
     @property
     def cov(self):

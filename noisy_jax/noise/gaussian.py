@@ -1,9 +1,10 @@
 """Gaussian noise of any covariance, in every round or only in some."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any, Self
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,12 +13,12 @@ from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh, eigvalsh
 from noisy_jax.noise.base import Noise, covariance_times, parameter, register_distribution
-from noisy_jax.validation import non_negative, whole, within
+from noisy_jax.validation import ArrayLike, non_negative, whole, within
 from noisy_jax.xla import random_bits
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
-def standard_normal(key: chex.PRNGKey, size: int, dtype) -> jax.Array:
+def standard_normal(key: jax.Array, size: int, dtype) -> jax.Array:
     """`[size]` draws from N(0, 1), in float32 faster on CPUs than by `jax.random.normal`.
 
     Two independent draws are r cos φ and r sin φ, with r = √(−2 log u), u uniform in (0, 1] and φ
@@ -51,7 +52,7 @@ class _Normal(Noise):
     _spread = "cov"
 
     @classmethod
-    def from_variance(cls, variance: chex.Numeric, **parameters: Any) -> Self:
+    def from_variance(cls, variance: ArrayLike, **parameters: Any) -> Self:
         """Returns the distribution with given variances, `[]` or `[d]`, or covariance `[d, d]`.
 
         Other parameters, such as the `probability` of contaminated noise, are given by name.
@@ -80,7 +81,7 @@ class _Normal(Noise):
         return jnp.matmul(draws, (axes * scale[None]).T, precision="highest")
 
 
-def sound_covariance(cov: chex.Numeric) -> jax.Array:
+def sound_covariance(cov: ArrayLike) -> jax.Array:
     """Σ as `[]`, `[d]` or `[d, d]`; NaN if it is not PSD, for traced ones, which no check sees."""
     cov = jnp.asarray(cov, float)
     if cov.ndim < 2:
@@ -105,8 +106,8 @@ class Gaussian(_Normal):
          [0.   0.25]]
     """
 
-    cov: chex.Numeric = parameter(non_negative, matrix=True)
-    mean: chex.Numeric = 0.0
+    cov: ArrayLike = parameter(non_negative, matrix=True)
+    mean: ArrayLike = 0.0
 
     excess_kurtosis = 0.0
 
@@ -115,7 +116,7 @@ class Gaussian(_Normal):
         real = -0.5 * jnp.sum(omega * covariance_times(sound_covariance(self.cov), omega), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
-    def cloned(self, copies: int) -> "Gaussian":
+    def cloned(self, copies: int) -> Gaussian:
         """The noise N(mean, V·Σ) of each of V independent copies that are made from one copy.
 
         The copies are x̃ + ξ_v with ξ_v ~ N(0, (V − 1)Σ) and Cov(ξ_u, ξ_v) = −Σ: their noise is
@@ -147,9 +148,9 @@ class ContaminatedGaussian(_Normal):
         1.0
     """
 
-    outlier_cov: chex.Numeric = parameter(non_negative, matrix=True)
-    probability: chex.Numeric = parameter(within, 0, 1, scalar=True)
-    mean: chex.Numeric = 0.0
+    outlier_cov: ArrayLike = parameter(non_negative, matrix=True)
+    probability: ArrayLike = parameter(within, 0, 1, scalar=True)
+    mean: ArrayLike = 0.0
 
     _spread = "outlier_cov"
 

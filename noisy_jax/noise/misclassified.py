@@ -10,10 +10,11 @@ Source: Kuha, Skinner and Palmgren, Misclassification error (2005); Buonaccorsi,
 (2010), Sec. 2.3; for class labels Natarajan, Dhillon, Ravikumar and Tewari (2013).
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +23,7 @@ from noisy_jax.draws import uniform
 from noisy_jax.linalg.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.validation import collected, concrete, listed, parsed_key, within
+from noisy_jax.validation import Array, collected, concrete, listed, parsed_key, within
 
 _SMALLEST = 1e-3
 """Determinant of M below which recorded categories say almost nothing about the true ones."""
@@ -107,7 +108,7 @@ class Misclassified(Dependent):
         q, r = qr(jnp.asarray(self.matrix, float))
         return solve_triangular(r.T, q.T, transposed=True)
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+    def centred(self, key: jax.Array, x: Array) -> jax.Array:
         """The recoding of a recorded category (see `Noise.centred`)."""
         key, x = parsed_key(key), jnp.asarray(x, float)
         self.check_dimension(x.shape)

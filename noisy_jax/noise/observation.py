@@ -1,8 +1,9 @@
 """Noisy copies: rounds as a learner sees them, and the noise's covariance from replicates."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +15,7 @@ from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.noise.targets import Correlated
 from noisy_jax.validation import (
+    Array,
     check_axes,
     check_dimension,
     collected,
@@ -29,9 +31,9 @@ BLOCK = 128
 
 
 def observe(
-    key: chex.PRNGKey,
-    x: chex.Array,
-    y: chex.Array,
+    key: jax.Array,
+    x: Array,
+    y: Array,
     noise: Noise,
     *,
     copies: int,
@@ -70,7 +72,7 @@ def observe(
 
 
 def observe_block(
-    key: chex.PRNGKey,
+    key: jax.Array,
     rounds: jax.Array,
     offset: Any,
     x: jax.Array,
@@ -79,7 +81,7 @@ def observe_block(
     y_noise: Noise | PerRound | None,
     *,
     copies: int,
-) -> tuple[Sample, chex.PRNGKey]:
+) -> tuple[Sample, jax.Array]:
     """Successive rounds as a learner sees them, and a key for its own randomness in each.
 
     Round t depends on the key and on t only, not on where the block starts. One key draws the noise
@@ -165,12 +167,12 @@ class CovarianceEstimate(NamedTuple):
             Σ_i (Σ_jk M_jk D_ijk)². `None`: errors of different entries are independent.
     """
 
-    cov: chex.Array
-    std_error: chex.Array
-    deviations: chex.Array | None = None
+    cov: Array
+    std_error: Array
+    deviations: Array | None = None
 
 
-def estimate_covariance(copies: chex.Array) -> CovarianceEstimate:
+def estimate_covariance(copies: Array) -> CovarianceEstimate:
     """Estimates the noise's covariance from replicates; the clean instances need not be known.
 
     With the mean x̄_i of the V copies of instance i,

@@ -1,5 +1,7 @@
 """Distributions that change from round to round, and checks of the noise of several rounds."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import jax

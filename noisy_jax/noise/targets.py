@@ -1,8 +1,9 @@
 """Noise of targets: correlated with the noise in the features, and flips of class labels."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from noisy_jax.draws import uniform
 from noisy_jax.noise.base import Noise, register_distribution
 from noisy_jax.validation import (
+    Array,
     check_axes,
     check_shape,
     collected,
@@ -45,7 +47,7 @@ class Correlated(Noise):
         True [0.25 0.  ]
     """
 
-    slopes: chex.Array
+    slopes: Array
     rest: Noise | None = None
 
     mean = 0.0
@@ -55,7 +57,7 @@ class Correlated(Noise):
         """Raises ValueError: it depends on the noise in x."""
         raise ValueError("noise.Correlated is noise of y: give it as y_noise")
 
-    def centred(self, key: chex.PRNGKey, x: Any) -> Any:
+    def centred(self, key: jax.Array, x: Any) -> Any:
         """Raises ValueError: `observe` draws it together with the noise in x."""
         return self.cov
 
@@ -112,7 +114,7 @@ class Flip(Noise):
         """Raises ValueError."""
         raise ValueError("noise.Flip has no covariance: it is y_noise, for losses.flipped")
 
-    def centred(self, key: chex.PRNGKey, x: chex.Array) -> jax.Array:
+    def centred(self, key: jax.Array, x: Array) -> jax.Array:
         """The noisy label, x or −x, of one label x, `[]`."""
         check_shape("x", x, (), "one label (noise.Flip is for y_noise)")
         y = jnp.asarray(sound_labels(x), float)

@@ -1,5 +1,7 @@
 """Observed noise: tables of noisy rows without any clean value, fits and learners on them."""
 
+from __future__ import annotations
+
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.fits import fit, fourier, load_fit, methods
 from noisy_jax.observed.learned import Learned, load_learned

@@ -1,8 +1,9 @@
 """A learner's functions over observed rows, compiled."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,7 +67,7 @@ class CompiledLearner:
             jax.jit, map(precisely, (train, errors, slope))
         )
 
-    def train(self, rows: Observations, key: chex.PRNGKey) -> State:
+    def train(self, rows: Observations, key: jax.Array) -> State:
         """The state after all rows."""
         return self.finished(self.resume(self.start(rows.x.shape[2]), rows, key)[0])
 
@@ -89,7 +90,7 @@ class CompiledLearner:
         state = jax.device_put(state)
         return state if self.learner.finish is None else self.learner.finish(state)
 
-    def errors(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+    def errors(self, state: State, rows: Observations, key: jax.Array) -> np.ndarray:
         """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
         count = len(rows.y)
         filled = np.resize(np.arange(count), -(-count // _JUDGED) * _JUDGED)  # compiled once
@@ -97,7 +98,7 @@ class CompiledLearner:
         errors = self._errors(shared, state, *inputs)
         return np.asarray(errors, np.float64)[:count]
 
-    def slope(self, state: State, rows: Observations, key: chex.PRNGKey) -> np.ndarray:
+    def slope(self, state: State, rows: Observations, key: jax.Array) -> np.ndarray:
         """`[d, d]`, the derivative of the sum of `errors` by a shared covariance."""
         shared, *inputs = _inputs(rows, key)
         return np.asarray(self._slope(shared, state, *inputs), np.float64)
@@ -118,7 +119,7 @@ def compiled_learner(learner: Learner) -> CompiledLearner:
 
 def _inputs(
     rows: Observations, key, form=lambda cov: cov
-) -> tuple[jax.Array | None, Sample, chex.PRNGKey]:
+) -> tuple[jax.Array | None, Sample, jax.Array]:
     """The covariance that all rows share, in some form, if they do; a sample and a key for each."""
     shared, cross = form(shared_cov(rows)), rows.cross_cov
     own = rows.cov if shared is None else None

@@ -1,11 +1,12 @@
 """Squared errors on clean rows of learners and fits that were trained on other rows."""
 
+from __future__ import annotations
+
 import copy
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import numpy as np
 
@@ -23,7 +24,7 @@ from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.observed.suitability import check_rows, check_suits, units_for
 from noisy_jax.validation import given
 
-Judge = Callable[[np.ndarray, np.ndarray, chex.PRNGKey], Judged]
+Judge = Callable[[np.ndarray, np.ndarray, jax.Array], Judged]
 """Trains on the rows at some places of a table, and judges the rows at other places."""
 
 
@@ -41,7 +42,7 @@ class Folds(NamedTuple):
     judged: list[np.ndarray]
 
     @classmethod
-    def of(cls, table: Observations, clusters: np.ndarray | None, count: int) -> "Folds":
+    def of(cls, table: Observations, clusters: np.ndarray | None, count: int) -> Folds:
         """`count` folds; unit u belongs to fold u mod `count`.
 
         All folds have equally many training rows: learners are compiled once for all.
@@ -58,7 +59,7 @@ class Folds(NamedTuple):
         judged = [np.flatnonzero(units % count == fold) for fold in range(count)]
         return cls(units, trained, judged)
 
-    def judge(self, judge: Judge, key: chex.PRNGKey) -> Judged:
+    def judge(self, judge: Judge, key: jax.Array) -> Judged:
         """One candidate, judged on all rows; fold k uses `fold_in(key, k)`."""
         parts = [
             judge(others, rows, jax.random.fold_in(key, fold))
@@ -92,7 +93,7 @@ def _fitted_to_means(estimator, rows: Observations):
 
 
 def learner_judge(
-    learner: Learner, observations: Observations, key: chex.PRNGKey, standardize: bool
+    learner: Learner, observations: Observations, key: jax.Array, standardize: bool
 ) -> tuple[Judge, Callable[[], Any]]:
     """Returns the judge of a learner, and a function that runs `learn` on all rows."""
     built = isinstance(learner.needs.noise, Noise) and not isinstance(learner.needs.noise, Assumed)

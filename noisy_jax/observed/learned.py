@@ -1,5 +1,7 @@
 """The result of `learn`: a learner's state with its units, which can be saved and read."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import os

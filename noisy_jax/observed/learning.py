@@ -1,9 +1,10 @@
 """`learn`: runs a learner over noisy data as they were observed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import numpy as np
 
@@ -30,7 +31,7 @@ _ROWS = 4096
 def learn(
     learner: Learner,
     observations: Observations | Iterable[Observations],
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     standardize: bool = True,
 ) -> Learned:
@@ -122,9 +123,7 @@ class Learning:
         """True if y are labels −1 and +1, which are neither centred nor scaled."""
         return self.compiled.learner.needs.labels
 
-    def take(
-        self, chunk: Observations, key: chex.PRNGKey, weights: np.ndarray | None = None
-    ) -> None:
+    def take(self, chunk: Observations, key: jax.Array, weights: np.ndarray | None = None) -> None:
         """Learns from one more chunk, of rows that count `weights [n]` times.
 
         The squared loss of a linear predictor at (√w x̃, √w ỹ) is w times that at (x̃, ỹ), and so

@@ -1,11 +1,13 @@
 """`select`: chooses among learners and fits afterwards, by their estimated risk on clean data."""
 
+from __future__ import annotations
+
 import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import chex
+import jax
 import numpy as np
 
 from noisy_jax.base import Learner
@@ -137,7 +139,7 @@ def _ends(prefix: str, interval: tuple[np.ndarray, np.ndarray]) -> dict[str, np.
 def select(
     candidates: Mapping[str, Learner | Callable[[Observations], Any] | Any],
     observations: Observations,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     folds: int = 5,
     clusters: Any = None,

@@ -1,5 +1,7 @@
 """Checks that a learner can learn from observed rows, and the units that it learns in."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import jax.numpy as jnp

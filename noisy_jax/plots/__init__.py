@@ -7,6 +7,8 @@ pictures can be read in grey. To save a picture::
     nj.plots.regret(study).figure.savefig("regret.png")
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -1,5 +1,7 @@
 """Pictures of fits: coefficients with their intervals, corrected and not."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The picture of a kernel fit, or of a model: the function of one column, with its bands."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

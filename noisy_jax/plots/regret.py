@@ -1,5 +1,7 @@
 """Pictures of studies: regret against the horizon."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The picture of a selection: estimated errors of the candidates on clean data."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

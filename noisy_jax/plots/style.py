@@ -1,5 +1,7 @@
 """The parts that pictures share: axes, labels, curves with intervals, ticks of logarithmic axes."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Half widths of confidence intervals, and p values: one convention for the whole library."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Files that are written as a whole or not at all: results, pictures, fits, checkpoints."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os

@@ -1,5 +1,7 @@
 """Tables of results: rows that are printed with aligned columns and saved as CSV."""
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import html

@@ -22,9 +22,10 @@ Source: the adversary of Subquantile Minimization for Kernel Learning, who sees 
 rewrites labels and instances alike. The paper has no experiment and names none of these.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +33,8 @@ import numpy as np
 from noisy_jax.draws import normal, uniform
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     check_finite,
     check_shape,
     check_stream,
@@ -58,7 +61,7 @@ class Contaminated(NamedTuple):
 
 
 def one_sided(
-    key: chex.PRNGKey, x: Any, y: Any, contamination: Any, *, label: chex.Numeric = 10.0
+    key: jax.Array, x: Any, y: Any, contamination: Any, *, label: ArrayLike = 10.0
 ) -> Contaminated:
     """The same label for all corrupted rows, far on one side, where errors do not cancel out.
 
@@ -76,13 +79,13 @@ def one_sided(
 
 
 def shift(
-    key: chex.PRNGKey,
+    key: jax.Array,
     x: Any,
     y: Any,
     contamination: Any,
     *,
     target: Any = None,
-    size: chex.Numeric = 3.0,
+    size: ArrayLike = 3.0,
 ) -> Contaminated:
     """Labels moved to one side: target + size.
 
@@ -105,7 +108,7 @@ def shift(
 
 
 def adaptive(
-    key: chex.PRNGKey, x: Any, y: Any, contamination: Any, *, predictions: chex.Array
+    key: jax.Array, x: Any, y: Any, contamination: Any, *, predictions: Array
 ) -> Contaminated:
     """Labels just inside the trimming threshold of a fit that the adversary sees.
 
@@ -133,14 +136,14 @@ def adaptive(
 
 
 def covariate(
-    key: chex.PRNGKey,
+    key: jax.Array,
     x: Any,
     y: Any,
     contamination: Any,
     *,
-    center: chex.Numeric = 0.8,
-    spread: chex.Numeric = 0.15,
-    label: chex.Numeric = -2.0,
+    center: ArrayLike = 0.8,
+    spread: ArrayLike = 0.15,
+    label: ArrayLike = -2.0,
 ) -> Contaminated:
     """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
 
@@ -171,7 +174,7 @@ def covariate(
     return _relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
 
 
-def random_rows(key: chex.PRNGKey, y: chex.Array, contamination: chex.Numeric) -> jax.Array:
+def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array:
     """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows.
 
     Example:

@@ -10,22 +10,23 @@ return a. With C = nλ/2:
   matrix only once.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.matrices import check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import check_targets, concrete, positive, whole
+from noisy_jax.validation import Array, ArrayLike, check_targets, concrete, positive, whole
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
 
 @jax.default_matmul_precision("highest")
-def kernel_ridge(gram: chex.Array, y: chex.Array, *, regularization: chex.Numeric) -> chex.Array:
+def kernel_ridge(gram: Array, y: Array, *, regularization: ArrayLike) -> Array:
     """Coefficients of kernel ridge regression, argmin (1/n) Σ_i (f(x_i) − y_i)² + ½λ‖f‖².
 
     Args:
@@ -50,13 +51,13 @@ def kernel_ridge(gram: chex.Array, y: chex.Array, *, regularization: chex.Numeri
 
 @jax.default_matmul_precision("highest")
 def huber_ridge(
-    gram: chex.Array,
-    y: chex.Array,
+    gram: Array,
+    y: Array,
     *,
-    regularization: chex.Numeric,
+    regularization: ArrayLike,
     iterations: int = 50,
-    threshold: chex.Numeric = 1.345,
-) -> chex.Array:
+    threshold: ArrayLike = 1.345,
+) -> Array:
     """Coefficients of Huber kernel regression, argmin (1/n) Σ_i ρ(y_i − f(x_i)) + ½λ‖f‖².
 
     The loss ρ(r) is r² for |r| ≤ hs and linear beyond. The scale s of the residuals is estimated in
@@ -96,10 +97,10 @@ def modified_residuals(
     product: Callable[[jax.Array], jax.Array],
     solve: Callable[[jax.Array], jax.Array],
     y: jax.Array,
-    C: chex.Numeric,
+    C: ArrayLike,
     *,
     iterations: int,
-    threshold: chex.Numeric = 1.345,
+    threshold: ArrayLike = 1.345,
 ) -> jax.Array:
     """`huber_ridge` of a matrix K that is given by its product Kv and the solution (K + C)⁻¹b."""
 

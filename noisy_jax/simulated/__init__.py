@@ -1,5 +1,7 @@
 """The wing of simulated noise: learners on noisy copies of clean data, judged on the clean data."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

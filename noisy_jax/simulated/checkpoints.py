@@ -3,6 +3,8 @@
 The file is a NumPy archive, which `np.load` reads: the tag first, then the sums.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import os
@@ -19,7 +21,7 @@ from noisy_jax.version import __version__
 from noisy_jax.warning import warn
 
 
-def checkpoint_of(path: Any, tag: str, parts: Any) -> "Checkpoint | None":
+def checkpoint_of(path: Any, tag: str, parts: Any) -> Checkpoint | None:
     """Returns the checkpoint of a run with this tag, or `None` if no file is named.
 
     The file is also known by a digest of `parts`, a pytree of numbers, texts, keys and functions;

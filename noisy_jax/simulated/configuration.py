@@ -1,5 +1,7 @@
 """Entries of `config.json`: arguments as texts and numbers, and versions of libraries."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import platform

@@ -1,5 +1,7 @@
 """Estimates over seeds: running means that can be merged, with intervals and quantiles."""
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Iterable
@@ -31,7 +33,7 @@ class Estimate(NamedTuple):
     values: Any = None
 
     @classmethod
-    def of(cls, values: Any, start: int, levels: tuple[float, ...] = ()) -> "Estimate":
+    def of(cls, values: Any, start: int, levels: tuple[float, ...] = ()) -> Estimate:
         """Returns the estimate from the results of the seeds from `start` on, `[S, ...]` each."""
         sums = Running.of(values)
         return cls(sums, ((start, start + sums.count),), levels, values if levels else None)
@@ -61,7 +63,7 @@ class Estimate(NamedTuple):
         """Returns quantiles, as `mean` with a leading axis of levels; `None` without levels."""
         return jax.tree.map(lambda leaf: _quantiles(leaf, self.levels), self.values)
 
-    def plus(self, other: "Estimate") -> "Estimate":
+    def plus(self, other: Estimate) -> Estimate:
         """Returns the estimate of both sets of seeds, which must be disjoint.
 
         Raises:
@@ -75,7 +77,7 @@ class Estimate(NamedTuple):
         return Estimate(self.sums.plus(other.sums), seeds, self.levels, values)
 
     @staticmethod
-    def merge(estimates: Iterable["Estimate"]) -> "Estimate":
+    def merge(estimates: Iterable[Estimate]) -> Estimate:
         """Returns the estimate of all seeds from estimates of disjoint ranges, in any order.
 
         If each range is one batch, the result equals the result of one call with this

@@ -1,5 +1,7 @@
 """Monte Carlo over seeds: mean, standard error and quantiles of the results of a run."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import math
@@ -7,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,9 +25,9 @@ _ROUNDED = 1e-12  # share of a mean of equal numbers that is rounding
 
 
 def monte_carlo(
-    run: Callable[[chex.PRNGKey], Any],
+    run: Callable[[jax.Array], Any],
     num_seeds: int | range,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     batch_size: int | None = None,
     mesh: Mesh | str | None = None,
@@ -94,7 +95,7 @@ def monte_carlo(
     return found
 
 
-Run = tuple[jax.tree_util.Partial, chex.PRNGKey]
+Run = tuple[jax.tree_util.Partial, jax.Array]
 """A function of a key, and the key from which those of its seeds follow."""
 
 
@@ -137,7 +138,7 @@ def estimates(
 
 
 def _batches(
-    run: jax.tree_util.Partial, key: chex.PRNGKey, seeds: range, batch_size: int, mesh: Mesh | None
+    run: jax.tree_util.Partial, key: jax.Array, seeds: range, batch_size: int, mesh: Mesh | None
 ) -> Iterator[tuple[int, Any]]:
     """Yields the first seed of each batch, and the results of its seeds in float64."""
     if mesh is not None:

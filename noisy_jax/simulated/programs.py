@@ -3,12 +3,13 @@
 A study compiles one program for all its horizons where every learner can be made for a traced one.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +23,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.noise.observation import BLOCK
 from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate, at_rate_factor
 from noisy_jax.simulated.rollouts import checked_regret
-from noisy_jax.validation import given
+from noisy_jax.validation import Array, ArrayLike, given
 
 MakeLearner = Callable[[Any], tuple[Learner, Any]]
 """`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.
@@ -74,7 +75,7 @@ def tuned(
     bound: Callable[..., Any],
     moments: DataMoments | None = None,
     *,
-    rate_factor: chex.Numeric | None = 1.0,
+    rate_factor: ArrayLike | None = 1.0,
     room: bool | None = None,
     **options: Any,
 ) -> AnyHorizon:
@@ -136,7 +137,7 @@ def _tuned(factory, bound, moments, rate_factor, needs_room, options, horizon, r
     return factory(learning_rate=rate, **size, **options), guarantee
 
 
-def guarantee_at(theory: Any, rate_factor: chex.Numeric | None) -> Any:
+def guarantee_at(theory: Any, rate_factor: ArrayLike | None) -> Any:
     """Returns the guarantee at a multiple of the theorem's rate, or at the adaptive (`None`)."""
     return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
 
@@ -248,7 +249,7 @@ class _Program:
 def programs(
     entries: tuple[Entry, ...],
     made: Sequence[Sequence[Learner]],
-    bests: Sequence[chex.Array],
+    bests: Sequence[Array],
     horizons: Sequence[int],
     loss: Loss,
     data: tuple[Stream, Any, Any],

@@ -3,6 +3,8 @@
 Results are a table to print, read and save, with the configuration that made it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,12 +21,10 @@ from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.configuration import save_config
 from noisy_jax.simulated.estimates import Estimate
-from noisy_jax.validation import check_axes, check_shape, collected, writable_folder
+from noisy_jax.validation import Array, check_axes, check_shape, collected, writable_folder
 
 
-def regret(
-    loss: Loss, predictions: chex.Array, comparator: chex.Array, y: chex.Array
-) -> chex.Array:
+def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array:
     """Regret R_t = Σ_{s ≤ t} (ℓ(p_s, y_s) − ℓ(q_s, y_s)) against a comparator, for every round t.
 
     The differences are summed, which in float32 is more precise over long streams than the
@@ -175,7 +174,7 @@ class Study:
     estimates: tuple[Estimate, ...] = ()
 
     @staticmethod
-    def merge(studies: Iterable["Study"]) -> "Study":
+    def merge(studies: Iterable[Study]) -> Study:
         """Returns the study of all seeds from studies of disjoint ranges of seeds, in any order.
 
         If each range is one batch, the result equals the result of one call with this

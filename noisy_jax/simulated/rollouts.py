@@ -1,8 +1,9 @@
 """Rollouts: one learner through one stream, under one draw of the noise."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +28,8 @@ from noisy_jax.noise import Correlated, Flip, Noise, PerRound
 from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
 from noisy_jax.noise.rounds import by_round, check_noise, differs
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     check_labels,
     check_shape,
     concrete,
@@ -61,11 +64,11 @@ def rollout(
     learner: Learner,
     stream: Stream,
     noise: Noise | PerRound,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     y_noise: Noise | PerRound | None = None,
     state: State | None = None,
-    first_round: chex.Numeric = 0,
+    first_round: ArrayLike = 0,
 ) -> Rollout:
     """Runs a learner on a stream: predicts on each clean instance, then steps on its noisy copies.
 
@@ -136,12 +139,12 @@ def final_regret(
     learner: Learner,
     stream: Stream,
     noise: Noise | PerRound,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     loss: Loss,
-    comparator: chex.Array,
+    comparator: Array,
     y_noise: Noise | PerRound | None = None,
-    rounds: chex.Numeric | None = None,
+    rounds: ArrayLike | None = None,
 ) -> jax.Array:
     """Computes the regret after the last round of the rollout under the same key.
 
@@ -180,9 +183,9 @@ def checked_regret(
     stream: Stream,
     noise: Noise | PerRound,
     y_noise: Noise | PerRound | None,
-    comparator: chex.Array,
-    count: chex.Numeric,
-    key: chex.PRNGKey,
+    comparator: Array,
+    count: ArrayLike,
+    key: jax.Array,
     *,
     loss: Loss,
 ) -> jax.Array:

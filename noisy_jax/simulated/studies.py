@@ -1,12 +1,13 @@
 """Studies: the regret of several learners over a grid of horizons, as a table."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,14 +23,21 @@ from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates, s
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import check_run
-from noisy_jax.validation import check_horizons, check_labels, collected_map, given, parsed_key
+from noisy_jax.validation import (
+    Array,
+    check_horizons,
+    check_labels,
+    collected_map,
+    given,
+    parsed_key,
+)
 
 
 def study(
     learners: Mapping[str, Learner | MakeLearner],
     stream: Stream,
     noise: Noise | PerRound,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     num_seeds: int | range,
     horizons: Sequence[int],
@@ -174,7 +182,7 @@ def _entries(learners: Any) -> tuple[Entry, ...]:
     return tuple(Entry(name, entered) for name, entered in learners.items())
 
 
-def _predictions(comparator, past: Stream) -> chex.Array:
+def _predictions(comparator, past: Stream) -> Array:
     best = comparator(past)
     if not hasattr(best, "predictions"):
         raise ValueError(

@@ -1,5 +1,7 @@
 """Base classes of the estimators, which check rows of X and y and keep their number."""
 
+from __future__ import annotations
+
 import numbers
 from typing import Any
 

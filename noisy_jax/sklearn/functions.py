@@ -1,5 +1,7 @@
 """Estimators of functions, by `nj.fit`."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Learners that take chunk after chunk, as `nj.learn` does."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any, Self
 

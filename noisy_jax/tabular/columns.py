@@ -1,5 +1,7 @@
 """Arrays, nested lists and data frames as arrays of finite numbers, checked column by column."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,5 +1,7 @@
 """Texts where numbers are expected: the cell that makes a column text, and advice about it."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Sequence

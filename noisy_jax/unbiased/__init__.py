@@ -17,6 +17,8 @@ Differentiate outside: the gradient of g in the other arguments is unbiased for 
 `diagnose` tells from noisy rows alone whether a correction works, and whether it pays.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

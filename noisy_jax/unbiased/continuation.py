@@ -6,6 +6,8 @@ their i. Linear operations act on both parts as they are; exp, sin, … are thos
 and erf, which JAX has not for these, is made of real parts, in 0.7 of their time.
 """
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple

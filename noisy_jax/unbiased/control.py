@@ -1,5 +1,7 @@
 """Rules of loops and branches, of which some arguments are `Continued` (see `rules`)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,10 +1,11 @@
 """What an estimated loss tells, from noisy data alone, of its own failure."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,16 @@ from jax.core import Tracer
 from noisy_jax.noise import Noise
 from noisy_jax.reports.tables import Table
 from noisy_jax.unbiased.transformed import Transformed, trained
-from noisy_jax.validation import check_finite, collected, given, instance, number, parsed_key, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_finite,
+    collected,
+    given,
+    instance,
+    number,
+    parsed_key,
+    whole,
+)
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
 _BLOCK = 128  # rows whose gradients are held at once
@@ -95,10 +105,10 @@ def diagnose(
     f: Callable[..., Any],
     params: Any,
     rows: Sequence[Any],
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     num_rows: int | None = None,
-    least: chex.Numeric = 0.0,
+    least: ArrayLike = 0.0,
 ) -> Diagnosis:
     """Tells from noisy rows alone whether the correction of a loss works, and whether it pays.
 

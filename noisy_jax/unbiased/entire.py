@@ -7,6 +7,8 @@ each one whose arguments depend on x must have a rule (see `rules`), by which it
 in them.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

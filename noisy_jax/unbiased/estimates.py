@@ -4,6 +4,8 @@ Each transformation of `nj.unbiased` takes f and the place of x, and has options
 that another room needs of it follows from its result: the copies, the noise, whether it draws.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import inspect
@@ -33,7 +35,7 @@ class Estimate:
     reads_cov: bool
 
     @classmethod
-    def of(cls, named: Any) -> "Estimate":
+    def of(cls, named: Any) -> Estimate:
         """The estimate that a user names, by default `replicates` of 4 copies.
 
         Raises:

@@ -1,20 +1,21 @@
 """One copy, Gaussian noise of known covariance: complex points that the learner draws itself."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
-import chex
 import jax.numpy as jnp
 
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
-from noisy_jax.validation import at_least_float32, check_dimension, whole
+from noisy_jax.validation import ArrayLike, at_least_float32, check_dimension, whole
 
 
 def gaussian(
     f: Callable[..., Any],
-    noise: Gaussian | chex.Numeric,
+    noise: Gaussian | ArrayLike,
     argnum: int = 0,
     *,
     draws: int = 4,

@@ -1,11 +1,12 @@
 """A random number of copies of any noise: no bias, for any smooth function."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,7 +44,7 @@ class Multilevel(Transformed):
         """How many copies one estimate uses on average."""
         return float(self.probabilities @ (self.base * 2 ** np.arange(len(self.probabilities))))
 
-    def copies_needed(self, key: chex.PRNGKey) -> jax.Array:
+    def copies_needed(self, key: jax.Array) -> jax.Array:
         """How many of the copies, from the first on, the estimate with this key uses, `[]`.
 
         It is known before any copy is measured, and does not depend on f.
@@ -55,7 +56,7 @@ class Multilevel(Transformed):
         """
         return self.base * 2 ** _level(key, self.probabilities)
 
-    def mean_of_used(self, copies: jax.Array, key: chex.PRNGKey) -> jax.Array:
+    def mean_of_used(self, copies: jax.Array, key: jax.Array) -> jax.Array:
         """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         return _mean(copies, 0, self.copies_needed(key)).astype(copies.dtype)
 

@@ -1,5 +1,7 @@
 """Two copies, Gaussian noise of unknown covariance: a point in the complex plane."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

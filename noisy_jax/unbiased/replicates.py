@@ -1,5 +1,7 @@
 """Bias removed to an order, from a fixed number of copies of any noise."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

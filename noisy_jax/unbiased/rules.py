@@ -4,6 +4,8 @@ A rule is called with an `Operation` and its arguments, of which some are `Conti
 the results, or `None` if the primitive is not entire in those arguments: then `REASONS` says why.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -51,7 +53,7 @@ class Operation:
             functions, params = params
         return primitive.bind(*functions, *args, **params)
 
-    def having(self, **params: Any) -> "Operation":
+    def having(self, **params: Any) -> Operation:
         """The operation with other parameters."""
         return dataclasses.replace(self, eqn=self.eqn.replace(params={**self.params, **params}))
 

@@ -1,5 +1,7 @@
 """What all transformations share: a function of noisy copies in place of one clean input."""
 
+from __future__ import annotations
+
 import dataclasses
 import inspect
 import operator
@@ -66,7 +68,7 @@ class Transformed:
     rule: Callable[[jax.Array, Any], Points]
     noise: Any = None
     draws: bool = False
-    next_order: "Transformed | None" = None
+    next_order: Transformed | None = None
 
     def __post_init__(self):
         if not callable(self.f):

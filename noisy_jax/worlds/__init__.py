@@ -7,6 +7,8 @@ The `length_scale` ℓ of a world is the `length_scale` of the same kernel in `k
 in units of 1/r².
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -6,9 +6,10 @@ multiplied by |φ|. Then the mean of the noisy features is the clean features, a
 learning from noisy copies is linear regression in R^D on unbiased features.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +19,7 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic
-from noisy_jax.validation import check_dimension, parsed_key, whole
+from noisy_jax.validation import Array, ArrayLike, check_dimension, parsed_key, whole
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 
@@ -52,15 +53,15 @@ class FourierWorld(NamedTuple):
         return 2 * self.frequencies.shape[-2]
 
     @property
-    def squared_norm(self) -> chex.Array:
+    def squared_norm(self) -> Array:
         """R² = Σ_j c_j², which is ‖noisy(x̃)‖² for every x̃, `[]`."""
         return jnp.sum(self.amplitude**2, axis=-1)
 
-    def noisy(self, x: chex.Array) -> chex.Array:
+    def noisy(self, x: Array) -> Array:
         """Returns c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), then sines, `[..., D]`, with mean `clean(x)`."""
         return self._waves(x, self.shift, self.amplitude)
 
-    def clean(self, x: chex.Array) -> chex.Array:
+    def clean(self, x: Array) -> Array:
         """Returns c_j |φ(ω_j)| cos⟨ω_j, x⟩, then the same with sines, `[..., D]`."""
         return self._waves(x, None, self.amplitude * self.modulus)
 
@@ -69,7 +70,7 @@ class FourierWorld(NamedTuple):
         return cosines_and_sines(x, self.frequencies, shift, amplitude)
 
 
-def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
+def fourier(key: jax.Array, world: World, num_features: int) -> FourierWorld:
     """Draws random features of a world, with frequencies from its surrogate's spectral density.
 
     With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs (‖noisy(x̃)‖ = R),
@@ -114,7 +115,7 @@ def fourier(key: chex.PRNGKey, world: World, num_features: int) -> FourierWorld:
 
 
 def fourier_gaussian(
-    key: chex.PRNGKey, num_features: int, *, dim: int, length_scale: chex.Numeric, noise: Noise
+    key: jax.Array, num_features: int, *, dim: int, length_scale: ArrayLike, noise: Noise
 ) -> FourierWorld:
     """Draws random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under noise of known φ without zeros.
 

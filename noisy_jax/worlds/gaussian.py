@@ -6,18 +6,18 @@ For k(x, a) = exp(−‖x − a‖²/2ℓ²), p is N(0, I/ℓ²), and p/φ has a
 here.
 """
 
-import chex
+from __future__ import annotations
 
 from noisy_jax import kernels
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.characteristic import characteristic_problem
-from noisy_jax.validation import check_dimension, whole
+from noisy_jax.validation import ArrayLike, check_dimension, whole
 from noisy_jax.worlds.surrogates import PARTS
 from noisy_jax.worlds.world import World, world_of
 
 
-def gaussian(*, dim: int, length_scale: chex.Numeric, noise: Noise) -> World:
+def gaussian(*, dim: int, length_scale: ArrayLike, noise: Noise) -> World:
     """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian or Laplace noise.
 
     The surrogate k̂, with z = x − a, under each distribution (R², u, û and Ψ are as in `World`, W

@@ -9,14 +9,15 @@ for kernels that are positive definite in every dimension. For a fixed dimension
 "only if" is false: (1 − r)₊ is positive definite for d = 1, but not such a mixture.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
-import chex
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
-from noisy_jax.validation import array_module, concrete, positive, within
+from noisy_jax.validation import ArrayLike, array_module, concrete, positive, within
 
 NUM_NODES = 64
 # The α and ν for which the nodes are accurate to 1e-6.
@@ -38,9 +39,7 @@ class Mixture(NamedTuple):
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # a weight may underflow
-def rational_mixture(
-    cutoff: chex.Numeric, *, length_scale: chex.Numeric, alpha: chex.Numeric
-) -> Mixture:
+def rational_mixture(cutoff: ArrayLike, *, length_scale: ArrayLike, alpha: ArrayLike) -> Mixture:
     """Returns the mixture of (1 + r²/m)^(−α), m = 2αℓ²: a Gamma distribution of mass 1.
 
     μ(u) = m^α u^(α−1) e^(−mu)/Γ(α), of shape α and rate m; μ((c, ∞)) = Q(α, mc).
@@ -70,9 +69,7 @@ def rational_mixture(
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
-def matern_mixture(
-    cutoff: chex.Numeric, *, length_scale: chex.Numeric, nu: chex.Numeric
-) -> Mixture:
+def matern_mixture(cutoff: ArrayLike, *, length_scale: ArrayLike, nu: ArrayLike) -> Mixture:
     """Returns the mixture of the Matérn kernel: the inverse Gamma distribution of mass 1.
 
     Of shape ν and scale β = ν/(2ℓ²): μ(u) = β^ν u^(−ν−1) e^(−β/u)/Γ(ν); μ((c, ∞)) = P(ν, β/c), with
@@ -102,7 +99,7 @@ def matern_mixture(
     return Mixture(z**-4, log_constant + np.log(weights) + log_density, gammainc(nu, beta / cutoff))
 
 
-def positive_float(name: str, value: chex.Numeric) -> chex.Numeric:
+def positive_float(name: str, value: ArrayLike) -> ArrayLike:
     """Returns the value, if it is positive: in float64, as a Python float, unless it is traced."""
     value = positive(name, value)
     return value if concrete(value) is None else float(value)

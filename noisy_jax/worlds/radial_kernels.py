@@ -13,9 +13,10 @@ display there drops μ(u)) and Appendix E, where every σ must be σ²: as print
 biased. The paper's c is u_max in Eq. 6 and u_max·d in Appendix E; `cutoff` here is u_max always.
 """
 
+from __future__ import annotations
+
 import math
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +27,7 @@ from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation import (
+    ArrayLike,
     array_module,
     between,
     check_dimension,
@@ -42,9 +44,9 @@ def rational(
     *,
     dim: int,
     noise: Noise,
-    cutoff: chex.Numeric,
-    length_scale: chex.Numeric | None = None,
-    alpha: chex.Numeric = 1.0,
+    cutoff: ArrayLike,
+    length_scale: ArrayLike | None = None,
+    alpha: ArrayLike = 1.0,
 ) -> World:
     """The world of the truncated rational kernel; by default the paper's case study.
 
@@ -77,7 +79,7 @@ def rational(
     return _world(mixture, dim, noise, cutoff)
 
 
-def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: chex.Numeric) -> World:
+def laplacian(*, dim: int, noise: Noise, cutoff: ArrayLike, length_scale: ArrayLike) -> World:
     """The world of the Laplacian kernel exp(−r/ℓ), r = ‖x − a‖, truncated at c = u_max.
 
     k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)]; its truncation error is
@@ -100,7 +102,7 @@ def laplacian(*, dim: int, noise: Noise, cutoff: chex.Numeric, length_scale: che
 
 
 def matern(
-    *, dim: int, noise: Noise, cutoff: chex.Numeric, nu: chex.Numeric, length_scale: chex.Numeric
+    *, dim: int, noise: Noise, cutoff: ArrayLike, nu: ArrayLike, length_scale: ArrayLike
 ) -> World:
     """The world of the truncated Matérn kernel of smoothness ν from 0.1 to 100.
 
@@ -125,7 +127,7 @@ def matern(
     return _world(mixture, dim, noise, cutoff)
 
 
-def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: chex.Numeric) -> World:
+def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: ArrayLike) -> World:
     variances, axes = _principal_variances(noise, dim, cutoff)
     nodes, log_weights, tail = mixture
     xp = array_module(nodes, log_weights, variances)

@@ -4,6 +4,8 @@
 raises ValueError if the surrogate does not exist or its diagonal is too large.
 """
 
+from __future__ import annotations
+
 import math
 
 import jax

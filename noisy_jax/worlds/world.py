@@ -10,19 +10,20 @@ On clean data the learner predicts with the clean kernel k.
 Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 4.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import Kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation import check_made_for, concrete, instance
+from noisy_jax.validation import ArrayLike, check_made_for, concrete, instance
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,12 +55,12 @@ class World:
     dim: int
     kernel: Kernel
     surrogate: Callable[[jax.Array, jax.Array], jax.Array]
-    diagonal: chex.Numeric
-    ratio: chex.Numeric
-    approximation_error: chex.Numeric
+    diagonal: ArrayLike
+    ratio: ArrayLike
+    approximation_error: ArrayLike
     noise: Noise | None
     values: Callable[..., tuple[jax.Array, jax.Array]] | None
-    spectrum: Callable[[chex.PRNGKey, int], jax.Array] | None
+    spectrum: Callable[[jax.Array, int], jax.Array] | None
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError if data `[..., d]` do not have the world's dimension."""
@@ -71,12 +72,12 @@ def world_of(
     surrogate: Callable[..., Any],
     *,
     dim: int,
-    diagonal: chex.Numeric,
-    ratio: chex.Numeric = math.inf,
-    approximation_error: chex.Numeric = 0.0,
+    diagonal: ArrayLike,
+    ratio: ArrayLike = math.inf,
+    approximation_error: ArrayLike = 0.0,
     noise: Noise | None = None,
     values: Callable[..., tuple[Any, Any]] | None = None,
-    spectrum: Callable[[chex.PRNGKey, int], Any] | None = None,
+    spectrum: Callable[[jax.Array, int], Any] | None = None,
 ) -> World:
     """Returns the world of a kernel and its surrogate; see `World` for the arguments.
 

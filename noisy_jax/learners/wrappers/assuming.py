@@ -1,6 +1,7 @@
 """A learner that is told a fixed noise covariance."""
 
-import chex
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 
@@ -9,6 +10,7 @@ from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import register_distribution
+from noisy_jax.validation import ArrayLike
 
 
 @register_distribution
@@ -20,7 +22,7 @@ class Assumed(Gaussian):
         return f"Gaussian(cov={self.cov!r}, mean={self.mean!r})"
 
 
-def assuming(learner: Learner, cov: chex.Numeric) -> Learner:
+def assuming(learner: Learner, cov: ArrayLike) -> Learner:
     """The given learner, which reads this noise covariance in every round instead of the true one.
 
     Use it with an estimated covariance, or to measure the effect of a wrong one. With

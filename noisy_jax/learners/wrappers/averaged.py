@@ -6,6 +6,8 @@ On independent examples and for a convex loss, its expected excess risk is at mo
 regret of the learner over T.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import chex

@@ -13,6 +13,8 @@ Source: known in statistics as data fission or data thinning; for online learnin
 which leave kernel learning from a single copy open.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 

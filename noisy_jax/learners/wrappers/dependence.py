@@ -1,5 +1,7 @@
 """Dependence of the results of a function on its arguments."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -18,10 +18,11 @@ Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, Follow the leader i
 you must, 2014, Theorem 8), on losses that are estimated from noisy data.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -95,7 +96,7 @@ def mixture(*learners: Learner) -> Learner:
         shares, zero = jnp.full(number, 1 / number, dtype=float), jnp.zeros(())
         return MixtureState(inner, shares, jnp.zeros(number), zero)
 
-    def step(state: MixtureState, sample: Sample, key: chex.PRNGKey) -> MixtureState:
+    def step(state: MixtureState, sample: Sample, key: jax.Array) -> MixtureState:
         check_sample(sample, columns.needs.copies)
         # Readings and the step share the work in `unroll`.
         one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
@@ -104,7 +105,7 @@ def mixture(*learners: Learner) -> Learner:
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
 
-    def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
+    def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: jax.Array):
         state = of_this_device(in_this_precision(init, state, x.shape[-1]))
         inner, predictions, readings = play(state.inner, samples, x, keys)
         losses = estimated_errors(readings, samples.y[:, None])

@@ -1,8 +1,9 @@
 """A learner that sees clean data, to measure the cost of the noise for other learners."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -82,19 +83,19 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     def init(dim: int) -> NoiselessState:
         return NoiselessState(learner.init(dim), jnp.int32(0))
 
-    def step(state: NoiselessState, sample: Sample, key: chex.PRNGKey) -> NoiselessState:
+    def step(state: NoiselessState, sample: Sample, key: jax.Array) -> NoiselessState:
         inner = learner.step(state.inner, clean(sample, state.round), key)
         return NoiselessState(inner, state.round + 1)
 
     def predict(state: NoiselessState, x: jax.Array) -> jax.Array:
         return learner.predict(state.inner, x)
 
-    def unroll(state: NoiselessState, samples: Sample, x: jax.Array, keys: chex.PRNGKey):
+    def unroll(state: NoiselessState, samples: Sample, x: jax.Array, keys: jax.Array):
         rounds = state.round + jnp.arange(len(x), dtype=jnp.int32)
         inner, *made = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
         return NoiselessState(inner, state.round + len(x)), *made
 
-    def shown(state: NoiselessState, sample: Sample, key: chex.PRNGKey):
+    def shown(state: NoiselessState, sample: Sample, key: jax.Array):
         return state.inner, clean(sample, state.round), key
 
     finish, weights, with_weights = learner.finish, learner.weights, learner.with_weights

@@ -1,5 +1,7 @@
 """Several learners side by side on the same noise, as one learner."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 

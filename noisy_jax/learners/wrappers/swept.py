@@ -1,5 +1,7 @@
 """One learner at several values of its hyper-parameters, as one learner."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -7,6 +7,8 @@ over their number, and are bounds that hold for any distribution of the data (Be
 inequality).
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 from typing import Any

@@ -39,6 +39,8 @@ Molecular Biology 3 (2004), with a given a, and the median in place of the mean,
 the curve can dominate.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from noisy_jax.reports.intervals import half_width

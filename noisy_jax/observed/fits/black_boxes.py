@@ -1,5 +1,7 @@
 """Estimators from elsewhere: of scikit-learn, of statsmodels, or any function of x and y."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """Regression calibration: measured values are replaced by predictions of the clean values."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -173,7 +175,7 @@ class CalibratedEquations:
         """See `roots.Equations`."""
         return self._added(theta, share)[1]
 
-    def some(self, which: np.ndarray) -> "CalibratedEquations":
+    def some(self, which: np.ndarray) -> CalibratedEquations:
         """See `roots.Equations`; the calibration is of these rows."""
         return CalibratedEquations(self.model, self.rows.some(which), self.estimated)
 

@@ -1,5 +1,7 @@
 """The curve and the loss that users write, checked before anything is compiled."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
 from collections.abc import Callable, Sequence

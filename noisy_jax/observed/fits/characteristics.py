@@ -1,5 +1,7 @@
 """The characteristic function φ of the noise of a table, at the frequencies of a kernel fit."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable
 from typing import Any

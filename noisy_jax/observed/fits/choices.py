@@ -1,5 +1,7 @@
 """The choice among candidates of a kernel fit, and the errors that judge it."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Coefficients that are determined by the rows of a single cluster."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from noisy_jax.observed.fits.doubts import Check, Finding

@@ -1,5 +1,7 @@
 """Doubts about a table: an assumption that its rows contradict, and how that is told."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -4,6 +4,8 @@ Readings v of f and q of f² at the clean row are unbiased where f is affine, or
 q − 2ỹv + ỹ² has the mean (f(x) − y)² + Var ỹ.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Named estimates with standard errors, tests, intervals and predictions."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple

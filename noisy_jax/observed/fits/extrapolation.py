@@ -12,6 +12,8 @@ Source: Cook and Stefanski, Simulation-Extrapolation Estimation in Parametric Me
 Models (1994).
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any, ClassVar
 

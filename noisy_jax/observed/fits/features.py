@@ -1,5 +1,7 @@
 """Features `[..., d]` in the order of a fit, from arrays, data frames, rows of these, mappings."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """`fit`: regression on noisy features, judged on clean ones; `load_fit` reads it from a file."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Iterable, Sequence
 from pathlib import Path

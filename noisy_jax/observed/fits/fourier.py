@@ -1,5 +1,7 @@
 """Kernel regression on noisy features: random Fourier features with corrected second moments."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -161,7 +163,7 @@ class _Standardized(NamedTuple):
     cov: np.ndarray
 
     @classmethod
-    def of(cls, sample: Sample) -> "_Standardized":
+    def of(cls, sample: Sample) -> _Standardized:
         """The rows of a sample; ValueError if no kernel fit can take them."""
         table = sample.table
         each = _check(table)

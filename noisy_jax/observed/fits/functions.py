@@ -1,5 +1,7 @@
 """Results of a kernel fit: a function of random Fourier features, and its estimated error."""
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any, ClassVar
 

@@ -3,6 +3,8 @@
 The equations are in `scores`, `roots` solves them, and `solutions` makes a fit of the root.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any
 

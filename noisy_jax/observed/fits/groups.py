@@ -7,6 +7,8 @@ With the fit β_(g) without group g of G groups,
 Source: Shao and Tu, The Jackknife and Bootstrap (1995).
 """
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np

@@ -15,6 +15,8 @@ Source: Donoho (Statistical estimation and optimal recovery, 1994) and Armstrong
 for the standard error.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from noisy_jax.moments.fourier import Frequencies

@@ -12,6 +12,8 @@ have if λ were 1: the sum of the squared relative standard errors of uᵀMu and
 Source: Fuller, Measurement Error Models (1987), Sec. 2.2 and 2.5.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -10,6 +10,8 @@ the delta method adds a second part to the variance. Of kernel fits there is a b
 (`fits.hidden`).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -142,11 +144,11 @@ class Judged(NamedTuple):
         """U − 1, of Student's t in intervals."""
         return len(self.count) - 1
 
-    def scaled(self, square: float) -> "Judged":
+    def scaled(self, square: float) -> Judged:
         """Returns the same errors in other units, where each is `square` times as large."""
         return Judged(square * self.sums, self.count, square * self.slope, square * self.hidden)
 
-    def minus(self, other: "Judged") -> "Judged":
+    def minus(self, other: Judged) -> Judged:
         """Differences of errors, paired by unit."""
         return self._replace(
             sums=self.sums - other.sums,

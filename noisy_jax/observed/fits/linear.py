@@ -4,6 +4,8 @@ A fit of one table, whose rows are there, has intervals by the sandwich or the j
 moments alone has the jackknife. Everything else is the same.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Iterable
 from typing import Any, ClassVar

@@ -10,6 +10,8 @@ of the corrected Gram matrix, and −∂ψ/∂θ = w zzᵀ − κw(1 − w/W)(0,
 from moments without the rows.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Iterator
@@ -62,7 +64,7 @@ class LinearEquations:
     @classmethod
     def of_sample(
         cls, sample: Sample, weights: np.ndarray | None, units: Units | None = None
-    ) -> "LinearEquations":
+    ) -> LinearEquations:
         """The equations of the rows of a table, with weights of their own."""
         table, clusters = sample.table, sample.clusters
         n, dim = len(table.y), table.x.shape[2]

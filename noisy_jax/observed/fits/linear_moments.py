@@ -13,6 +13,8 @@ rows have a leading axis of groups.
 Source: corrected least squares (Fuller, Measurement Error Models, 1987, Sec. 2.2; Nakamura, 1990).
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 from collections.abc import Sequence
@@ -41,19 +43,19 @@ class LinearMoments(NamedTuple):
     cross: np.ndarray  # [d], Σ w c_i
     squared_cross: np.ndarray  # [d], Σ w² c_i
 
-    def plus(self, other: "LinearMoments", sign: float = 1.0) -> "LinearMoments":
+    def plus(self, other: LinearMoments, sign: float = 1.0) -> LinearMoments:
         """The moments of both parts together; with sign −1, of this one without the other."""
         return LinearMoments._make(a + sign * b for a, b in zip(self, other, strict=True))
 
-    def total(self) -> "LinearMoments":
+    def total(self) -> LinearMoments:
         """The moments of all groups together."""
         return LinearMoments._make(leaf.sum(axis=0) for leaf in self)
 
-    def with_rows(self) -> "LinearMoments":
+    def with_rows(self) -> LinearMoments:
         """The moments of the groups that have rows."""
         return LinearMoments._make(leaf[self.weight > 0] for leaf in self)
 
-    def moved(self, scale, center, y_scale: float, y_center: float) -> "LinearMoments":
+    def moved(self, scale, center, y_scale: float, y_center: float) -> LinearMoments:
         """The moments of scale ∘ x̃ + center and of y_scale ỹ + y_center, also of several parts."""
         weight: Any = self.weight
         y: Any = y_scale * self.y
@@ -87,7 +89,7 @@ class LinearMoments(NamedTuple):
         """
         return self.about(self, share=share)
 
-    def about(self, whole: "LinearMoments", *, share: Any = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    def about(self, whole: LinearMoments, *, share: Any = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """The part of `whole.centred(share=share)` of these rows, which are some of its rows."""
         (weight, own_y), (total, y) = (
             (np.asarray(one.weight)[..., None], np.asarray(one.y)[..., None])

@@ -1,5 +1,7 @@
 """Methods of `nj.fit`: each owns its options, and fits a table by `method.fitted(table)`."""
 
+from __future__ import annotations
+
 from noisy_jax.observed.fits.calibration import RegressionCalibration
 from noisy_jax.observed.fits.fourier import Fourier, OneOf
 from noisy_jax.observed.fits.generalized import Logistic, Poisson

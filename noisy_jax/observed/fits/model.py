@@ -3,6 +3,8 @@
 The equations are in `model_equations`, and their roots in `model_roots`.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import re

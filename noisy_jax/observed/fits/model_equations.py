@@ -14,6 +14,8 @@ Everything is in float64, for blocks of rows of one size, so that one program se
 programs of the last few models are kept.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +91,7 @@ class ModelEquations:
         table: Observations,
         seed: int,
         weights: np.ndarray | None = None,
-    ) -> "ModelEquations":
+    ) -> ModelEquations:
         """The equations of a table, whose rows have the weights `[n]`, by default 1."""
         n, known, cov = len(table.y), np.asarray(table.cov), None
         if functions.estimate.reads_cov:
@@ -118,7 +120,7 @@ class ModelEquations:
         """The number n of rows."""
         return len(self.weights)
 
-    def around(self, center: np.ndarray, scale: np.ndarray | float = 1.0) -> "ModelEquations":
+    def around(self, center: np.ndarray, scale: np.ndarray | float = 1.0) -> ModelEquations:
         """The same equations in other units."""
         scale = np.broadcast_to(scale, center.shape)
         return dataclasses.replace(self, center=center, scale=scale)
@@ -151,7 +153,7 @@ class ModelEquations:
         moves = sum(np.asarray(found) for _, found in self._called(1, theta, share))
         return share * np.moveaxis(np.asarray(moves), -1, 0) * self.scale[:, None, None]
 
-    def some(self, which: np.ndarray) -> "ModelEquations":
+    def some(self, which: np.ndarray) -> ModelEquations:
         """See `roots.Equations`: rows that are left out have the weight 0."""
         weights = np.zeros(self.num_rows)
         weights[which] = self.weights[which]

@@ -1,5 +1,7 @@
 """The fit of a model: its uncorrected parameters, and the root that continues them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -11,6 +11,8 @@ Each part has moments in units of its own. With x' = a ∘ x + b and y' = αy + 
 their rows.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Iterable
@@ -59,7 +61,7 @@ class TableMoments:
         """The number of rows, and the columns."""
         return f"TableMoments({self.rows:,} rows of {', '.join(self.table.names)})"
 
-    def plus(self, other: "TableMoments") -> "TableMoments":
+    def plus(self, other: TableMoments) -> TableMoments:
         """The moments of both parts, with the units of this one.
 
         The groups of the other part are rotated, so that many small parts fill all groups.

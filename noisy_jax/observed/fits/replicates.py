@@ -7,6 +7,8 @@ Source: differences of replicates against their means: Bland and Altman (1986), 
 Ruppert, Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Sec. 1.7.
 """
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np

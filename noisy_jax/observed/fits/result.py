@@ -1,5 +1,7 @@
 """Corrected fits: their numbers beside uncorrected ones, and the lines below the table."""
 
+from __future__ import annotations
+
 import dataclasses
 import textwrap
 from collections.abc import Sequence

@@ -17,6 +17,8 @@ Source: Fuller, Some Properties of a Modification of the Limited Information Est
 45 (1977); Measurement Error Models (1987), Sec. 2.2.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -70,7 +72,7 @@ class Equations(Protocol):
         """`[p, d, d]`, the derivative of Σψ in the covariance of the noise."""
         ...
 
-    def some(self, which: np.ndarray) -> "Equations":
+    def some(self, which: np.ndarray) -> Equations:
         """The equations of the rows with these numbers."""
         ...
 

@@ -18,6 +18,8 @@ Regression (1988), Sec. 2.3; variances of the scores: Fuller, Measurement Error 
 Sec. 3.1.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from noisy_jax.noise.rounds import by_round

@@ -24,6 +24,8 @@ Survey Methodology 28 (2002); for corrected scores Carroll et al., Measurement E
 Models (2006), App. A.6.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -51,7 +53,7 @@ class Outer(NamedTuple):
     cov: np.ndarray  # [d, d] or [m, d, d]
 
     @classmethod
-    def joined(cls, parts: Sequence["Outer"]) -> "Outer":
+    def joined(cls, parts: Sequence[Outer]) -> Outer:
         """The Jacobians of all rows, from parts of them."""
         each = [(one.z, one._each(one.weight), one._each(one.taken)) for one in parts]
         covs = [one.cov for one in parts]

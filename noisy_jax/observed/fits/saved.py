@@ -4,6 +4,8 @@ JSON with a wrong digit is still JSON. So a file has the SHA-256 digest of its c
 that was damaged or edited is an error, never another result.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import json

@@ -24,6 +24,8 @@ misclassification taken away, the weights are (1 − s) r_c + s u_c, where r_c i
 combination.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
@@ -189,7 +191,7 @@ class ScoreEquations:
                 scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2)))
             yield Block(scores, -made.jacobian)
 
-    def some(self, which: np.ndarray) -> "ScoreEquations":
+    def some(self, which: np.ndarray) -> ScoreEquations:
         """See `roots.Equations`; the mean of the covariances is of these rows."""
         rows, estimates = tuple(one.some(which) for one in self.rows), self.estimates
         weights = self.weights[which]

@@ -1,5 +1,7 @@
 """Rows of a table as checks of assumptions see them, and scores of ranks with their bounds."""
 
+from __future__ import annotations
+
 import functools
 
 import numpy as np
@@ -77,7 +79,7 @@ class Seen:
         return [place for one in self.rows.categories for place in one.places]
 
     @functools.cached_property
-    def pairs(self) -> "Seen | None":
+    def pairs(self) -> Seen | None:
         """Two copies of each row that has them, where the rows are means of copies."""
         copies = self.rows.copies
         if self.rows.even or copies.shape[1] == 1 or not self.noisy.size:

@@ -7,6 +7,8 @@ estimates θ_b(λ) and their estimated covariances V_b(λ), each level keeps
     the mean over b of θ_b(λ),    and    mean of V_b(λ) − covariance of θ_b(λ) over b.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -1,5 +1,7 @@
 """Fits from roots of equations: variances, also from an uncertain noise, and original units."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +42,7 @@ class Restored(NamedTuple):
         at: Any = 0.0,
         moved: np.ndarray | None = None,
         **known: Any,
-    ) -> "Restored":
+    ) -> Restored:
         """Returns the fit of θ = (v, w): prediction at `at` `[d]` and slopes of columns in `units`.
 
         θ is first multiplied by `moved` `[p, p]`. `form` and `known` are attributes of

@@ -1,5 +1,7 @@
 """The course of a fit, the same for all methods: check the table, weigh, doubt, solve, remark."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 import os
@@ -46,18 +48,18 @@ class Sample:
         return beside["exposure"].values if "exposure" in beside else None
 
     @classmethod
-    def of_table(cls, table: Observations) -> "Sample":
+    def of_table(cls, table: Observations) -> Sample:
         """The rows of positive weight of a table, which has weights and clusters beside it."""
         own = {role: one.values for role, one in table.beside.items()}
         sample = cls(table, own.get("weights"), own.get("clusters"), [])
         every = np.ones(len(table.y), bool)
         return sample.some(every if sample.weights is None else sample.weights > 0)
 
-    def of(self, table: Observations) -> "Sample":
+    def of(self, table: Observations) -> Sample:
         """The same rows, in another table."""
         return dataclasses.replace(self, table=table)
 
-    def some(self, kept: np.ndarray) -> "Sample":
+    def some(self, kept: np.ndarray) -> Sample:
         """Some of the rows, `kept` `[n]`, with their clusters numbered anew."""
         table, weights, clusters = self.table, self.weights, self.clusters
         if not kept.all():
@@ -66,7 +68,7 @@ class Sample:
             clusters = np.unique(clusters[kept], return_inverse=True)[1]
         return Sample(table, weights, clusters, self.doubts)
 
-    def with_copies(self, least: int) -> "Sample":
+    def with_copies(self, least: int) -> Sample:
         """Returns the rows with at least `least` copies; a warning tells if rows are left out."""
         kept, few = enough_copies(self.table, least)
         self.doubts.extend(few)

@@ -1,5 +1,7 @@
 """Candidates of a kernel fit: cross-fitted weights and risks."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -64,7 +66,7 @@ class Trial:
     frequencies: Frequencies
     rows: WeightedRows
     count: np.ndarray
-    solver: "_Solver"
+    solver: _Solver
     risks: np.ndarray
     weights: np.ndarray
     plain_risks: np.ndarray

@@ -11,6 +11,8 @@ of curves s is the relative standard error of Σ_ij M_ij Σ̂_ij, with the deriv
 in Σ̂. The rule is chosen by simulation.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from noisy_jax.observed.observations import Observations

@@ -1,5 +1,7 @@
 """Rows, and units that give their columns and y mean 0 and standard deviation 1."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
@@ -31,7 +33,7 @@ class Units:
         y: np.ndarray,
         table: Observations | None = None,
         weights: np.ndarray | None = None,
-    ) -> "Units":
+    ) -> Units:
         """Means and standard deviations of x `[n, d]` and y `[n]`, with weights `[n]`.
 
         Columns that are constant in the rows of positive weight have the scale 1; with `table`, the
@@ -58,7 +60,7 @@ class Units:
     @classmethod
     def of_copies(
         cls, table: Observations, standardize: bool, weights: np.ndarray | None = None
-    ) -> "Units":
+    ) -> Units:
         """Returns units from all copies of the rows; without `standardize` the scales are 1."""
         x, copies = table.x, table.x.shape[1]
         if weights is None:

@@ -5,6 +5,8 @@
 here adds noise: the noise is already in the data.
 """
 
+from __future__ import annotations
+
 from noisy_jax.observed.observations.arrays import from_arrays
 from noisy_jax.observed.observations.chunks import chunks
 from noisy_jax.observed.observations.described import reliability, sd

@@ -1,5 +1,7 @@
 """Tables from arrays and pandas objects, with the noise in the order of their columns."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Weights, clusters and exposures of rows: columns of a table beside its features."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar

@@ -6,6 +6,8 @@ covariance of their error is unknown, as the true category is, and in its place 
 estimate u uᵀ − diag(u).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Tables in parts: any iterable of data frames, with one at a time in memory."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +18,7 @@ from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import given, listed
 
 
-def chunks(frames: Iterable[Any], **columns: Any) -> "Chunks":
+def chunks(frames: Iterable[Any], **columns: Any) -> Chunks:
     """Makes a table of parts, for `fit` and `learn` on more rows than fit into memory.
 
     `nj.fit` and `nj.learn` also take any iterable of tables that agree in their columns and noise,

@@ -1,5 +1,7 @@
 """Tables from columns by their names, whose roles are known."""
 
+from __future__ import annotations
+
 import importlib
 import re
 from collections.abc import Callable, Mapping

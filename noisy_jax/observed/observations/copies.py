@@ -1,5 +1,7 @@
 """Replicates in unequal or incomplete numbers, and several rows of one subject."""
 
+from __future__ import annotations
+
 import itertools
 from typing import Any
 

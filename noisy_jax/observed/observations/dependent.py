@@ -1,5 +1,7 @@
 """Covariances of errors that depend on the value, estimated from the rows of a table."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import jax

@@ -1,5 +1,7 @@
 """Known errors of single columns, and the errors of a table that follow from them."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -4,6 +4,8 @@ All of them answer the same questions, so that no other module asks of their kin
 different objects are independent, and columns in none of them are exact.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -83,11 +85,11 @@ class Errors:
         """Returns standard errors and `deviations` of a covariance `[k, k]` of errors of means."""
         return None, None
 
-    def averaged(self, table: Any) -> "Errors":
+    def averaged(self, table: Any) -> Errors:
         """Returns the errors of the means of copies."""
         raise NotImplementedError
 
-    def settled(self, table: Any) -> "Errors":
+    def settled(self, table: Any) -> Errors:
         """Returns the errors as known ones, the same in all rows, where rows estimate them."""
         return self
 
@@ -212,7 +214,7 @@ class Known(Errors):
         error, moves = (None if one is None else one * share for one in both)
         return error, moves
 
-    def averaged(self, table) -> "Known":
+    def averaged(self, table) -> Known:
         """Returns the errors of the means of copies; the law of several is known if Gaussian."""
         cov, gaussian = self.of_means(table), jax.vmap(Gaussian)
         laws = []
@@ -224,14 +226,14 @@ class Known(Errors):
             laws.append(one)
         return dataclasses.replace(self, cov=cov, law=tuple(laws))
 
-    def rows(self, which) -> "Known":
+    def rows(self, which) -> Known:
         """Returns the errors of some rows."""
         law, cov = self.law, self.cov if self.cov.ndim == 2 else self.cov[which]
         if isinstance(law, PerRound | tuple):
             law = jax.tree.map(lambda leaf: leaf[which] if np.ndim(leaf) else leaf, law)
         return dataclasses.replace(self, cov=cov, law=law)
 
-    def joined(self, others, counts) -> "Known":
+    def joined(self, others, counts) -> Known:
         """Returns the errors of the rows of tables; laws of single columns are joined as well."""
         cov, law = stacked([self.cov, *(one.cov for one in others)], counts, 2), None
         laws = [self.law, *(one.law for one in others)]
@@ -239,7 +241,7 @@ class Known(Errors):
             law = jax.tree.map(lambda *leaves: stacked(leaves, counts, 0), *laws)
         return dataclasses.replace(self, cov=cov, law=law)
 
-    def columns(self, own, places) -> "Known":
+    def columns(self, own, places) -> Known:
         """Returns the errors of some of these columns."""
         error, moves, law = self.std_error, self.deviations, self.law
         pairs = own[:, None], own
@@ -252,14 +254,14 @@ class Known(Errors):
             deviations=None if moves is None else moves[:, *pairs],
         )
 
-    def scaled(self, scale) -> "Known":
+    def scaled(self, scale) -> Known:
         """Returns the errors of columns that are divided by `scale`, without their law."""
         parts = {name: getattr(self, name) for name in ("cov", "std_error", "deviations")}
         units = np.outer(scale, scale)
         parts = {name: None if one is None else one / units for name, one in parts.items()}
         return dataclasses.replace(self, law=None, **parts)
 
-    def times(self, factors) -> "Known":
+    def times(self, factors) -> Known:
         """Returns the errors of rows that are multiplied, without their law."""
         cov = self.cov if self.cov.ndim == 3 else self.cov[None]
         return dataclasses.replace(self, cov=factors[:, None, None] * cov, law=None)
@@ -292,11 +294,11 @@ class Replicates(Errors):
         share = share.mean(axis=0) if share.ndim == 3 else share
         return Known(self.places, np.divide(cov, share, out=np.zeros_like(cov), where=share > 0))
 
-    def scaled(self, scale) -> "Replicates":
+    def scaled(self, scale) -> Replicates:
         """Returns the same, as the copies are in the new units."""
         return self
 
-    def times(self, factors) -> "Replicates":
+    def times(self, factors) -> Replicates:
         """Returns the same, as the copies are multiplied."""
         return self
 
@@ -331,7 +333,7 @@ class Unreliable(Errors):
         variances = table.copies_of(self.places)[:, 0].var(axis=0)
         return Known(self.places, np.diag(self.share * variances))
 
-    def columns(self, own, places) -> "Unreliable":
+    def columns(self, own, places) -> Unreliable:
         """Returns the errors of some of these columns."""
         return Unreliable(places, self.share[own])
 
@@ -360,7 +362,7 @@ class Recoded(Errors):
         u = table.copies_of(self.places)[:, 0]
         return u[:, :, None] * (u[:, None] - np.eye(u.shape[1]))
 
-    def columns(self, own, places) -> "Recoded":
+    def columns(self, own, places) -> Recoded:
         """Returns the errors with new places; all of the indicators stay together."""
         return Recoded(places, self.categories._replace(places=places))
 

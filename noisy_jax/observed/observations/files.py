@@ -1,5 +1,7 @@
 """Tables from CSV files, which pandas reads."""
 
+from __future__ import annotations
+
 import dataclasses
 import importlib
 import io

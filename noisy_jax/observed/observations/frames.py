@@ -1,5 +1,7 @@
 """Tables from data frames, or from columns by their names; every column has a role."""
 
+from __future__ import annotations
+
 import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Error objects from the argument `noise`: by the names of columns, or by their positions."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Arguments with labels of their own, such as a pandas Series, in the order of the columns."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 All functions that make a table call this module, once names, missing values and roles are resolved.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

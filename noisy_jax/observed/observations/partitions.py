@@ -1,5 +1,7 @@
 """Tables whose rows are on other machines, or are computed when they are needed, by dask."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import importlib
@@ -14,7 +16,7 @@ from noisy_jax.validation import collected, given
 _AT_ONCE = 16  # results that one task merges
 
 
-def partitions(frame: Any, **columns: Any) -> "Partitions":
+def partitions(frame: Any, **columns: Any) -> Partitions:
     """Makes a table whose partitions stay where they are, on the workers of dask.
 
     `nj.fit` computes the moments of each partition on the worker that has it, and merges them;

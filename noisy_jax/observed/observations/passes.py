@@ -1,5 +1,7 @@
 """One pass over chunks of a table."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """Errors shown by copies, of unequal numbers in the rows: pooled over the rows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

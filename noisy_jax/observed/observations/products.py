@@ -20,6 +20,8 @@ Source: Stefanski, Communications in Statistics A 18 (1989); for polynomial regr
 Schneeweiss, JRSS B 60 (1998).
 """
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Sequence

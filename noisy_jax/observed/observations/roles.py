@@ -1,5 +1,7 @@
 """Roles of the columns of a frame or file: target, features, replicates, standard deviations."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,5 +1,7 @@
 """Rows as fits by moments and scores take them: means of copies, with the errors of these."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ class Rows(NamedTuple):
         """`[d, d]`, the mean covariance of the errors."""
         return self.cov if self.cov.ndim == 2 else self.cov.mean(axis=0)
 
-    def some(self, which) -> "Rows":
+    def some(self, which) -> Rows:
         """Some of the rows, in some order."""
         cov = self.cov if self.cov.ndim == 2 else self.cov[which]
         weights = None if self.weights is None else self.weights[which]

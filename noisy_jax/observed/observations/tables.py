@@ -1,5 +1,7 @@
 """Tables of measured features and targets, with the known measurement error."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
@@ -181,7 +183,7 @@ class Observations:
         """`[n]`, how many copies each row of `x` has; only `evened` leaves incomplete ones."""
         return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
 
-    def rows(self, which: np.ndarray) -> "Observations":
+    def rows(self, which: np.ndarray) -> Observations:
         """Returns some of the rows: `which` holds their numbers, or is a mask `[n]`.
 
         Errors that are estimated from the rows are then estimated from these rows.
@@ -205,7 +207,7 @@ class Observations:
         """Returns True if the rows suffice to estimate errors from copies, where that is needed."""
         return all(one.shown(self) for one in self.errors)
 
-    def joined(self, others: Sequence["Observations"]) -> "Observations":
+    def joined(self, others: Sequence[Observations]) -> Observations:
         """The rows of several tables without products whose errors are known in the same ways."""
         tables = [self, *others]
         counts = [len(one.y) for one in tables]
@@ -227,7 +229,7 @@ class Observations:
             even=all(one.even for one in tables),
         )
 
-    def columns(self, kept: np.ndarray) -> "Observations":
+    def columns(self, kept: np.ndarray) -> Observations:
         """Some of the columns, by their numbers in increasing order."""
         errors = []
         for one in self.errors:
@@ -246,7 +248,7 @@ class Observations:
 
     def scaled(
         self, units: Any, x: np.ndarray | None = None, y: np.ndarray | None = None
-    ) -> "Observations":
+    ) -> Observations:
         """The table in `units` (`fits.units.Units`), without laws; x and y if they are given.
 
         x `[n, V, d]` has the copies of `evened`.
@@ -262,7 +264,7 @@ class Observations:
             target_cov=None if target_cov is None else target_cov / units.y_scale**2,
         )
 
-    def times(self, factors: np.ndarray) -> "Observations":
+    def times(self, factors: np.ndarray) -> Observations:
         """The rows (x̃, ỹ) times the roots of `factors` `[n]`, without laws."""
         root, cross = np.sqrt(factors), self.cross_cov
         if cross is not None:
@@ -275,12 +277,12 @@ class Observations:
             cross_cov=cross,
         )
 
-    def with_law(self, law: Any) -> "Observations":
+    def with_law(self, law: Any) -> Observations:
         """The table with the joint distribution of errors whose covariance is known."""
         places = tuple(range(len(self.names)))
         return dataclasses.replace(self, errors=(Known(places, np.asarray(self.cov), law),))
 
-    def evened(self, *, known: bool = False) -> "Observations":
+    def evened(self, *, known: bool = False) -> Observations:
         """Returns a table where all columns with errors have equally many copies in a row.
 
         Copies of known errors in unequal numbers are replaced by their means (V = 1). Where the
@@ -311,7 +313,7 @@ class Observations:
         x[~np.take_along_axis(whole, order, axis=1)] = np.nan
         return dataclasses.replace(self, copies=x, even=True)
 
-    def settled(self) -> "Observations":
+    def settled(self) -> Observations:
         """The table whose errors count as known, where all rows together estimate them.
 
         Equal numbers of replicates of unknown errors stay as they are.
@@ -321,7 +323,7 @@ class Observations:
         errors = tuple(one.settled(self) for one in self.errors)
         return dataclasses.replace(self, errors=errors)
 
-    def of_unknown_errors(self, x: np.ndarray) -> "Observations":
+    def of_unknown_errors(self, x: np.ndarray) -> Observations:
         """The table of these copies `[n, V, d]`, with errors that only they show."""
         dim = len(self.names)
         changes = {"errors": (Replicates(tuple(range(dim))),), "replicated": np.ones(dim, bool)}

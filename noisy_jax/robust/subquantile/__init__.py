@@ -1,5 +1,7 @@
 """Subquantile minimization: kernel regression and classification if some rows are corrupted."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

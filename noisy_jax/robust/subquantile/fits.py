@@ -15,9 +15,10 @@ Source: Subquantile Minimization for Kernel Learning in the Huber ε-Contaminati
 1 and 2, corrected (see `problem` and `steps`).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +30,16 @@ from noisy_jax.robust.subquantile import starts
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
 from noisy_jax.robust.subquantile.problem import Problem, trimmed
 from noisy_jax.robust.subquantile.steps import SOLVERS, Solver, init, step
-from noisy_jax.validation import check_finite, check_shape, choice, concrete, non_negative, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_finite,
+    check_shape,
+    choice,
+    concrete,
+    non_negative,
+    whole,
+)
 
 
 class Fit(NamedTuple):
@@ -67,7 +77,7 @@ class Fit(NamedTuple):
     start: jax.Array
 
     @jax.default_matmul_precision("highest")
-    def predict(self, gram: chex.Array) -> chex.Array:
+    def predict(self, gram: Array) -> Array:
         """Predictions f(z), `[q]`, from K(z, x), `[q, n]`, of new points z and the fit's rows x.
 
         For several fits that were made by `jax.vmap`, use `jax.vmap(Fit.predict, (0, None))`.
@@ -81,16 +91,16 @@ class Fit(NamedTuple):
 
 
 def ridge(
-    gram: chex.Array | Gram,
-    y: chex.Array,
+    gram: Array | Gram,
+    y: Array,
     *,
-    contamination: chex.Numeric,
-    regularization: chex.Numeric,
-    radius: chex.Numeric = jnp.inf,
-    start: str | chex.Array = "best",
+    contamination: ArrayLike,
+    regularization: ArrayLike,
+    radius: ArrayLike = jnp.inf,
+    start: str | Array = "best",
     solver: Solver = "accelerated",
     iterations: int = 1000,
-    tolerance: chex.Numeric = 1e-6,
+    tolerance: ArrayLike = 1e-6,
 ) -> Fit:
     """Kernel ridge regression on the rows that it fits best.
 
@@ -195,16 +205,16 @@ def _solved_jvp(primals, tangents):
 
 
 def logistic(
-    gram: chex.Array | Gram,
-    y: chex.Array,
+    gram: Array | Gram,
+    y: Array,
     *,
-    contamination: chex.Numeric,
-    regularization: chex.Numeric = 0.0,
-    radius: chex.Numeric = jnp.inf,
-    start: str | chex.Array = "best",
+    contamination: ArrayLike,
+    regularization: ArrayLike = 0.0,
+    radius: ArrayLike = jnp.inf,
+    start: str | Array = "best",
     solver: Solver = "accelerated",
     iterations: int = 1000,
-    tolerance: chex.Numeric = 1e-6,
+    tolerance: ArrayLike = 1e-6,
 ) -> Fit:
     """Kernel logistic classification on the rows that it fits best.
 

@@ -8,10 +8,11 @@ where v is improved by products with |K|. Power iteration on K would approach �
 step sizes computed from it would be too large.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +20,7 @@ from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.linalg.ball import largest_size, norm, precision
 from noisy_jax.linalg.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import check_finite, check_shape, concrete, given, whole
+from noisy_jax.validation import Array, ArrayLike, check_finite, check_shape, concrete, given, whole
 
 _IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once
 _SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # if K is not in memory; used for starts only
@@ -42,7 +43,7 @@ class Gram:
     matrix: jax.Array | None = None
 
 
-def dense_gram(matrix: chex.Array) -> Gram:
+def dense_gram(matrix: Array) -> Gram:
     """A Gram matrix `[n, n]` in memory, symmetric and positive semi-definite."""
     check_matrix("gram", matrix)
     matrix = jnp.asarray(matrix, float)
@@ -50,9 +51,7 @@ def dense_gram(matrix: chex.Array) -> Gram:
     return _gram(lambda rows: rows(matrix), len(matrix), matrix)
 
 
-def chunked_gram(
-    kernel: Callable[[chex.Array, chex.Array], chex.Array], x: chex.Array, *, chunk: int = 512
-) -> Gram:
+def chunked_gram(kernel: Callable[[Array, Array], Array], x: Array, *, chunk: int = 512) -> Gram:
     """A Gram matrix of which only `chunk` rows at a time are in memory.
 
     Every product evaluates the kernel n² times. Under `vmap` over targets or starts, with one x,
@@ -89,7 +88,7 @@ def chunked_gram(
     return _gram(by_rows, size)
 
 
-def solver(gram: Gram, C: chex.Numeric) -> Callable[[jax.Array], jax.Array]:
+def solver(gram: Gram, C: ArrayLike) -> Callable[[jax.Array], jax.Array]:
     """The function b -> (K + C)⁻¹ b: by Cholesky, or roughly by products if K is in chunks."""
     if gram.matrix is not None:
         identity = jnp.eye(gram.size, dtype=gram.matrix.dtype)

@@ -12,16 +12,25 @@ factor 1/m, g has the smallest loss alone as its maximum, and one point would be
 Algorithm 1 and Section C weigh ‖f‖² by C = mλ/2 beside the sum of the losses.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
-from noisy_jax.validation import check_labels, check_targets, concrete, non_negative, positive
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_labels,
+    check_targets,
+    concrete,
+    non_negative,
+    positive,
+)
 
 
 class Problem(NamedTuple):
@@ -49,23 +58,23 @@ class Problem(NamedTuple):
         return jnp.asarray(self.kept).astype(self.y.dtype)
 
     @property
-    def smoothness(self) -> chex.Array:
+    def smoothness(self) -> Array:
         """L = sup ℓ'' ‖K‖/m + λ, the smoothness of F with fixed rows, in the kernel's space."""
         curvature = {"residual": 2.0, "margin": 0.25}[self.loss.kind]
         return curvature * self.gram.norm / self.count + self.regularization
 
     @property
-    def diagonal(self) -> chex.Array:
+    def diagonal(self) -> Array:
         """C = mλ/2, `[]`: with the rows S fixed and no ball, ridge is a = (K_SS + CI)⁻¹y_S."""
         return self.count * self.regularization / 2
 
-    def objective_on(self, rows: Any, coefficients: Any, values: Any) -> chex.Array:
+    def objective_on(self, rows: Any, coefficients: Any, values: Any) -> Array:
         """(1/m) Σ_{i∈S} ℓ_i + ½λ‖f‖² for rows S, from coefficients a and values Ka, `[n]`."""
         losses = jnp.where(rows, self.loss(values, self.y), 0)
         squared_norm = jnp.maximum(coefficients @ values, 0)
         return jnp.sum(losses) / self.count + self.regularization * squared_norm / 2
 
-    def gradient_on(self, rows: Any, coefficients: Any, values: Any) -> chex.Array:
+    def gradient_on(self, rows: Any, coefficients: Any, values: Any) -> Array:
         """Coefficients `[n]` of the gradient of `objective_on` in the kernel's space.
 
         G = mask∘ℓ'/m + λa: the derivative along Σ_i h_i k(x_i, ·) is hᵀKG. (KG is the gradient in
@@ -84,7 +93,7 @@ class Problem(NamedTuple):
         return rows, jnp.where(jnp.any(jnp.isnan(losses)), jnp.nan, threshold)
 
 
-def smallest(values: jax.Array, count: chex.Numeric) -> tuple[jax.Array, jax.Array]:
+def smallest(values: jax.Array, count: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Mask `[n]` of the `count` smallest of `[n]` values, ties by index; the largest of them.
 
     `count` may be traced.
@@ -112,12 +121,12 @@ def rows_kept(size: int, contamination: Any) -> jax.Array:
 
 def trimmed(
     loss: Loss,
-    gram: chex.Array | Gram,
-    y: chex.Array,
+    gram: Array | Gram,
+    y: Array,
     *,
-    contamination: chex.Numeric,
-    regularization: chex.Numeric,
-    radius: chex.Numeric = jnp.inf,
+    contamination: ArrayLike,
+    regularization: ArrayLike,
+    radius: ArrayLike = jnp.inf,
 ) -> Problem:
     """The trimmed problem of a squared or logistic loss; arguments as in `ridge`.
 

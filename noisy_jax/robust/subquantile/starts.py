@@ -4,6 +4,8 @@ One start is not enough: zero fails if the outliers are nearer to zero than the 
 Huber's fit fails if 30% or more of the rows are outliers on one side.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 

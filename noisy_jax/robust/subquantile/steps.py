@@ -24,14 +24,16 @@ losses it is a quarter of 1/L. Steps without momentum (`state._replace(momentum=
 are the paper's algorithm, which takes more of them; refits are not in the paper.
 """
 
+from __future__ import annotations
+
 from typing import Any, Literal, NamedTuple, get_args
 
-import chex
 import jax
 import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.robust.subquantile.problem import Problem
+from noisy_jax.validation import ArrayLike
 
 Solver = Literal["accelerated", "alternation"]
 SOLVERS = get_args(Solver)
@@ -83,7 +85,7 @@ def init(problem: Problem, coefficients: jax.Array) -> State:
     )
 
 
-def step(problem: Problem, state: State, *, solver: Solver, tolerance: chex.Numeric) -> State:
+def step(problem: Problem, state: State, *, solver: Solver, tolerance: ArrayLike) -> State:
     """One iteration, after which F is not larger: two products with K, or a refit of many.
 
     In float32 the targets should be of size 1e-10 to 1e+15, because their squares are compared.

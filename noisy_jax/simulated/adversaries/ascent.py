@@ -1,9 +1,10 @@
 """Projected gradient ascent on the clean regret of streams, and streams where it starts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
@@ -15,7 +16,16 @@ from noisy_jax.noise import Noise
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball
 from noisy_jax.simulated.rollouts import final_regret
 from noisy_jax.simulated.streams import one_copy_adversaries
-from noisy_jax.validation import check_axes, check_shape, given, parsed_key, positive, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_axes,
+    check_shape,
+    given,
+    parsed_key,
+    positive,
+    whole,
+)
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
 """`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""
@@ -25,12 +35,12 @@ def clean_regret(
     learner: Learner,
     stream: Stream,
     noise: Noise,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     kernel: Kernel | None = None,
     y_noise: Noise | None = None,
-    rounds: chex.Numeric | None = None,
+    rounds: ArrayLike | None = None,
 ) -> jax.Array:
     """Returns the regret `[]` of one run on clean data, squared loss, against the best in a ball.
 
@@ -74,16 +84,16 @@ def clean_regret(
 
 
 def ascend(
-    regret: Callable[[Stream, chex.PRNGKey], jax.Array],
+    regret: Callable[[Stream, jax.Array], jax.Array],
     starts: Stream,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
     x_norm: Any = 1.0,
     y_size: Any = 1.0,
     steps: int = 100,
     draws: int = 16,
     learning_rate: Any = 0.1,
-    used: chex.Array | None = None,
+    used: Array | None = None,
 ) -> tuple[Stream, jax.Array]:
     """Increases the expected regret of streams, within ‖x_t‖ ≤ B_x and |y_t| ≤ B_y.
 
@@ -151,12 +161,12 @@ def _projected(units, mask) -> Stream:
 
 
 def structured_starts(
-    key: chex.PRNGKey,
+    key: jax.Array,
     horizon: int,
     dim: int,
     *,
-    x_norm: chex.Numeric = 1.0,
-    y_size: chex.Numeric = 1.0,
+    x_norm: ArrayLike = 1.0,
+    y_size: ArrayLike = 1.0,
 ) -> Mapping[str, Stream]:
     """Returns streams of known kinds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y, by name.
 

@@ -1,10 +1,11 @@
 """The worst stream for a learner that gradient ascent finds."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from noisy_jax.noise.rounds import check_noise
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.simulated.adversaries.ascent import Kernel, ascend, clean_regret, structured_starts
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import check_shape, instance, parsed_key, positive, whole
+from noisy_jax.validation import ArrayLike, check_shape, instance, parsed_key, positive, whole
 
 
 class Worst(NamedTuple):
@@ -56,12 +57,12 @@ def worst(
     learner: Learner,
     noise: Noise,
     horizon: int,
-    key: chex.PRNGKey,
+    key: jax.Array,
     *,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     dim: int = 1,
-    x_norm: chex.Numeric = 1.0,
-    y_size: chex.Numeric = 1.0,
+    x_norm: ArrayLike = 1.0,
+    y_size: ArrayLike = 1.0,
     guarantee: Any = None,
     kernel: Kernel | None = None,
     y_noise: Noise | None = None,
@@ -189,7 +190,7 @@ def worst(
 
 
 def chosen(
-    regret: Callable[..., Any], starts: Stream, found: Stream, key: chex.PRNGKey, draws: int
+    regret: Callable[..., Any], starts: Stream, found: Stream, key: jax.Array, draws: int
 ) -> tuple[Stream, jax.Array, Scores]:
     """Returns starts and best stream `[R + 1, ...]`, the best one's start, and held-out scores."""
     both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)

@@ -5,6 +5,8 @@ All formulas are computed with arrays, so that a horizon may be traced.
 bound that can be computed.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -1,8 +1,9 @@
 """Guarantees known after a run, from the learner's state, and guarantees of the adaptive rate."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -11,10 +12,10 @@ from noisy_jax.learners.corrected_ftrl import CorrectedState
 from noisy_jax.learners.parameter_free import ParameterFreeState
 from noisy_jax.learners.wrappers import MixtureState
 from noisy_jax.simulated.bounds.guarantee import AnyGuarantee, grown
-from noisy_jax.validation import given, instance, non_negative, positive
+from noisy_jax.validation import ArrayLike, given, instance, non_negative, positive
 
 
-def adaptive_rate(state: Any, *, radius: chex.Numeric) -> Any:
+def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
     """Bound `[]` on the estimated regret of a learner at the adaptive rate, from its last state.
 
         Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t ‖g_t‖²)   for all u in the ball, and all vectors g_t
@@ -71,7 +72,7 @@ def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
     return grown(guarantee, 8**0.5)._replace(learning_rate=jnp.array(jnp.nan))
 
 
-def exponentiated_gradient(state: Any, *, radius: chex.Numeric) -> Any:
+def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
     """Bound `[]` on the estimated regret of `learners.exponentiated_gradient`, after a run.
 
         Σ_t ⟨g_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖g_t‖∞²) + 4B max_t ‖g_t‖∞   for ‖u‖₁ ≤ B
@@ -109,7 +110,7 @@ def mixture(state: MixtureState) -> Any:
     return 2 * instance("state", state, MixtureState, "such as run.state of a mixture").gap
 
 
-def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> Any:
+def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
     """Bound on the estimated regret of `learners.corrected_ftrl`, from its state after the run.
 
         Σ_t f̂_t(w_t) − f̂_t(u) ≤ max_i Λ_{T,ii} ‖u‖² + ¼ Σ_t g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t
@@ -145,7 +146,7 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: chex.Numeric) -> A
     return jnp.where(state.pending.count > 0, jnp.nan, bound)
 
 
-def parameter_free(state: ExpansionState, *, comparator_norm: chex.Numeric) -> Any:
+def parameter_free(state: ExpansionState, *, comparator_norm: ArrayLike) -> Any:
     """Bound on the estimated regret of `learners.parameter_free`, from its state after a run.
 
         Σ_t ⟨g_t, f_t − u⟩ ≤ ε h_1 + 2‖u‖√(V ln₊(2‖u‖V/(ε h_1²))) ∨ 4h‖u‖ ln₊(4h‖u‖√V/(ε h_1²))

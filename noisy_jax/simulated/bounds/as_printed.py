@@ -13,9 +13,10 @@ further arguments of the corrected function, passed on unchanged.
 The first value is attained, so that the second, smaller one is not a bound.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,11 +29,11 @@ from noisy_jax.simulated.bounds.norma import truncation_error as corrected_trunc
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, guarantee
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.maps import MapEstimator
-from noisy_jax.validation import instance
+from noisy_jax.validation import Array, ArrayLike, instance
 from noisy_jax.worlds.world import World, check_world
 
 
-def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """G = 4B_x²(B_w²B_x² + B_y²), up to 2 times too small: the cross term −2⟨w, x⟩y is missing.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1.
@@ -42,9 +43,7 @@ def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Nume
     return gradient_descent(moment, horizon, radius)
 
 
-def known_covariance(
-    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
-) -> Guarantee:
+def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w².
 
     The regret bound that follows is false for the printed estimator
@@ -62,7 +61,7 @@ def known_covariance(
     return gradient_descent(moment, horizon, radius)
 
 
-def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """The textbook's bound B_w √(GT), which treats the noisy data as if they were clean.
 
     It bounds the regret on noisy data, and is false on clean data: the bias is missing.
@@ -71,11 +70,11 @@ def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Num
 
 
 def parallel_worlds(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    y_second_moment: chex.Numeric,
+    horizon: ArrayLike,
+    radius: ArrayLike,
+    y_second_moment: ArrayLike,
 ) -> Guarantee:
     """G = 4R²(W²R² + B_y²), up to 2 times too small: the cross term −2⟨w, Ψ(x)⟩y is missing.
 
@@ -87,7 +86,7 @@ def parallel_worlds(
     return gradient_descent(moment, horizon, radius)
 
 
-def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -> chex.Array:
+def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Array:
     """W = √5 √κ B_w/sin β, at least 1.58 times larger than needed; β = π/2 is taken for more.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemmas 5 and 6.
@@ -98,7 +97,7 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
 
 
 def regularized_risk(
-    diagonal: chex.Numeric, *, growing_memory: bool = False, **options: Any
+    diagonal: ArrayLike, *, growing_memory: bool = False, **options: Any
 ) -> RiskGuarantee:
     """a = 2λU²(10ηλ + 1/(ηλ)) for a growing memory; Theorem 4, without one, is right as printed.
 
@@ -109,8 +108,8 @@ def regularized_risk(
 
 
 def truncation_error(
-    diagonal: chex.Numeric, *, rounds: chex.Numeric | None = None, **options: Any
-) -> chex.Array:
+    diagonal: ArrayLike, *, rounds: ArrayLike | None = None, **options: Any
+) -> Array:
     """The sum cXη Σ_j β^j to j = n, which has one term too many (a valid, larger bound).
 
     Source: Online Learning with Kernels, Proposition 1.
@@ -120,7 +119,7 @@ def truncation_error(
 
 
 def random_truncation(
-    estimator: GradientEstimator, *, horizon: chex.Numeric, p: chex.Numeric = 2.0
+    estimator: GradientEstimator, *, horizon: ArrayLike, p: ArrayLike = 2.0
 ) -> TruncationGuarantee:
     """The bound of the theorems with two errors: the Gaussian kernel's moment, and r without B_y.
 

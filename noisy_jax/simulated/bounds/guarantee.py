@@ -4,17 +4,18 @@ With G ≥ E‖∇̃_t‖², a ball of radius W, T rounds and η = W/√(GT), th
 at most W √(GT).
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import between, concrete, given, instance, positive
+from noisy_jax.validation import Array, ArrayLike, between, concrete, given, instance, positive
 
 
 class Guarantee(NamedTuple):
@@ -26,9 +27,9 @@ class Guarantee(NamedTuple):
         second_moment: `[]`, G, bound on E‖∇̃_t‖².
     """
 
-    learning_rate: chex.Array
-    regret: chex.Array
-    second_moment: chex.Array
+    learning_rate: Array
+    regret: Array
+    second_moment: Array
 
 
 class TruncationGuarantee(NamedTuple):
@@ -62,7 +63,7 @@ class TruncationGuarantee(NamedTuple):
 AnyGuarantee = TypeVar("AnyGuarantee", Guarantee, TruncationGuarantee)
 
 
-def at_rate_factor(guarantee: AnyGuarantee, rate_factor: chex.Numeric) -> AnyGuarantee:
+def at_rate_factor(guarantee: AnyGuarantee, rate_factor: ArrayLike) -> AnyGuarantee:
     """Returns the guarantee of gradient descent at a multiple of the theorem's learning rate.
 
         η = mW/√(GT),   W²/(2η) + ηGT/2 = ½(m + 1/m) W√(GT)
@@ -103,7 +104,7 @@ def _rate_of(bound, *arguments, **options):
     return bound(*arguments, **options)._replace(regret=math.nan)
 
 
-def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
+def grown(guarantee: AnyGuarantee, growth: ArrayLike) -> AnyGuarantee:
     """Returns the guarantee with `growth` times the regret bound, but for its bias."""
     if not isinstance(guarantee, (Guarantee, TruncationGuarantee)):
         raise ValueError(
@@ -125,9 +126,9 @@ def grown(guarantee: AnyGuarantee, growth: chex.Numeric) -> AnyGuarantee:
 def high_probability(
     guarantee: Guarantee,
     *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    failure_probability: chex.Numeric,
+    horizon: ArrayLike,
+    radius: ArrayLike,
+    failure_probability: ArrayLike,
 ) -> Guarantee:
     """Returns the guarantee for one run instead of the mean: it holds with probability 1 − δ.
 
@@ -168,9 +169,7 @@ def high_probability(
     return guarantee._replace(regret=guarantee.regret + deviation)
 
 
-def gradient_descent(
-    second_moment: chex.Numeric, horizon: chex.Numeric, radius: chex.Numeric
-) -> Guarantee:
+def gradient_descent(second_moment: ArrayLike, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """η = W/√(GT) and the bound W√(GT), from G, the number of rounds T and the radius W."""
     horizon, radius = positive("horizon", horizon), positive("radius", radius)
     second_moment = positive(

@@ -5,23 +5,24 @@ contains all competitors from a ball of the kernel's own space. The formulas are
 printed ones are in `bounds.as_printed`.
 """
 
-import chex
+from __future__ import annotations
+
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.simulated.bounds.linear import second_moment
-from noisy_jax.validation import concrete, non_negative, positive
+from noisy_jax.validation import Array, ArrayLike, concrete, non_negative, positive
 from noisy_jax.worlds.fourier import FourierWorld
 from noisy_jax.worlds.world import World, check_world
 
 
 def parallel_worlds(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     *,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    y_second_moment: chex.Numeric,
+    horizon: ArrayLike,
+    radius: ArrayLike,
+    y_second_moment: ArrayLike,
 ) -> Guarantee:
     """Guarantee of `learners.parallel_worlds` and `learners.fourier_worlds`, in any world.
 
@@ -56,7 +57,7 @@ def parallel_worlds(
     return gradient_descent(second_moment(diagonal, y_second_moment, radius), horizon, radius)
 
 
-def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -> chex.Array:
+def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Array:
     """The radius W with ‖û‖ ≤ W for every u with ‖u‖ ≤ B_w and β_u ≥ β.
 
     W = √(κ/(1 − cos β)) B_w where 0 < k̂ ≤ κk (κ = R² in Gaussian worlds), with 1 for the
@@ -87,7 +88,7 @@ def surrogate_radius(world: World, *, norm: chex.Numeric, angle: chex.Numeric) -
     return norm * jnp.sqrt(world.ratio) / (jnp.sqrt(2.0) * jnp.sin(angle / 2))
 
 
-def covered_angle(ratio: chex.Numeric, angle: chex.Numeric) -> chex.Array:
+def covered_angle(ratio: ArrayLike, angle: ArrayLike) -> Array:
     """min(β, π/2), if a bound on ‖û‖ follows from ‖u‖ and β; else ValueError, or NaN if traced."""
     beta = concrete(angle)
     if beta is not None and not np.all((beta >= 0) & (beta <= np.float32(np.pi))):

@@ -5,10 +5,11 @@ Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horiz
 cross term −2⟨w, x⟩y; here they are corrected. The printed ones are in `bounds.as_printed`.
 """
 
+from __future__ import annotations
+
 import functools
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -17,7 +18,7 @@ from noisy_jax.linalg.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
-from noisy_jax.validation import instance, non_negative, positive
+from noisy_jax.validation import Array, ArrayLike, instance, non_negative, positive
 
 
 class DataMoments(NamedTuple):
@@ -30,10 +31,10 @@ class DataMoments(NamedTuple):
         noise_norm: B_Σ ≥ ‖Σ_t‖, the spectral norm of the noise covariance.
     """
 
-    x_second_moment: chex.Numeric
-    x_fourth_moment: chex.Numeric
-    y_second_moment: chex.Numeric
-    noise_norm: chex.Numeric
+    x_second_moment: ArrayLike
+    x_fourth_moment: ArrayLike
+    y_second_moment: ArrayLike
+    noise_norm: ArrayLike
 
 
 @jax.default_matmul_precision("highest")
@@ -82,7 +83,7 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
     return DataMoments(*(jnp.max(moment) for moment in every))
 
 
-def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """Guarantee of `learners.two_copies`.
 
     G = 4B_x²(B_w B_x + B_y)² is attained, at x̃ = x = w = −y = 1. `self_bounding` is smaller where
@@ -100,9 +101,7 @@ def two_copies(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Nume
     return gradient_descent(moment, horizon, radius)
 
 
-def known_covariance(
-    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
-) -> Guarantee:
+def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """Guarantee of `learners.known_covariance`.
 
     G is defined as for `two_copies`, with B_x⁴ ≥ E‖x̃‖⁴ (`moments.x_fourth_moment`).
@@ -122,7 +121,7 @@ def known_covariance(
     return gradient_descent(moment, horizon, radius)
 
 
-def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric) -> Guarantee:
+def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """Guarantee of `learners.uncorrected`, linear in T; not in the papers.
 
     G and η are defined as for `known_covariance`. The bias 2Σw of the gradients costs −2⟨Σw, w − u⟩
@@ -141,13 +140,11 @@ def uncorrected(moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Num
 class SelfBounding(NamedTuple):
     """A rate η and the bound on the expected regret at this rate only; both `[]`."""
 
-    learning_rate: chex.Array
-    regret: chex.Array
+    learning_rate: Array
+    regret: Array
 
 
-def self_bounding(
-    moments: DataMoments, *, horizon: chex.Numeric, radius: chex.Numeric
-) -> SelfBounding:
+def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> SelfBounding:
     """A smaller bound for `learners.two_copies`, at a larger learning rate.
 
         G = 4B_x²(B_y² + B_w²B_Σ),   1/η = √(GT)/B_w + 2B_x²,   regret ≤ B_w √(GT) + B_w²B_x²
@@ -182,8 +179,8 @@ def self_bounding(
 
 
 def second_moment(
-    x_second_moment: chex.Numeric, y_second_moment: chex.Numeric, radius: chex.Numeric
-) -> chex.Array:
+    x_second_moment: ArrayLike, y_second_moment: ArrayLike, radius: ArrayLike
+) -> Array:
     """G = 4B_x²(WB_x + B_y)² of the gradients of the squared loss."""
     x, y = jnp.sqrt(x_second_moment), jnp.sqrt(y_second_moment)
     return 4 * x**2 * (radius * x + y) ** 2

@@ -8,15 +8,18 @@ is compared with functions g_1, …, g_m that may change as well; a `Drift` says
 `alma` compares ALMA₂ with one fixed function u.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.matrices import check_gram
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     check_axes,
     check_shape,
     concrete,
@@ -38,9 +41,9 @@ class Drift(NamedTuple):
         squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use min(D_2, D_1²).
     """
 
-    norm: chex.Numeric
-    length: chex.Numeric
-    squared_length: chex.Numeric
+    norm: ArrayLike
+    length: ArrayLike
+    squared_length: ArrayLike
 
 
 class MistakeGuarantee(NamedTuple):
@@ -54,14 +57,14 @@ class MistakeGuarantee(NamedTuple):
             y_t f_t(x_t) ≤ 0 for `mistakes`.
     """
 
-    learning_rate: chex.Array
-    regularization: chex.Array
-    margin: chex.Array
-    mistakes: chex.Array
+    learning_rate: Array
+    regularization: Array
+    margin: Array
+    mistakes: Array
 
 
 @jax.default_matmul_precision("highest")
-def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
+def drift(weights: Array, gram: Array | None = None) -> Drift:
     """The drift of a sequence of comparators: max ‖g_t‖, Σ ‖g_{t+1} − g_t‖, Σ ‖g_{t+1} − g_t‖².
 
     The bounds do not hold with the drift of a learner's iterates.
@@ -91,7 +94,7 @@ def drift(weights: chex.Array, gram: chex.Array | None = None) -> Drift:
     return Drift(jnp.sqrt(norms.max()), jnp.sqrt(moves).sum(), moves.sum())
 
 
-def _squared_norms(name, weights, gram) -> chex.Array:
+def _squared_norms(name, weights, gram) -> Array:
     """wᵀKw of each row; ValueError if one is negative by more than rounding."""
     if gram is None:
         return jnp.sum(weights**2, axis=1)
@@ -107,13 +110,13 @@ def _squared_norms(name, weights, gram) -> chex.Array:
 
 
 def margin_errors(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     drift: Drift,
     *,
-    horizon: chex.Numeric,
-    margin: chex.Numeric,
-    comparator_margin: chex.Numeric,
-    comparator_loss: chex.Numeric,
+    horizon: ArrayLike,
+    margin: ArrayLike,
+    comparator_margin: ArrayLike,
+    comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
     """The largest number of margin errors, y_t f_t(x_t) ≤ ρ, against drifting comparators.
 
@@ -149,12 +152,12 @@ def margin_errors(
 
 
 def mistakes(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     drift: Drift,
     *,
-    horizon: chex.Numeric,
-    comparator_margin: chex.Numeric,
-    comparator_loss: chex.Numeric,
+    horizon: ArrayLike,
+    comparator_margin: ArrayLike,
+    comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
     """The largest number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
 
@@ -202,11 +205,11 @@ def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
 
 def alma(
     *,
-    threshold: chex.Numeric,
-    scale: chex.Numeric = 2**0.5,
-    comparator_margin: chex.Numeric,
-    comparator_loss: chex.Numeric = 0.0,
-) -> chex.Array:
+    threshold: ArrayLike,
+    scale: ArrayLike = 2**0.5,
+    comparator_margin: ArrayLike,
+    comparator_loss: ArrayLike = 0.0,
+) -> Array:
     """The largest number of updates, and so of mistakes, of `learners.alma` on every stream.
 
         m ≤ (R/2 + √(R²/4 + K/γ + A))² − A,   R = max(2, A)/(Cγ),   A = C² + 2θC

@@ -1,12 +1,14 @@
 """Second moments of `unbiased.multilevel`: polynomial in the variance of the noise."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import numpy as np
 
 from noisy_jax.noise import Noise
 from noisy_jax.validation import (
+    ArrayLike,
     between,
     check_unused,
     instance,
@@ -41,14 +43,14 @@ def multilevel(
     noise: Noise,
     *,
     dim: int,
-    length_scale: chex.Numeric | None = None,
-    lipschitz: chex.Numeric | None = None,
-    first: chex.Numeric | None = None,
+    length_scale: ArrayLike | None = None,
+    lipschitz: ArrayLike | None = None,
+    first: ArrayLike | None = None,
     levels: int = 5,
     base: int = 1,
-    continue_with: chex.Numeric | None = None,
-    ratio: chex.Numeric | None = None,
-    price: chex.Numeric | None = None,
+    continue_with: ArrayLike | None = None,
+    ratio: ArrayLike | None = None,
+    price: ArrayLike | None = None,
 ) -> MultilevelMoments:
     """Second moment and copies of `unbiased.multilevel` of f, with values in any Hilbert space.
 

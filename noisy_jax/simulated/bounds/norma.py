@@ -12,13 +12,14 @@ of all of them:
 - `horizon`: m > 0 rounds.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation import between, non_negative, positive
+from noisy_jax.validation import Array, ArrayLike, between, non_negative, positive
 
 
 class RiskGuarantee(NamedTuple):
@@ -30,18 +31,18 @@ class RiskGuarantee(NamedTuple):
         second_moment: 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 
-    learning_rate: chex.Array
-    regret: chex.Array
-    second_moment: chex.Array
+    learning_rate: Array
+    regret: Array
+    second_moment: Array
 
 
 def regularized_risk(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     *,
-    horizon: chex.Numeric,
-    slope: chex.Numeric,
-    regularization: chex.Numeric,
-    learning_rate: chex.Numeric | None = None,
+    horizon: ArrayLike,
+    slope: ArrayLike,
+    regularization: ArrayLike,
+    learning_rate: ArrayLike | None = None,
     growing_memory: bool = False,
 ) -> RiskGuarantee:
     """Guarantee of rates η_t = η/√t on the regularized risk, against every g.
@@ -98,15 +99,15 @@ def risk_guarantee(
 
 
 def online_to_batch(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     *,
-    horizon: chex.Numeric,
-    slope: chex.Numeric,
-    regularization: chex.Numeric,
-    largest_risk: chex.Numeric,
-    failure_probability: chex.Numeric,
-    learning_rate: chex.Numeric | None = None,
-) -> chex.Array:
+    horizon: ArrayLike,
+    slope: ArrayLike,
+    regularization: ArrayLike,
+    largest_risk: ArrayLike,
+    failure_probability: ArrayLike,
+    learning_rate: ArrayLike | None = None,
+) -> Array:
     """Returns a bound `[]` on the risk of NORMA's average function minus the sample's best risk.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
@@ -146,14 +147,14 @@ def online_to_batch(
 
 
 def truncation_error(
-    diagonal: chex.Numeric,
+    diagonal: ArrayLike,
     *,
-    buffer: chex.Numeric,
-    slope: chex.Numeric,
-    learning_rate: chex.Numeric,
-    regularization: chex.Numeric,
-    rounds: chex.Numeric | None = None,
-) -> chex.Array:
+    buffer: ArrayLike,
+    slope: ArrayLike,
+    learning_rate: ArrayLike,
+    regularization: ArrayLike,
+    rounds: ArrayLike | None = None,
+) -> Array:
     """Bound on ‖f − f_τ‖ at constant η, where f_τ is the sum of the τ newest terms of f.
 
     It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for all n,

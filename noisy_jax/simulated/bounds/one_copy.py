@@ -9,16 +9,17 @@ same distribution, and so the same mean w̄ = E Σ_t w_t / T. As ℓ is convex, 
 regret is at least excess_A(w̄) in A and excess_B(w̄) in B.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
-import chex
 import jax
 import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_concrete, number, positive
+from noisy_jax.validation import Array, check_concrete, number, positive
 
 # Halvings of an interval of float64 numbers, until its ends are neighbours.
 _HALVINGS = 64
@@ -65,7 +66,7 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     return OneCopyLowerBound(weight, float(_excess(loss, weight, best).max()))
 
 
-def one_copy_excess(loss: Loss, weights: chex.Array, *, radius: float) -> np.ndarray:
+def one_copy_excess(loss: Loss, weights: Array, *, radius: float) -> np.ndarray:
     """Returns excess_A(w) and excess_B(w), `[2, ...]` in float64, of constant weights `[...]`.
 
     They are average regrets; loss and radius are as in `one_copy_lower_bound`.

@@ -6,10 +6,11 @@ and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both mome
 the size of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
-import chex
 import numpy as np
 
 from noisy_jax.noise import Noise
@@ -21,7 +22,15 @@ from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
-from noisy_jax.validation import array_module, check_unused, instance, non_negative, positive, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    array_module,
+    check_unused,
+    instance,
+    non_negative,
+    positive,
+    whole,
+)
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.
@@ -32,9 +41,9 @@ If more are needed, as for e^r at r > 433, f₊(r) counts as infinite."""
 def random_truncation(
     estimator: GradientEstimator,
     *,
-    horizon: chex.Numeric,
+    horizon: ArrayLike,
     closed_form: bool = False,
-    p: chex.Numeric | None = None,
+    p: ArrayLike | None = None,
 ) -> TruncationGuarantee:
     """Guarantee of `learners.random_truncation`.
 
@@ -120,7 +129,7 @@ def _guarantee(radius, horizon, second_moment, bias, copies, idle) -> Truncation
         )
 
 
-def _closed_form(estimator, p) -> tuple[chex.Numeric, chex.Numeric]:
+def _closed_form(estimator, p) -> tuple[ArrayLike, ArrayLike]:
     """Returns B_Ψ and B_g of the theorems, for the geometric distribution of all orders."""
     kernel, loss, second = estimator.maps.kernel, estimator.loss, estimator.x_second_moment
     once = p / (p - 1)
@@ -147,13 +156,13 @@ def unknown_noise(
     noise: Noise,
     *,
     dim: int,
-    length_scale: chex.Numeric,
-    horizon: chex.Numeric,
-    radius: chex.Numeric,
-    y_second_moment: chex.Numeric,
+    length_scale: ArrayLike,
+    horizon: ArrayLike,
+    radius: ArrayLike,
+    y_second_moment: ArrayLike,
     levels: int = 5,
     base: int = 1,
-    continue_with: chex.Numeric = 0.5,
+    continue_with: ArrayLike = 0.5,
 ) -> TruncationGuarantee:
     """Guarantee of `learners.unknown_noise` with `multilevel`, a Gaussian kernel, squared loss.
 

@@ -1,5 +1,7 @@
 """Comparators: the best clean predictor in hindsight, which regret is measured against."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

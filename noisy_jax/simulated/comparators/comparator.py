@@ -1,5 +1,7 @@
 """Comparators are called with a stream and options, or with options first and the stream later."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable

@@ -13,9 +13,10 @@ Scale g_μ into the ball. Its loss minus the right side bounds its suboptimality
 ‖g_μ‖ = B, and 2μ‖g_μ‖(B − ‖g_μ‖) + ε_μ inside the ball.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +28,7 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, solve
-from noisy_jax.validation import check_concrete, check_labels, positive
+from noisy_jax.validation import Array, ArrayLike, check_concrete, check_labels, positive
 
 _STEP = 8.0  # by which μ is divided until the function leaves the ball, or it is small enough
 _MAX_MULTIPLIERS = 60
@@ -53,21 +54,21 @@ class ConvexBall(NamedTuple):
         weights: `[d]`, Σ_t a_t x_t, for the linear kernel; `None` for other kernels.
     """
 
-    coefficients: chex.Array
-    predictions: chex.Array
-    loss: chex.Numeric
-    norm: chex.Numeric
-    multiplier: chex.Numeric
-    gap: chex.Numeric
-    converged: chex.Numeric
-    weights: chex.Array | None = None
+    coefficients: Array
+    predictions: Array
+    loss: ArrayLike
+    norm: ArrayLike
+    multiplier: ArrayLike
+    gap: ArrayLike
+    converged: ArrayLike
+    weights: Array | None = None
 
 
 @comparator
 def convex_ball(
     stream: Stream,
     loss: Loss,
-    radius: chex.Numeric,
+    radius: ArrayLike,
     *,
     kernel: Kernel | None = None,
     tolerance: float = 1e-6,

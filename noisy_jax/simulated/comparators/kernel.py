@@ -6,9 +6,10 @@ With the Gram matrix K, M = diag(m) and M^½KM^½ = U diag(s²) Uᵀ, c = UᵀM^
 least squares in a ball, `ball.secular`.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,15 @@ from noisy_jax.base import Stream
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, largest_size, norm, precision, root, secular
 from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
-from noisy_jax.validation import check_concrete, check_shape, check_stream, check_targets, positive
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_concrete,
+    check_shape,
+    check_stream,
+    check_targets,
+    positive,
+)
 from noisy_jax.worlds.world import World, check_world
 
 
@@ -54,12 +63,12 @@ class KernelBall(NamedTuple):
 
 @jax.default_matmul_precision("highest")
 def kernel_ball(
-    gram: chex.Array,
-    y: chex.Array,
-    radius: chex.Numeric,
+    gram: Array,
+    y: Array,
+    radius: ArrayLike,
     *,
-    surrogate: chex.Array | None = None,
-    weights: chex.Array | None = None,
+    surrogate: Array | None = None,
+    weights: Array | None = None,
 ) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
 
@@ -124,7 +133,7 @@ def kernel_ball(
 
 
 @comparator
-def world_ball(stream: Stream, world: World, radius: chex.Numeric) -> KernelBall:
+def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
 
     Rounds with the same x are merged, as the angle β requires. The computation is always in

@@ -11,20 +11,21 @@ most ⟨∇, w⟩ + B‖∇‖∞ above the least one, with the gradient ∇ = 2
 Source: Wolfe, Finding the nearest point in a polytope (1976).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
-import chex
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Stream, sound_stream
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.linear import LinearBall
-from noisy_jax.validation import check_concrete, positive
+from noisy_jax.validation import ArrayLike, check_concrete, positive
 
 
 @comparator
-def l1_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
     """The best weights in the l1 ball {‖w‖₁ ≤ radius} for a whole clean stream.
 
     Its loss is the least one up to rounding in float64: to 10⁻¹⁰‖y‖², unless the scales of features

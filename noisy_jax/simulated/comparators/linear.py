@@ -7,10 +7,11 @@ With U diag(s) Vᵀ its columns of X and r its column of y, c = Uᵀr and w = Vv
 ball, `ball.secular`.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +21,7 @@ from noisy_jax.linalg import matrices
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
-from noisy_jax.validation import array_module, positive
+from noisy_jax.validation import Array, ArrayLike, array_module, positive
 
 
 class LinearBall(NamedTuple):
@@ -34,15 +35,15 @@ class LinearBall(NamedTuple):
             `l1_ball` ‖Xᵀ(Xw − y)‖∞.
     """
 
-    weights: chex.Array
-    predictions: chex.Array
-    loss: chex.Array
-    multiplier: chex.Array
+    weights: Array
+    predictions: Array
+    loss: Array
+    multiplier: Array
 
 
 @comparator
 @jax.default_matmul_precision("highest")
-def linear_ball(stream: Stream, radius: chex.Numeric) -> LinearBall:
+def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
     """The best weights in the ball {‖w‖ ≤ radius} for a whole clean stream, exactly.
 
     Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below

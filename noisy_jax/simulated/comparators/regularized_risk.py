@@ -15,10 +15,11 @@ by bisection, which needs no derivative at kinks. Newton's method finds the func
 s = −λmc; then s° ← s and μ is reduced (the method of multipliers with semi-smooth Newton steps).
 """
 
+from __future__ import annotations
+
 import functools
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +28,15 @@ from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision
 from noisy_jax.linalg.matrices import check_gram, check_semidefinite
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import check_concrete, check_labels, check_targets, positive, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_concrete,
+    check_labels,
+    check_targets,
+    positive,
+    whole,
+)
 
 _INEXACT = 0.1  # Newton's method stops at this residual, relative to the change of slopes
 _REDUCTION = 4.0  # of μ between proximal points; with more, Newton's method starts far off
@@ -52,20 +61,20 @@ class Regularized(NamedTuple):
         converged: `[]`, true if the gap is within `tolerance`.
     """
 
-    coefficients: chex.Array
-    predictions: chex.Array
-    risk: chex.Numeric
-    norm: chex.Numeric
-    gap: chex.Numeric
-    iterations: chex.Numeric
-    converged: chex.Numeric
+    coefficients: Array
+    predictions: Array
+    risk: ArrayLike
+    norm: ArrayLike
+    gap: ArrayLike
+    iterations: ArrayLike
+    converged: ArrayLike
 
 
 def regularized(
-    gram: chex.Array,
-    y: chex.Array,
+    gram: Array,
+    y: Array,
     loss: Loss,
-    regularization: chex.Numeric,
+    regularization: ArrayLike,
     *,
     tolerance: float = 1e-9,
     max_iterations: int = 500,

@@ -4,6 +4,8 @@
 is medium, "B" hard and "C" easy.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse

@@ -1,8 +1,10 @@
 """Two adversaries that a learner from one noisy copy cannot tell apart."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
+import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
@@ -30,7 +32,7 @@ class OneCopyAdversaries(NamedTuple):
     noisy: Adversary
 
 
-def one_copy_adversaries(key: chex.PRNGKey, horizon: int) -> OneCopyAdversaries:
+def one_copy_adversaries(key: jax.Array, horizon: int) -> OneCopyAdversaries:
     """Returns two adversaries that one noisy copy a round cannot tell apart.
 
     (A) x_t = 3 or −1, independently with probability ½ each, without noise. (B) x_t = 1 with noise

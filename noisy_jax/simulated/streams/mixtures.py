@@ -17,17 +17,20 @@ Source: Online Learning with Kernels, Sec. VI.A. The paper gives the procedure o
 components, scales, margin and steps are chosen here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.draws import integers, normal, uniform
 from noisy_jax.validation import (
+    Array,
+    ArrayLike,
     check_shape,
     concrete,
     instance,
@@ -59,10 +62,10 @@ class Difficulty(NamedTuple):
     """
 
     components: int
-    smallest_deviation: chex.Numeric
-    largest_deviation: chex.Numeric
-    margin: chex.Numeric
-    drift: chex.Numeric
+    smallest_deviation: ArrayLike
+    largest_deviation: ArrayLike
+    margin: ArrayLike
+    drift: ArrayLike
 
 
 DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
@@ -86,7 +89,7 @@ class Mixtures(NamedTuple):
     means: jax.Array
     deviations: jax.Array
 
-    def log_odds(self, x: jax.Array) -> chex.Array:
+    def log_odds(self, x: jax.Array) -> Array:
         """log(p₊(x)/p₋(x)), `[]`, at a point `[2]`, in one period; its sign is the Bayes rule."""
         check_shape("x", x, (2,), "a point of the plane")
         squares = jnp.sum((x[None, None] - self.means) ** 2, axis=-1) / self.deviations**2
@@ -113,7 +116,7 @@ def switching_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
 
 
 def drifting(
-    key: chex.PRNGKey, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
+    key: jax.Array, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
 ) -> Stream:
     """Two classes whose means take a small random step every few rounds.
 
@@ -144,7 +147,7 @@ def drifting(
 
 
 def switching(
-    key: chex.PRNGKey,
+    key: jax.Array,
     horizon: int,
     *,
     difficulty: Difficulty = DIFFICULTIES["A"],
@@ -167,8 +170,8 @@ def switching(
 
 
 def examples(
-    key: chex.PRNGKey, mixtures: Mixtures, size: int, margin: chex.Numeric
-) -> tuple[Stream, chex.Array]:
+    key: jax.Array, mixtures: Mixtures, size: int, margin: ArrayLike
+) -> tuple[Stream, Array]:
     """The first n examples of one period that are kept, and how many were found, `[]`.
 
     4n candidates are drawn at a time, at most 64 times. Examples that were not found are NaN.

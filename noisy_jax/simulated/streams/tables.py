@@ -4,11 +4,12 @@ Real data are used in two steps: `dataset` or `scaled` give the scaled table, on
 `resampled` draws rounds from it with replacement. Values are checked where they enter, once.
 """
 
+from __future__ import annotations
+
 import importlib.util
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +23,14 @@ from noisy_jax.tabular.columns import (
     numeric,
     warn_of_lost_digits,
 )
-from noisy_jax.validation import array_module, check_table, choice, instance, parsed_key, whole
+from noisy_jax.validation import (
+    array_module,
+    check_table,
+    choice,
+    instance,
+    parsed_key,
+    whole,
+)
 
 _FORMATS = {
     "diabetes": {},
@@ -128,7 +136,7 @@ def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
     return table[:, :-1], table[:, -1]
 
 
-def resampled(key: chex.PRNGKey, stream: Stream, horizon: int) -> Stream:
+def resampled(key: jax.Array, stream: Stream, horizon: int) -> Stream:
     """Draws `horizon` rounds with replacement from the rounds of `stream`.
 
     Args:

@@ -1,24 +1,25 @@
 """Streams of clean examples from a teacher: a linear function, or one of a kernel's space."""
 
+from __future__ import annotations
+
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.draws import exponential, normal, uniform
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import check_finite, non_negative, parsed_key, positive, whole
+from noisy_jax.validation import ArrayLike, check_finite, non_negative, parsed_key, positive, whole
 
 
 def linear(
-    key: chex.PRNGKey,
+    key: jax.Array,
     horizon: int,
     dim: int,
     *,
-    radius: chex.Numeric = 1.0,
-    label_noise: chex.Numeric = 0.0,
+    radius: ArrayLike = 1.0,
+    label_noise: ArrayLike = 0.0,
 ) -> Stream:
     """A linear teacher: y_t = ⟨w, x_t⟩ + m_t, ‖w‖ = radius, x_t uniform in the unit ball.
 
@@ -71,15 +72,15 @@ def _ball(key, count: int, dim: int) -> jax.Array:
 
 @jax.default_matmul_precision("highest")
 def teacher(
-    key: chex.PRNGKey,
+    key: jax.Array,
     horizon: int,
     dim: int,
     *,
     kernel: Kernel,
     centers: int = 8,
-    radius: chex.Numeric = 1.0,
-    spread: chex.Numeric = 1.0,
-    label_noise: chex.Numeric = 0.0,
+    radius: ArrayLike = 1.0,
+    spread: ArrayLike = 1.0,
+    label_noise: ArrayLike = 0.0,
 ) -> Stream:
     """A non-linear teacher: y_t = f(x_t) + m_t, f = Σ_j a_j k(c_j, ·), ‖f‖ = √(aᵀKa) = radius.
 

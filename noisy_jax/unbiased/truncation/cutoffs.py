@@ -1,14 +1,14 @@
 """Where power series are cut off: the smallest orders whose bias is allowed."""
 
-from collections.abc import Callable
+from __future__ import annotations
 
-import chex
+from collections.abc import Callable
 
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import concrete, whole
+from noisy_jax.validation import ArrayLike, concrete, whole
 
 LARGEST_ORDER = 40
 """The largest order that is tried."""
@@ -18,8 +18,8 @@ def order_for(
     name: str,
     order: int | None,
     degree: int | None,
-    allowed: chex.Numeric,
-    bias: Callable[[int], chex.Numeric],
+    allowed: ArrayLike,
+    bias: Callable[[int], ArrayLike],
 ) -> int:
     """The order given, if its bias is allowed; by default the smallest such order."""
     if order is not None:
@@ -46,7 +46,7 @@ def order_for(
     )
 
 
-def series_of_loss(loss: Loss) -> Callable[[int, chex.Numeric], PowerSeries]:
+def series_of_loss(loss: Loss) -> Callable[[int, ArrayLike], PowerSeries]:
     """The function that gives the power series of a loss' derivative."""
     check_loss(loss, flips=False)
     if loss.series is None:

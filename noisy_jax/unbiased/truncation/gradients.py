@@ -20,9 +20,10 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, subrout
 printed without the y inside the product: that is unbiased for yℓ'(⟨f, Ψ⟩) instead.
 """
 
+from __future__ import annotations
+
 from typing import Any, Literal, NamedTuple, get_args
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +36,7 @@ from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
 from noisy_jax.validation import (
+    ArrayLike,
     array_module,
     between,
     check_unused,
@@ -77,9 +79,9 @@ class GradientEstimator(NamedTuple):
     loss: Loss
     maps: MapEstimator | WorldMaps
     derivative: MeanEstimator
-    radius: chex.Numeric
+    radius: ArrayLike
     x_second_moment: Any
-    y_largest: chex.Numeric
+    y_largest: ArrayLike
 
     @property
     def copies(self) -> int:
@@ -87,11 +89,11 @@ class GradientEstimator(NamedTuple):
         return self.maps.copies * (1 + self.derivative.copies)
 
     @property
-    def mean_copies(self) -> chex.Numeric:
+    def mean_copies(self) -> ArrayLike:
         """How many copies of x one round uses on average."""
         return self.maps.mean_copies * (1 + self.derivative.orders.mean)
 
-    def draw_orders(self, key: chex.PRNGKey) -> GradientOrders:
+    def draw_orders(self, key: jax.Array) -> GradientOrders:
         """The random orders of one round."""
         key = parsed_key(key)
         derivative_key, maps_key = jax.random.split(key)
@@ -122,23 +124,23 @@ class GradientEstimator(NamedTuple):
         return stored._replace(copies=stored.copies + jnp.sum(used)), others
 
     @property
-    def kernel_bias(self) -> chex.Numeric:
+    def kernel_bias(self) -> ArrayLike:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)|, for all z (see `MapEstimator.bias`)."""
         return self.maps.bias(self.x_second_moment)
 
     @property
-    def derivative_bias(self) -> chex.Numeric:
+    def derivative_bias(self) -> ArrayLike:
         """A bound on |E g̃ − ℓ'| at every f with ‖f‖ ≤ `radius`."""
         largest = largest_argument(self.loss, self.largest_value, self.y_largest)
         return self.derivative.bias(largest + abs(self.derivative.series.center))
 
     @property
-    def map_second_moment(self) -> chex.Numeric:
+    def map_second_moment(self) -> ArrayLike:
         """B_Ψ, a bound on E‖Ψ̃‖²."""
         return self.maps.second_moment(self.x_second_moment)
 
     @property
-    def derivative_second_moment(self) -> chex.Numeric:
+    def derivative_second_moment(self) -> ArrayLike:
         """A bound on E g̃² at every f with ‖f‖ ≤ `radius`, and targets of at most `y_largest`."""
         moment = self.radius**2 * self.map_second_moment
         center = self.derivative.series.center
@@ -147,7 +149,7 @@ class GradientEstimator(NamedTuple):
         )
 
     @property
-    def largest_value(self) -> chex.Numeric:
+    def largest_value(self) -> ArrayLike:
         """`radius` times the largest ‖E Ψ̃‖: a bound on ⟨f, E Ψ̃⟩, where ⟨f, Ψ̃⟩ estimates f(x)."""
         return self.radius * self.maps.largest_norm(self.x_second_moment)
 
@@ -156,14 +158,14 @@ def gradient(
     kernel: Kernel | World,
     loss: Loss,
     *,
-    radius: chex.Numeric,
-    x_second_moment: chex.Numeric | None = None,
-    y_largest: chex.Numeric = 1.0,
+    radius: ArrayLike,
+    x_second_moment: ArrayLike | None = None,
+    y_largest: ArrayLike = 1.0,
     distribution: Distribution = "geometric",
-    p: chex.Numeric | None = None,
-    center: chex.Numeric = 0.0,
-    value_second: chex.Numeric | None = None,
-    max_bias: chex.Numeric = 0.05,
+    p: ArrayLike | None = None,
+    center: ArrayLike = 0.0,
+    value_second: ArrayLike | None = None,
+    max_bias: ArrayLike = 0.05,
     kernel_order: int | None = None,
     loss_order: int | None = None,
 ) -> GradientEstimator:
@@ -294,8 +296,8 @@ def largest_argument(loss: Loss, value: Any, y_largest: Any) -> Any:
 
 
 def value_moment(
-    loss: Loss, moment: chex.Numeric, y_largest: chex.Numeric, center: chex.Numeric
-) -> chex.Numeric:
+    loss: Loss, moment: ArrayLike, y_largest: ArrayLike, center: ArrayLike
+) -> ArrayLike:
     """A bound on E(X − c)², X the margin or residual of a value ⟨f, Ψ̃⟩ of E⟨f, Ψ̃⟩² ≤ moment."""
     size = largest_argument(loss, array_module(moment).sqrt(moment), y_largest)
     return (size + abs(center)) ** 2

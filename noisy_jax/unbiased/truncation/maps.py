@@ -20,9 +20,10 @@ Printed for the Gaussian kernel, the features lack the square root over (1/ℓ²
 products follow the wrong features: (n!)² stands for n!, and ℓ^(4n) for ℓ^(2n).
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
@@ -31,7 +32,7 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
-from noisy_jax.validation import array_module, parsed_key
+from noisy_jax.validation import ArrayLike, array_module, parsed_key
 
 
 class MapOrders(NamedTuple):
@@ -91,11 +92,11 @@ class MapEstimator(NamedTuple):
         return self._tensor.copies + (0 if self.envelope is None else 2 * self.envelope.copies)
 
     @property
-    def mean_copies(self) -> chex.Numeric:
+    def mean_copies(self) -> ArrayLike:
         """How many copies an estimate uses on average."""
         return self.orders.mean + (0 if self.envelope is None else 2 * self.envelope.orders.mean)
 
-    def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
+    def draw_orders(self, key: jax.Array) -> MapOrders:
         """The random orders of one estimate."""
         key = parsed_key(key)
         tensor_key, envelope_key = jax.random.split(key)
@@ -147,7 +148,7 @@ class MapEstimator(NamedTuple):
             product = product * (estimates.factors[:, j] @ z.T)
         return product
 
-    def second_moment(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+    def second_moment(self, x_second_moment: ArrayLike) -> ArrayLike:
         """B_Ψ ≥ E‖Ψ̃‖², for E‖x̃‖² ≤ x_second_moment; attained without noise.
 
         Σ_n (β_n/p_n) B^n, times E θ² ≤ Σ_n (η_n²/q_n) B^(2n) for the envelope's Σ_n η_n b^n and
@@ -158,7 +159,7 @@ class MapEstimator(NamedTuple):
             return tensor
         return tensor * self.envelope.second_moment(x_second_moment**2)
 
-    def bias(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+    def bias(self, x_second_moment: ArrayLike) -> ArrayLike:
         """A bound on |E⟨Ψ̃, Ψ(z)⟩ − k(x, z)| for ‖x‖², ‖z‖² ≤ x_second_moment; zero for polynomials.
 
         The remainder of Q. For the Gaussian kernel it is multiplied by h² (the product grows with
@@ -170,7 +171,7 @@ class MapEstimator(NamedTuple):
         inverse = self.envelope.series.absolute(x_second_moment)  # 1/h = e^(B/2ℓ²)
         return self.envelope.bias(x_second_moment) * inverse + rest / inverse**2
 
-    def largest_norm(self, x_second_moment: chex.Numeric) -> chex.Numeric:
+    def largest_norm(self, x_second_moment: ArrayLike) -> ArrayLike:
         """A bound on ‖E Ψ̃‖ for ‖x‖² ≤ x_second_moment; for the Gaussian kernel slightly above 1."""
         if self.envelope is not None:
             lost = self.envelope.bias(x_second_moment)

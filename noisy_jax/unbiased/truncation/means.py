@@ -8,16 +8,17 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 3.2 and Lemma 1; other 
 centers here.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.series import PowerSeries, absolute_terms, floating
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
-from noisy_jax.validation import array_module, check_axes
+from noisy_jax.validation import Array, ArrayLike, array_module, check_axes
 
 
 class MeanEstimator(NamedTuple):
@@ -61,7 +62,7 @@ class MeanEstimator(NamedTuple):
         with np.errstate(over="ignore"):  # at orders too rare to be drawn
             return jnp.asarray(self.weights, dtype)[order]
 
-    def estimate(self, order: jax.Array, copies: chex.Array) -> jax.Array:
+    def estimate(self, order: jax.Array, copies: Array) -> jax.Array:
         """θ for a given order N, from the first N of the copies.
 
         Args:
@@ -75,21 +76,21 @@ class MeanEstimator(NamedTuple):
         used = jnp.where(jnp.arange(self.copies) < order, copies - self.series.center, 1)
         return self.weight(order, copies.dtype) * jnp.prod(used)
 
-    def draw(self, key: chex.PRNGKey, copies: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def draw(self, key: jax.Array, copies: jax.Array) -> tuple[jax.Array, jax.Array]:
         """An estimate at a random order, and how many copies it used; both `[]`."""
         order = self.orders.draw(key)
         return self.estimate(order, copies), order
 
-    def second_moment(self, second_moment: chex.Numeric) -> chex.Numeric:
+    def second_moment(self, second_moment: ArrayLike) -> ArrayLike:
         """E θ² = Σ_n (γ_n²/p_n) B^n, exactly, for B = E(X − c)²."""
         return absolute_terms(self.series.coefficients * self.weights, second_moment).sum()
 
-    def bias(self, radius: chex.Numeric) -> chex.Numeric:
+    def bias(self, radius: ArrayLike) -> ArrayLike:
         """A bound on |E θ − f(E X)| for |E X − c| ≤ radius: the series' remainder."""
         return self.series.remainder(radius)
 
 
-def first_copies(copies: chex.Array, needed: int, axes: str) -> jax.Array:
+def first_copies(copies: Array, needed: int, axes: str) -> jax.Array:
     """As many copies, along the first axis, as the largest order needs, in floating point."""
     check_axes("copies", copies, axes)
     if (found := np.shape(copies)[0]) < needed:

@@ -6,14 +6,23 @@ p_n > 0 for each order with γ_n ≠ 0. Orders with γ_n = 0 have p_n = 0: their
 Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal distribution is ours.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
-import chex
 import jax
 import numpy as np
 
 from noisy_jax.draws import categorical
-from noisy_jax.validation import array_module, between, collected, number, parsed_key, positive
+from noisy_jax.validation import (
+    ArrayLike,
+    array_module,
+    between,
+    collected,
+    number,
+    parsed_key,
+    positive,
+)
 
 
 class OrderDistribution(NamedTuple):
@@ -31,17 +40,17 @@ class OrderDistribution(NamedTuple):
         return array_module(self.log_probabilities).exp(self.log_probabilities)
 
     @property
-    def mean(self) -> chex.Numeric:
+    def mean(self) -> ArrayLike:
         """`[]`, E N."""
         return self.probabilities @ np.arange(len(self.probabilities), dtype=float)
 
-    def draw(self, key: chex.PRNGKey) -> jax.Array:
+    def draw(self, key: jax.Array) -> jax.Array:
         """One order, `[]`, a whole number."""
         key = parsed_key(key)
         return categorical(key, self.log_probabilities)
 
 
-def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:
+def geometric(coefficients: jax.Array, *, p: ArrayLike) -> OrderDistribution:
     """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's distribution, on a finite series.
 
     The paper's P(N = n) = (p − 1)/p^(n+1) is on all orders; this is its conditional distribution,
@@ -65,7 +74,7 @@ def geometric(coefficients: jax.Array, *, p: chex.Numeric) -> OrderDistribution:
     return _normalized(coefficients, -n * xp.log(xp.asarray(p, float)))
 
 
-def optimal(coefficients: jax.Array, *, second_moment: chex.Numeric) -> OrderDistribution:
+def optimal(coefficients: jax.Array, *, second_moment: ArrayLike) -> OrderDistribution:
     """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
 
     With E(X − c)² = B that moment is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality at most
@@ -89,7 +98,7 @@ def optimal(coefficients: jax.Array, *, second_moment: chex.Numeric) -> OrderDis
     return _normalized(coefficients, sizes + n * xp.log(xp.asarray(second_moment, float)) / 2)
 
 
-def base(p: chex.Numeric) -> chex.Numeric:
+def base(p: ArrayLike) -> ArrayLike:
     """The base p of the geometric distribution, if it is above 1."""
     return between("p", p, 1, np.inf, "P(N = n) ∝ p^(−n); the paper takes 2")
 

@@ -1,15 +1,16 @@
 """A parallel world as an estimator of the feature map, from one copy and without truncation."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import exportable
 from noisy_jax.kernels import Kernel
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from noisy_jax.validation import array_module
+from noisy_jax.validation import Array, array_module
 from noisy_jax.worlds import World
 
 
@@ -43,7 +44,7 @@ class WorldMaps(NamedTuple):
         """The clean kernel."""
         return self.world.kernel
 
-    def draw_orders(self, key: chex.PRNGKey) -> MapOrders:
+    def draw_orders(self, key: jax.Array) -> MapOrders:
         """The orders of one copy, which are not random."""
         del key
         return MapOrders(jnp.int32(1), jnp.int32(0))
@@ -52,7 +53,7 @@ class WorldMaps(NamedTuple):
         """Ψ̂(x̃) of one copy x `[1, d]`."""
         return WorldEstimate(x[0], orders.tensor)
 
-    def inner(self, estimates: WorldEstimate, others: WorldEstimate) -> chex.Array:
+    def inner(self, estimates: WorldEstimate, others: WorldEstimate) -> Array:
         """k̂, `[n, m]`."""
         return self.world.surrogate(estimates.atom, others.atom)
 
@@ -60,7 +61,7 @@ class WorldMaps(NamedTuple):
         """Known points, as they are."""
         return z
 
-    def evaluate(self, estimates: WorldEstimate, points: jax.Array) -> chex.Array:
+    def evaluate(self, estimates: WorldEstimate, points: jax.Array) -> Array:
         """Values of noisy copies at known points, `[n, m]`."""
         return self.world.kernel(estimates.atom, points)
 
