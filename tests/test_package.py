@@ -68,11 +68,15 @@ def test_modules_say_what_is_public(module):
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_help_shows_signatures_without_unions_of_the_types_of_jax(module):
+    shown = 0
     for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.isroutine(value) or inspect.isclass(value) and not issubclass(value, Exception):
-            text = str(inspect.signature(value))
-            assert "Union[" not in text and "jaxlib" not in text, f"{name}{text}"
+        try:
+            text = str(inspect.signature(getattr(module, name)))
+        except (TypeError, ValueError):  # of what cannot be called, such as an alias of a type
+            continue
+        shown += 1
+        assert "Union[" not in text and "jaxlib" not in text, f"{name}{text}"
+    assert shown
 
 
 @pytest.mark.parametrize("wing", [nj.observed, nj.simulated])
