@@ -98,14 +98,14 @@ class Sample(NamedTuple):
     cross_cov: jax.Array | None = None
 
 
-Readings: TypeAlias = tuple[jax.Array, jax.Array]
+CleanEstimates: TypeAlias = tuple[jax.Array, jax.Array]
 """`(value, square)`, unbiased estimates of f(x) and of f(x)² at the clean x.
 
 With a `Sample.cross_cov`, `square` contains 2 Cov(ỹ, value) too, as `estimated_errors` needs.
 """
 
-Unrolled: TypeAlias = tuple[State, jax.Array, Readings | None]
-"""`(state, predictions[T], readings)` of many rounds."""
+Unrolled: TypeAlias = tuple[State, jax.Array, CleanEstimates | None]
+"""`(state, predictions[T], estimates)` of many rounds."""
 
 Targets: TypeAlias = Literal["exact", "independent", "any"]
 
@@ -181,12 +181,12 @@ class Learner(NamedTuple):
         predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
         needs: requirements on the data for the learner to be unbiased.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
-            `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], readings)`, where every
-            leaf of `samples` has a leading axis T, and `readings` are the results of `read` before
-            each round, `[T]` each, or `None`.
-        read: `(state, sample, key) -> (value, square)`, both `[]`: unbiased estimates of f(x) and
-            of f(x)² at the clean x, under the sample and key that `step` gets next. The error on
-            clean data is estimated from them (`estimated_errors`). `None` if there are none.
+            `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], estimates)`, where every
+            leaf of `samples` has a leading axis T, and `estimates` are those of `clean_estimates`
+            before each round, `[T]` each, or `None`.
+        clean_estimates: `(state, sample, key) -> (value, square)`, `[]`: unbiased estimates of
+            f(x) and of f(x)² at the clean x, under the sample and key that `step` gets next. The
+            error on clean data follows from them (`estimated_errors`). `None` if there are none.
         finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
             but not used yet. A run may still continue from it. `None` if there are none.
         weights: `(state) -> weights`, a pytree of numbers of the state such that predictions are
@@ -200,7 +200,7 @@ class Learner(NamedTuple):
     predict: Callable[[State, jax.Array], jax.Array]
     needs: Needs
     unroll: Callable[[State, Sample, jax.Array, jax.Array], Unrolled] | None = None
-    read: Callable[[State, Sample, jax.Array], Readings] | None = None
+    clean_estimates: Callable[[State, Sample, jax.Array], CleanEstimates] | None = None
     finish: Callable[[State], State] | None = None
     weights: Callable[[State], Any] | None = None
     with_weights: Callable[[State, Any], State] | None = None
@@ -251,23 +251,25 @@ def has_flips(flips: Any) -> bool:
     return any(rate is None or bool(np.any(rate != 0)) for rate in rates)
 
 
-def estimated_errors(readings: Any, y: Any) -> Any:
-    """Returns estimates of the squared errors on clean data, q − 2ỹv + ỹ², from readings v and q.
+def estimated_errors(estimates: Any, y: Any) -> Any:
+    """Returns estimates of the squared errors on clean data, q − 2ỹv + ỹ², from estimates v and q.
 
     Their mean is E(f(x) − y)² plus the variance of the noise in ỹ.
     """
-    value, square = readings
+    value, square = estimates
     return square - 2 * y * value + y**2
 
 
-def read_through(learner: Learner, shown: Callable[..., Any]) -> Callable[..., Readings] | None:
-    """Returns `Learner.read` for a wrapper: the inner learner's `read` at `shown(…)`; or `None`.
+def estimates_through(
+    learner: Learner, shown: Callable[..., Any]
+) -> Callable[..., CleanEstimates] | None:
+    """Returns `clean_estimates` of a wrapper: those of the inner learner at `shown(…)`, or `None`.
 
     `shown(state, sample, key)` takes the wrapper's arguments, and returns the inner learner's
     `(state, sample, key)`.
     """
-    read = learner.read
-    return None if read is None else lambda *seen: read(*shown(*seen))
+    own = learner.clean_estimates
+    return None if own is None else lambda *seen: own(*shown(*seen))
 
 
 def unrolled(learner: Learner) -> Callable[..., Unrolled]:
@@ -281,11 +283,12 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
         def one_round(state, inputs):
             sample, x, key = inputs
             prediction = learner.predict(state, x)
-            readings = None if learner.read is None else learner.read(state, sample, key)
-            return learner.step(state, sample, key), (prediction, readings)
+            own = learner.clean_estimates
+            estimates = None if own is None else own(state, sample, key)
+            return learner.step(state, sample, key), (prediction, estimates)
 
-        state, (predictions, readings) = jax.lax.scan(one_round, state, (samples, x, keys))
-        return state, predictions, readings
+        state, (predictions, estimates) = jax.lax.scan(one_round, state, (samples, x, keys))
+        return state, predictions, estimates
 
     return unroll
 

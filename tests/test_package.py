@@ -2,6 +2,7 @@ import ast
 import inspect
 import os
 import pkgutil
+import re
 import tempfile
 import tomllib
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_help_shows_signatures_without_unions_of_the_types_of_jax(module):
         except (TypeError, ValueError):  # of what cannot be called, such as an alias of a type
             continue
         shown += 1
-        assert "Union[" not in text and "jaxlib" not in text, f"{name}{text}"
+        assert not re.search(r"Union\[|jaxlib", text), name
     assert shown
 
 

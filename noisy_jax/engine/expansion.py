@@ -34,10 +34,10 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import (
+    CleanEstimates,
     Flips,
     Learner,
     Needs,
-    Readings,
     Sample,
     Targets,
     check_sample,
@@ -105,7 +105,7 @@ def expansion(
     flips: Flips = False,
     targets: Targets = "independent",
     noise: Any = None,
-    readings: Callable[[jax.Array, Any], Readings] | None = None,
+    estimates: Callable[[jax.Array, Any], CleanEstimates] | None = None,
 ) -> Learner:
     """A learner that moves a function in each round, from its parts.
 
@@ -128,9 +128,9 @@ def expansion(
         flips: as in `Needs`.
         targets: as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
-        readings: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
+        estimates: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the outputs at the atoms and at the query points: the
-            learner's `read`; such as `engine.of_two_outputs`. `None` if there are none.
+            learner's `clean_estimates`; such as `engine.of_two_outputs`. `None` if there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
@@ -181,7 +181,7 @@ def expansion(
         rounds, points = jax.lax.optimization_barrier((rounds, points))
         ahead, inside = _before(memory, state, rounds, points), _within(memory, rounds, points)
         state, predictions, noisy, added, keep = _play(
-            rule, memory, radius, readings, state, ahead, inside.astype(ahead.dtype), rounds.target
+            rule, memory, radius, estimates, state, ahead, inside.astype(ahead.dtype), rounds.target
         )
         # Factors by which what was there before each round has shrunk by the end of the block.
         kept = jax.lax.cumprod(keep, reverse=True)
@@ -224,13 +224,13 @@ def expansion(
 
     @program
     @jax.default_matmul_precision("highest")
-    def read(state: ExpansionState, sample: Sample, key: jax.Array):
+    def clean_estimates(state: ExpansionState, sample: Sample, key: jax.Array):
         samples, x = one_round(sample)
         rounds = rounds_of(samples, key[None])
         values = _before(memory, state, rounds, memory.space.points(x))[0, :-1]
         target = jax.tree.map(lambda a: a[0], rounds.target)
-        estimates: Any = readings
-        return estimates(rule.outputs(state.rule, values), target)
+        of_outputs: Any = estimates
+        return of_outputs(rule.outputs(state.rule, values), target)
 
     @program
     @jax.default_matmul_precision("highest")
@@ -241,9 +241,9 @@ def expansion(
         return rule.outputs(state.rule, values.reshape(x.shape[:-1]))
 
     needs = Needs(copies, memory.horizon, noise, targets, labels, flips)
-    own_read = None if readings is None else read
+    own = None if estimates is None else clean_estimates
     linear = (None, None) if memory.forgets else rule.linear_part()
-    return Learner(init, step, predict, needs, unroll, own_read, None, *linear)
+    return Learner(init, step, predict, needs, unroll, own, None, *linear)
 
 
 def _usual_block(state: ExpansionState, copies: int) -> int:
@@ -285,10 +285,10 @@ def _columns(at_queries, at_points):
     return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
 
 
-def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, target):
+def _play(rule, memory, radius, estimates, state: ExpansionState, ahead, inside, target):
     """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
 
-    Returns the state with its norm and rule after the block; `[B]` predictions, readings (or
+    Returns the state with its norm and rule after the block; `[B]` predictions, estimates (or
     `None`), `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before.
     """
     dtype, width = ahead.dtype, inside.shape[1]
@@ -298,7 +298,7 @@ def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, 
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
         prediction = rule.outputs(rule_state, ahead[b, -1])
-        read = None if readings is None else readings(rule.outputs(rule_state, values), target)
+        found = None if estimates is None else estimates(rule.outputs(rule_state, values), target)
         gram = inside[:, b, :width]
         square = gram if memory.width else jnp.maximum(gram[0, 0], 0)
         alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
@@ -313,7 +313,7 @@ def _play(rule, memory, radius, readings, state: ExpansionState, ahead, inside, 
             factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
         added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
         ahead = keep * ahead + jnp.sum(added[:, None, None] * inside, axis=0)
-        return (ahead, squared_norm, rule_state), (prediction, read, added, keep)
+        return (ahead, squared_norm, rule_state), (prediction, found, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(
         one_round, (ahead, state.squared_norm, state.rule), (jnp.arange(len(ahead)), inside, target)

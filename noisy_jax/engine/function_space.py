@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from noisy_jax.base import Learner, Readings, Sample
+from noisy_jax.base import CleanEstimates, Learner, Sample
 from noisy_jax.engine.expansion import Round, expansion
 from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, products, weight_vector
 from noisy_jax.engine.rules import Rule
@@ -35,7 +35,7 @@ def round_of_copies(
     return round_of
 
 
-def of_two_outputs(outputs: jax.Array, target: Any) -> Readings:
+def of_two_outputs(outputs: jax.Array, target: Any) -> CleanEstimates:
     """Mean and product, `[]` each, of the first two of `outputs [V]`, values of f at noisy copies.
 
     They are unbiased for f(x) and f(x)² if the two outputs are unbiased and independent.
@@ -65,7 +65,8 @@ class FunctionSpace(NamedTuple):
         """The learner of a rule in this space; `options` are those of `expansion`.
 
         The first copy of a round is its atom. If `copies` is 2, the second one is its query point.
-        By default it is 2 if values at noisy copies are unbiased, which readings then are as well.
+        By default it is 2 if values at noisy copies are unbiased; then the learner also has
+        `clean_estimates`.
         """
         default = 2 if self.corrected else 1
         copies = choice("copies", default if copies is None else copies, (1, 2))
@@ -76,7 +77,7 @@ class FunctionSpace(NamedTuple):
             copies=copies,
             dim=self.dim,
             noise=self.noise,
-            readings=of_two_outputs if self.corrected and copies == 2 else None,
+            estimates=of_two_outputs if self.corrected and copies == 2 else None,
             **options,
         )
 

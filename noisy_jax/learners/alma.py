@@ -58,7 +58,7 @@ def alma(
         block: as in `engine.expansion`.
 
     Returns:
-        A `Learner` whose state's field `rule` is an `AlmaState`, without unbiased readings.
+        A `Learner` whose state's field `rule` is an `AlmaState`, without clean estimates.
         Predictions are f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced
         label is not ±1, or a traced θ or C is out of range.
 

@@ -96,8 +96,8 @@ def corrected_ftrl(
     serves all of them. Under heavy-tailed noise, without a fourth
     moment, its moments converge slowly or not at all. In fewer rounds than features, and with
     Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
-    zero. The state is a `CorrectedState`, of size O(G D²) for D features. Readings are those of the
-    moments, and unbiased.
+    zero. The state is a `CorrectedState`, of size O(G D²) for D features. Its clean
+    estimates are those of the moments, and unbiased.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -150,13 +150,13 @@ def corrected_ftrl(
     def advance(state: CorrectedState, samples: Sample, kept, x, keys):
         """Rounds inside one block: predictions, sums, and a solution if the block is complete."""
         predictions = moments.features(x) @ state.weights
-        readings = jax.vmap(read, (None, 0, 0))(state, samples, keys)
+        estimates = jax.vmap(clean_estimates, (None, 0, 0))(state, samples, keys)
 
         new = of_this_device(moments.sums(samples, kept, *drawn(keys)))
         pending = jax.tree.map(jnp.add, state.pending, new)
         state = state._replace(pending=pending, round=state.round + jnp.sum(kept).astype(jnp.int32))
         complete = (state.round % every == 0) & (pending.count > 0)
-        return jax.lax.cond(complete, solved, lambda same: same, state), (predictions, readings)
+        return jax.lax.cond(complete, solved, lambda same: same, state), (predictions, estimates)
 
     @jax.default_matmul_precision("highest")
     def unroll(state: CorrectedState, samples: Sample, x, keys):
@@ -199,13 +199,21 @@ def corrected_ftrl(
 
         return by_compiler(done, of_this_device(state))
 
-    def read(state: CorrectedState, sample: Sample, key):
+    def clean_estimates(state: CorrectedState, sample: Sample, key):
         check_copies_given(moments.copies, np.shape(sample.x)[0])
         key = jax.random.clone(key) if moments.random else None  # `step` draws the same levels
-        return moments.read(state.weights, sample, *drawn(key))
+        return moments.clean_estimates(state.weights, sample, *drawn(key))
 
     targets = "any" if moments.linear else "independent"
     needs = Needs(moments.copies, noise=moments.noise, targets=targets, flips=False)
     return Learner(
-        init, step, predict, needs, unroll, read, finish, field_weights, with_field_weights
+        init,
+        step,
+        predict,
+        needs,
+        unroll,
+        clean_estimates,
+        finish,
+        field_weights,
+        with_field_weights,
     )

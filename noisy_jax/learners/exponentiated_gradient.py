@@ -49,7 +49,7 @@ def exponentiated_gradient(
         copies: V, number of noisy copies that `gradient` reads.
 
     Returns:
-        A `Learner` of O(d) time a round, with the readings of `gradient_descent`. The field
+        A `Learner` of O(d) time a round, with `clean_estimates` as `gradient_descent`. The field
         `optimizer` of its state is the `MixtureState` of the corners;
         `bounds.exponentiated_gradient` computes the bound after a run from it.
 

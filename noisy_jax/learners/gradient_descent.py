@@ -82,8 +82,8 @@ def gradient_descent(
         labels: whether targets must be labels −1 and +1.
 
     Returns:
-        A `Learner` with a `GradientDescentState`. It has unbiased readings (`Learner.read`) from
-        two copies, or from one whose noise covariance the sample holds; otherwise they are NaN.
+        A `Learner` with a `GradientDescentState`. It has `clean_estimates` from two
+        copies, or from one whose noise covariance the sample holds; otherwise they are NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -120,20 +120,20 @@ def gradient_descent(
         check_dimension("the learner's weights", state.weights, jnp.shape(x))
         return x @ state.weights
 
-    def read(state: GradientDescentState, sample: Sample, key: jax.Array):
+    def clean_estimates(state: GradientDescentState, sample: Sample, key: jax.Array):
         del key
         if copies > 1:
-            return online.two_copies(copies).read(state.weights, sample)
+            return online.two_copies(copies).clean_estimates(state.weights, sample)
         if sample.cov is None:
             return jnp.array(jnp.nan), jnp.array(jnp.nan)
-        return online.known_covariance().read(state.weights, sample)
+        return online.known_covariance().clean_estimates(state.weights, sample)
 
     return Learner(
         init,
         step,
         predict,
         Needs(copies, labels=labels, one_scale=optimizer is None),
-        read=read,
+        clean_estimates=clean_estimates,
         weights=field_weights,
         with_weights=with_field_weights,
     )

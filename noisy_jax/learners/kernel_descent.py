@@ -49,7 +49,7 @@ def parallel_worlds(
 
     Returns:
         A `Learner` of 2 copies, with O(t) kernel evaluations in round t and O(T) memory, and with
-        unbiased readings. At the theorem's learning rate its expected regret for the squared loss
+        clean estimates. At the theorem's learning rate its expected regret for the squared loss
         on clean data is at most 2WR(WR + B_y)√T, with R² = `world.diagonal` and B_y² ≥ E ỹ² for
         the targets ỹ (`bounds.parallel_worlds`), at the adaptive rate 2√2 times that.
 
@@ -104,7 +104,7 @@ def uncorrected_kernel(
 
     It minimizes the loss on noisy instances, whose best predictor differs from the best one on
     clean instances, so that its regret on clean data grows linearly. Without noise it is the
-    textbook learner. It has no unbiased readings. A round costs as much as in `parallel_worlds`.
+    textbook learner. It has no clean estimates. A round costs as much as in `parallel_worlds`.
 
     Args:
         kernel: any of `kernels`.

@@ -102,7 +102,7 @@ def known_covariance(
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
-        a full one, and with unbiased readings. At the theorem's rate its expected regret for the
+        a full one, and with clean estimates. At the theorem's rate its expected regret for the
         squared loss on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴
         (`bounds.known_covariance`), at the adaptive rate 2√2 times that.
 

@@ -77,10 +77,10 @@ def model(
             batches of k rounds use `optax.MultiSteps(optimizer, k)`.
 
     Returns:
-        A `Learner` whose readings are the same estimate, of f(x) and f(x)², so that those of the
-        mean of the copies (`replicates` of order 0) are biased. For a convex loss of a model that
-        is linear in its parameters, its expected regret at the adaptive rate is at most
-        2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the estimate is unbiased.
+        A `Learner` whose clean estimates are the same estimate, of f(x) and f(x)², so that
+        those of the mean of the copies (`replicates` of order 0) are biased. For a convex loss
+        of a model that is linear in its parameters, its expected regret at the adaptive rate is at
+        most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the estimate is unbiased.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
@@ -142,16 +142,16 @@ def model(
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
         check_sample(sample, copies)
         check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
-        slope, readings = jax.grad(estimates, has_aux=True)(state.params, sample, key)
+        slope, found = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
         after = optax.apply_updates(state.params, moves)
         if radius is not None:
             apart = projected(jax.tree.map(jnp.subtract, after, start), radius)
             after = jax.tree.map(jnp.add, start, apart)
-        return ModelState(after, optimizer_state), readings
+        return ModelState(after, optimizer_state), found
 
     @program
-    def read(state: ModelState, sample: Sample, key: jax.Array):
+    def clean_estimates(state: ModelState, sample: Sample, key: jax.Array):
         return estimates(*of_this_device((state.params, sample, key)))[1]
 
     def init(dim: int) -> ModelState:
@@ -166,12 +166,12 @@ def model(
     def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: jax.Array) -> Unrolled:
         def one(state, inputs):
             sample, x, key = inputs
-            after, readings = round_of(state, sample, key)
-            return after, (predict(state, x), readings)
+            after, found = round_of(state, sample, key)
+            return after, (predict(state, x), found)
 
         start = of_this_device(state)
-        state, (predictions, readings) = jax.lax.scan(one, start, (samples, x, keys))
-        return state, predictions, readings
+        state, (predictions, found) = jax.lax.scan(one, start, (samples, x, keys))
+        return state, predictions, found
 
     def step(state: ModelState, sample: Sample, key: jax.Array) -> ModelState:
         check_sample(sample, copies, labels=of_loss["labels"])  # before they are traced
@@ -183,5 +183,5 @@ def model(
         predict,
         Needs(copies, noise=probe.noise, **of_loss),
         unroll,
-        read=read,
+        clean_estimates=clean_estimates,
     )

@@ -117,7 +117,7 @@ def norma(
 
     Returns:
         A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. It has unbiased
-        readings with a world and two copies, and none otherwise. A run ends in NaN if a traced ηλ
+        estimates with a world and two copies, and none otherwise. A run ends in NaN if a traced ηλ
         is above 1, a traced ν is outside (0, 1), or a traced label of a margin loss is not ±1;
         concrete ones raise ValueError.
 

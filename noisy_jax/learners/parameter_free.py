@@ -102,7 +102,7 @@ def parameter_free(
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
-        A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has unbiased readings
+        A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has clean estimates
         with a world and two copies, and none otherwise. A run ends in NaN if f
         overflows, or in float32 if later gradients are more than about 10¹²/√T times the first.
 

@@ -39,7 +39,7 @@ def perceptron(
 
     Returns:
         A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).
-        It has unbiased readings as `norma` has.
+        It has clean estimates as `norma` has.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

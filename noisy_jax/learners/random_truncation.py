@@ -76,8 +76,8 @@ def random_truncation(
         in each round is `state.atoms.copies`, `[slots]`, zero for rounds not yet played. Its
         expected regret on clean data, apart from the bias of cut-off series, is at most
         √(B_w B_g B_Ψ T) at the theorem's rate (`bounds.random_truncation`) and 2√2 times that at
-        the adaptive one. Its readings are unbiased for the kernel with its series cut off; they use
-        copies that a round may not need.
+        the adaptive one. Its clean estimates are unbiased for the kernel with its series cut off;
+        they use copies that a round may not need.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -133,5 +133,5 @@ def random_truncation(
         flips=flips_of(loss),
         noise=world and world.noise,
         targets="independent" if margin or derivative.copies <= 1 else "exact",
-        readings=of_two_outputs if derivative.copies else None,
+        estimates=of_two_outputs if derivative.copies else None,
     )

@@ -39,7 +39,7 @@ def two_copies(
     optimizer takes its place (`gradient_descent`).
 
     Returns:
-        A `Learner` of 2 copies with O(d) time and memory a round, and with unbiased readings. At
+        A `Learner` of 2 copies with O(d) time and memory a round, and with clean estimates. At
         the theorem's rate its expected regret for the squared loss on clean data is at most
         2 B_w B_x (B_w B_x + B_y) √T (`bounds.two_copies`), at the adaptive rate 2√2 times that.
 

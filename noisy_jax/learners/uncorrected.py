@@ -39,7 +39,7 @@ def uncorrected(
 
     Returns:
         A `Learner` of 1 copy with O(d) time and memory a round. It has no sub-linear bound on its
-        regret on clean data; `bounds.uncorrected` gives the linear one. Its readings are unbiased
+        regret on clean data; `bounds.uncorrected` gives the linear one. Its estimates are unbiased
         if the sample has a covariance, and NaN otherwise.
 
     Example:

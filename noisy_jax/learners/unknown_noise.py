@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax import gone
-from noisy_jax.base import Learner, Readings, Sample
+from noisy_jax.base import CleanEstimates, Learner, Sample
 from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel, near_origin
@@ -70,8 +70,8 @@ def unknown_noise(
         A `Learner` at the adaptive rate √2 W/√(Σ‖Ĝ‖²). It needs the most copies that a round may
         use; with `multilevel` a round reads the first `copies_needed(key)` of them, for the key of
         its `step`. Round t costs O(tK²) kernel evaluations for K points: 4 of `multilevel`, 2 of
-        `pair`, 2^(k + 1) − 1 of `replicates` if V is a power of two. Readings are estimates of the
-        same kind. `bounds.unknown_noise` bounds the expected regret with `multilevel`.
+        `pair`, 2^(k + 1) − 1 of `replicates` if V is a power of two. Its clean estimates
+        are of the same kind. `bounds.unknown_noise` bounds the expected regret with `multilevel`.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -123,17 +123,17 @@ def unknown_noise(
         flips=flips_of(loss),
         targets="independent" if takes_noisy_targets(loss) else "exact",
         noise=probe.noise,
-        readings=lambda outputs, target: parts.readings(outputs, target[1]),
+        estimates=lambda outputs, target: parts.estimates(outputs, target[1]),
     )
 
 
 class _Parts(NamedTuple):
-    """How values at the points of an estimate become its gradient and its readings."""
+    """How values at the points of an estimate become its gradient and its estimates."""
 
     atoms: Callable[[Points], jax.Array]  # `[K, d]`, of a round
     space: Space
     slopes: Callable[..., jax.Array]  # `(values[K], y, weights) -> [K]`, in Ĝ
-    readings: Callable[..., Readings]  # `(outputs[K], weights)`
+    estimates: Callable[..., CleanEstimates]  # `(outputs[K], weights)`
 
 
 def _of_points(kernel: Kernel, loss: Loss) -> _Parts:
@@ -142,10 +142,10 @@ def _of_points(kernel: Kernel, loss: Loss) -> _Parts:
     def slopes(values, y, weights):
         return weights * loss.gradient(values, y)
 
-    def readings(outputs, weights):
+    def estimates(outputs, weights):
         return jnp.sum(weights * outputs), jnp.sum(weights * outputs**2)
 
-    return _Parts(lambda points: points.real, Space(kernel.gram, kernel.gram), slopes, readings)
+    return _Parts(lambda points: points.real, Space(kernel.gram, kernel.gram), slopes, estimates)
 
 
 def _of_complex_points(kernel: Kernel, loss: Loss, name: str) -> _Parts:
@@ -182,10 +182,10 @@ def _of_complex_points(kernel: Kernel, loss: Loss, name: str) -> _Parts:
         derivative = continued(lambda p: loss.gradient(p, y), at(values), name)
         return in_turn(weights * derivative.re, -weights * derivative.im)
 
-    def readings(outputs, weights):
+    def estimates(outputs, weights):
         real, imaginary = at(outputs)
         return jnp.sum(weights * real), jnp.sum(weights * (real**2 - imaginary**2))
 
     jax.eval_shape(slopes, jnp.zeros(2), jnp.ones(()), jnp.ones(1))  # the loss must be entire
     atoms: Any = lambda points: in_turn(points.real, points.imaginary)  # noqa: E731
-    return _Parts(atoms, Space(inner, evaluate), slopes, readings)
+    return _Parts(atoms, Space(inner, evaluate), slopes, estimates)

@@ -67,7 +67,8 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
             conjugate φ̄. ε = 0 is unbiased. A positive ε multiplies entries by |φ|²/(|φ|² + ε/t)
             and so damps those that are lost in the noise (Wiener deconvolution): a bias of order
             1/t, for which sums over few rounds vary much less. Without it the corrected leader may
-            be worse than predicting zero for thousands of rounds. Readings are unbiased for any ε.
+            be worse than predicting zero for thousands of rounds. `clean_estimates` have no
+            such bias.
     """
     wiener = non_negative("wiener", wiener)
     omega, amplitude = frequencies.omega, frequencies.amplitude
@@ -96,14 +97,14 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
         cross = jnp.concatenate([cross.real, cross.imag])
         return amplitude**2 * gram, amplitude * cross
 
-    def read(weights, sample: Sample):
+    def clean_estimates(weights, sample: Sample):
         one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample._replace(y=jnp.ones(())))
-        gram, value = corrected(sums(one, jnp.ones(1)), 0.0)  # readings must be unbiased
+        gram, value = corrected(sums(one, jnp.ones(1)), 0.0)  # estimates must be unbiased
         return weights @ value, weights @ gram @ weights
 
     return Moments(
-        lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, read, 1, linear=False,
-        noise=frequencies.noise, clipped=True,
+        lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, clean_estimates, 1,
+        linear=False, noise=frequencies.noise, clipped=True,
     )  # fmt: skip
 
 

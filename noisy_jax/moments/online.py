@@ -60,22 +60,23 @@ class Moments(NamedTuple):
             leading axis B. `kept` is 1 for rounds that count and 0 for others.
         corrected: `Sums -> (gram[D, D], cross[D])`, unbiased estimates of Σ_t z(x_t)z(x_t)ᵀ and
             Σ_t y_t z(x_t), which are sums over the rounds and not means.
-        read: `(weights[D], sample) -> (value, square)`, from the sample of one round: unbiased
-            estimates of f(x) = ⟨w, z(x)⟩ and of f(x)² at the clean x. Both are `[]`.
+        clean_estimates: `(weights[D], sample) -> (value, square)`, from the sample of one round:
+            unbiased estimates of f(x) = ⟨w, z(x)⟩ and of f(x)² at the clean x. Both are `[]`.
         copies: V, number of noisy copies that a sample must have.
         linear: whether z(x) = x.
         noise: the distribution of the noise that the moments correct for; `None` if they need no
             more than its covariance, or nothing.
         clipped: whether negative eigenvalues of the sums count as zero in `corrected_ftrl`, which
             then has no guarantee; otherwise they increase its penalty.
-        random: whether `sums` takes the keys of the rounds as a third argument, and `read` the key.
+        random: whether `sums` takes the keys of the rounds as a third argument, and
+            `clean_estimates` the key.
     """
 
     num_features: Callable[[int], int]
     features: Callable[[jax.Array], jax.Array]
     sums: Callable[[Sample, jax.Array], Sums]
     corrected: Callable[[Sums], tuple[jax.Array, jax.Array]]
-    read: Callable[[jax.Array, Sample], tuple[jax.Array, jax.Array]]
+    clean_estimates: Callable[[jax.Array, Sample], tuple[jax.Array, jax.Array]]
     copies: int
     linear: bool
     noise: Noise | None = None
@@ -124,12 +125,14 @@ def known_covariance() -> Moments:
         cross = samples.y @ seen - _cross(samples, kept)
         return Sums(seen.T @ x - noise, cross, kept.sum(), slack, jnp.sum(seen * x, axis=0))
 
-    def read(weights, sample: Sample):
+    def clean_estimates(weights, sample: Sample):
         value = sample.x[0] @ weights
         square = value**2 - weights @ covariance_times(known(sample), weights)
         return value, square + 2 * _cross(sample, weights)
 
-    return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies=1, linear=True)
+    return Moments(
+        lambda d: d, lambda x: x, sums, as_they_are, clean_estimates, copies=1, linear=True
+    )
 
 
 def two_copies(copies: int = 2) -> Moments:
@@ -156,12 +159,14 @@ def two_copies(copies: int = 2) -> Moments:
         squares = kept @ jnp.sum(x**2, axis=1) / copies
         return Sums(gram / (copies * (copies - 1)), cross, kept.sum(), jnp.zeros(()), squares)
 
-    def read(weights, sample: Sample):
+    def clean_estimates(weights, sample: Sample):
         values = sample.x[:copies] @ weights
         square = (values.sum() ** 2 - jnp.sum(values**2)) / (copies * (copies - 1))
         return values.mean(), square + 2 * _cross(sample, weights) / copies
 
-    return Moments(lambda d: d, lambda x: x, sums, as_they_are, read, copies, linear=True)
+    return Moments(
+        lambda d: d, lambda x: x, sums, as_they_are, clean_estimates, copies, linear=True
+    )
 
 
 def _diagonal_above(cov: jax.Array) -> jax.Array:

@@ -46,9 +46,9 @@ def unbiased(
             4 copies. `gaussian` without its argument `noise` reads `Sample.cov`.
 
     Returns:
-        `Moments` of D features. With `multilevel` and `gaussian`, `sums` and `read` need the keys
-        of their rounds as a last argument. Copies that a round of `multilevel` does not use need
-        not be measured: NaN may stand there, too.
+        `Moments` of D features. With `multilevel` and `gaussian`, `sums` and `clean_estimates` need
+        the keys of their rounds as a last argument. Copies that a round of `multilevel` does not
+        use need not be measured: NaN may stand there, too.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
@@ -101,13 +101,13 @@ def unbiased(
         cross = jnp.matmul(weights, flat, precision="highest")
         return Sums(gram, cross, kept.sum(), jnp.zeros(()))
 
-    def read(weights, sample: Sample, key: Any = None):
+    def clean_estimates(weights, sample: Sample, key: Any = None):
         one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (sample, key))
         values, square, value = rows(*one)
         functions = values[0] @ weights
         return value[0] @ functions, square[0] @ functions**2
 
     return Moments(
-        num_features, features, sums, as_they_are, read, copies, linear=False, noise=probe.noise,
-        random=probe.draws,
+        num_features, features, sums, as_they_are, clean_estimates, copies, linear=False,
+        noise=probe.noise, random=probe.draws,
     )  # fmt: skip

@@ -34,7 +34,7 @@ class CompiledLearner:
 
     def __init__(self, learner: Learner):
         self.learner = learner
-        read: Any = learner.read
+        own: Any = learner.clean_estimates
 
         def train(shared, state, samples, keys):
             def block(state, inputs):
@@ -42,10 +42,10 @@ class CompiledLearner:
                 if shared is not None:
                     cov = jnp.broadcast_to(shared, (len(keys), *shared.shape))
                     samples = samples._replace(cov=cov)
-                state, _, readings = unrolled(learner)(state, samples, samples.x[:, 0], keys)
-                if readings is None:
+                state, _, estimates = unrolled(learner)(state, samples, samples.x[:, 0], keys)
+                if estimates is None:
                     return state, jnp.full(len(keys), jnp.nan)
-                return state, estimated_errors(readings, samples.y)
+                return state, estimated_errors(estimates, samples.y)
 
             # Rows behind the last block take a second copy of the program, which compiles as long.
             sizes = (size for size in range(_BLOCK, _BLOCK // 2, -1) if len(keys) % size == 0)
@@ -55,7 +55,7 @@ class CompiledLearner:
             def one(inputs):
                 sample, key = inputs
                 sample = sample if shared is None else sample._replace(cov=shared)
-                return estimated_errors(read(state, sample, key), sample.y)
+                return estimated_errors(own(state, sample, key), sample.y)
 
             return jax.lax.map(one, (samples, keys), batch_size=_JUDGED)
 
@@ -91,7 +91,7 @@ class CompiledLearner:
         return state if self.learner.finish is None else self.learner.finish(state)
 
     def errors(self, state: State, rows: Observations, key: jax.Array) -> np.ndarray:
-        """Estimated squared errors `[n]` on the clean rows, by `Learner.read`."""
+        """Estimated squared errors `[n]` on the clean rows, by `Learner.clean_estimates`."""
         count = len(rows.y)
         filled = np.resize(np.arange(count), -(-count // _JUDGED) * _JUDGED)  # compiled once
         shared, *inputs = _inputs(rows.rows(filled), key, _diagonal)

@@ -112,7 +112,7 @@ def learner_judge(
         "noisy rows do not show its error on clean data: use a learner that corrects for the "
         "noise; in place of a mixture, use its learners"
     )
-    if learner.read is None:
+    if learner.clean_estimates is None:
         raise ValueError(f"of this learner {missing}")
     check_one_prediction(learner, dim, "the learner")
     if observations.uncertainty()[0].any() and learner.needs.noise is not None:

@@ -31,7 +31,7 @@ class Learned(Saved, Summarized):
         state: the learner's state after the last row, in standardized units.
         risk: estimated mean squared error on clean data, in the units of y squared, of the
             predictions that were made before each row behind the first quarter. It contains the
-            variance of the noise in y. NaN if the learner has no unbiased readings.
+            variance of the noise in y. NaN if the learner has no clean estimates.
         risk_std_error: its standard error, if rows are independent.
         num_rows: number of rows whose predictions were judged.
         variance: of y, which is the error of predicting its mean.

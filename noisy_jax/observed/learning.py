@@ -41,8 +41,8 @@ def learn(
     and predictions are in original units. The standard deviations are from the first quarter of the
     rows (at most 4,096 rows, or more if a column is constant in them). Each later row is centred by
     the means of all rows before it, and its prediction is judged before the learner sees it. Labels
-    −1 and +1 stay as they are, for learners that need them (`Needs.labels`). With
-    unbiased readings v of f(x) and q of f(x)² at the clean x (`Learner.read`), the error is
+    −1 and +1 stay as they are, for learners that need them (`Needs.labels`). With unbiased
+    estimates v of f(x) and q of f(x)² at the clean x (`Learner.clean_estimates`), the error is
 
         q − 2ỹv + ỹ².
 

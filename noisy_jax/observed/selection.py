@@ -147,7 +147,7 @@ def select(
 ) -> Selection:
     """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
 
-    Each fold is judged by the predictor from the other folds. With unbiased readings v of f(x) and
+    Each fold is judged by the predictor from the other folds. With clean estimates v of f(x) and
     q of f(x)² at the clean x of a held-out row, the predictor f has
 
         E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
@@ -160,13 +160,13 @@ def select(
     number.
 
     Candidates predict affinely in x, or are kernel fits or learners: other predictors, such as a
-    forest, have no unbiased readings.
+    forest, have no clean estimates.
 
     Args:
         candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
             `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`, or estimators with the methods
             `fit(x, y)` and `predict(x)`, as of scikit-learn, which are fitted to the means of the
-            copies. Learners need unbiased readings (`Learner.read`) and room for all rows.
+            copies. Learners need clean estimates (`Learner.clean_estimates`) and room for all rows.
         observations: a table, from `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
         key: a key of `jax.random.key`, for the randomness of learners.
         folds: number of folds, at least 2; rows, or clusters, are dealt to them at random.

@@ -206,7 +206,7 @@ def test_functions_of_a_learner_are_traced_once_outside_jit(make):
     learner, x = make(1.0), jnp.array([0.3, 0.2])
 
     def one_round(state):
-        read = None if learner.read is None else learner.read(state, ONE, KEY)
+        read = None if learner.clean_estimates is None else learner.clean_estimates(state, ONE, KEY)
         return learner.step(state, ONE, KEY), learner.predict(state, x), read
 
     state = one_round(one_round(learner.init(2))[0])[0]

@@ -26,11 +26,11 @@ def test_a_space_says_what_its_learner_needs(kernel, buffer, copies, readable):
     space = function_space(kernel, buffer)
     learner = space.learner(squared_loss(0.1))
     assert learner.needs.copies == copies
-    assert (learner.read is not None) == readable
+    assert (learner.clean_estimates is not None) == readable
     assert learner.needs.noise is (NOISE if readable else None)
     assert (learner.weights is None) == (buffer == 5)
     single = space.learner(squared_loss(0.1), copies=1)
-    assert (single.needs.copies, single.read) == (1, None)
+    assert (single.needs.copies, single.clean_estimates) == (1, None)
     raises("copies must be 1 or 2, got 3", space.learner, squared_loss(0.1), copies=3)
 
 

@@ -157,7 +157,7 @@ class Case(NamedTuple):
         linear: whether it is one of the plain linear learners.
         squares: whether it needs the square of the radius, which may overflow.
         adaptive: whether its rate is adaptive, whatever `learning_rate` is.
-        reads: whether it has `Learner.read`.
+        reads: whether it has `Learner.clean_estimates`.
     """
 
     make: Callable[..., nj.Learner]

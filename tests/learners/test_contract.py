@@ -167,7 +167,7 @@ def test_resumes_from_state_round_and_key(make, stream):
 def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
     learner, runs = played(make)
     if not case.reads:
-        assert learner.read is None
+        assert learner.clean_estimates is None
         return
 
     def samples(key, rows):
@@ -184,7 +184,7 @@ def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
         ]
         same = jax.tree.map(lambda a: jnp.repeat(a[:1], 4000, axis=0), stream)
         shown, steps = samples(jax.random.fold_in(key, 1), same)
-        return ways, jax.vmap(learner.read, (None, 0, 0))(state, shown, steps)
+        return ways, jax.vmap(learner.clean_estimates, (None, 0, 0))(state, shown, steps)
 
     state = jax.tree.map(lambda a: a[0], runs.state)
     (blocks, rounds), (value, square) = all_ways(state, keys.key(8))

@@ -105,7 +105,7 @@ def test_gradient_and_readings_are_exact_by_quadrature(x64, name):
         sample = nj.Sample(copies, jnp.asarray(y))
         state = learner.init(2)
         step = jax.tree.map(jnp.subtract, params, learner.step(state, sample, KEY).params)
-        return step, learner.read(state, sample, KEY)
+        return step, learner.clean_estimates(state, sample, KEY)
 
     mean = jax.tree.map(lambda leaf: np.tensordot(weights, leaf, axes=1), one(noisy))
     value = apply(params, x)

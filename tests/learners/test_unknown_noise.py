@@ -131,7 +131,7 @@ def estimates(learner, function, copies, y):
     def one(copies):
         sample = nj.Sample(copies, jnp.asarray(y))
         after = learner.predict(learner.step(state, sample, KEY), PROBES)
-        return (before - after) / rate, learner.read(state, sample, KEY)
+        return (before - after) / rate, learner.clean_estimates(state, sample, KEY)
 
     return one(jnp.asarray(copies))
 

@@ -25,7 +25,9 @@ def expectation(function, points, weights=None):
 def one_round(moments, copies, cov=None):
     samples = Sample(jnp.asarray(copies)[None], jnp.full(1, Y), None if cov is None else cov[None])
     one = Sample(jnp.asarray(copies), jnp.asarray(Y), cov)
-    return moments.corrected(moments.sums(samples, jnp.ones(1))), moments.read(jnp.asarray(W), one)
+    return moments.corrected(moments.sums(samples, jnp.ones(1))), moments.clean_estimates(
+        jnp.asarray(W), one
+    )
 
 
 def check(expected, clean):
@@ -132,7 +134,9 @@ def test_damping_vanishes_with_many_rounds_and_leaves_readings_unbiased():
     np.testing.assert_allclose(default[0], few[1], rtol=1e-6)
     np.testing.assert_allclose(*many, rtol=1e-3, atol=1e-3)
     weights = jnp.asarray(W, float)
-    np.testing.assert_allclose(damped.read(weights, one), exact.read(weights, one), rtol=1e-6)
+    np.testing.assert_allclose(
+        damped.clean_estimates(weights, one), exact.clean_estimates(weights, one), rtol=1e-6
+    )
 
 
 @pytest.mark.usefixtures("x64")
@@ -171,7 +175,10 @@ def test_covariance_with_the_noise_of_the_target_is_taken_away(copies, rng):
     x = jnp.asarray(rng.normal(size=(copies, 2)), jnp.float32)
     plain = nj.Sample(x, jnp.float32(0.7), jnp.float32(0.1))
     both = plain._replace(cross_cov=c)
-    (value, square), (same, less) = moments.read(w, both), moments.read(w, plain)
+    (value, square), (same, less) = (
+        moments.clean_estimates(w, both),
+        moments.clean_estimates(w, plain),
+    )
     assert value == same
     np.testing.assert_allclose(square - less, 2 * w @ c / copies, rtol=1e-5)
     sums = [moments.sums(jax.tree.map(lambda a: a[None], s), jnp.ones(1)) for s in (both, plain)]

@@ -44,7 +44,7 @@ def one_round(moments, copies, key: Any = None):
     sample = Sample(jnp.asarray(copies), jnp.asarray(Y))
     sums = moments.sums(jax.tree.map(lambda leaf: leaf[None], sample), jnp.ones(1), *keys)
     weights = jnp.cos(jnp.arange(1.0, len(sums.cross) + 1))
-    readings = moments.read(weights, sample, *(() if key is None else (key,)))
+    readings = moments.clean_estimates(weights, sample, *(() if key is None else (key,)))
     return jnp.concatenate([jnp.ravel(leaf) for leaf in (*moments.corrected(sums), *readings)])
 
 
@@ -206,7 +206,7 @@ def test_too_few_copies_raise():
     learner = nj.learners.corrected_ftrl(nj.moments.unbiased(jnp.sin))
     state, key = learner.init(1), jax.random.key(0)
     message = r"reads 4 independent noisy copies .* has "
-    for call in (learner.step, learner.read):
+    for call in (learner.step, learner.clean_estimates):
         raises(message + "2", call, state, Sample(jnp.ones((2, 1)), jnp.ones(())), key)
     samples = Sample(jnp.ones((3, 1, 1)), jnp.ones(3))
     raises(message + "1", learner.unroll, state, samples, jnp.ones((3, 1)), key)
@@ -218,7 +218,7 @@ def test_what_cannot_be_right_raises():
     raises("f must be a function, got 'rbf'", unbiased, "rbf", pair)
     raises("'tanh'", one_round, unbiased(jnp.tanh, pair), np.zeros((2, 1)))
     raises("pass a key", one_round, unbiased(features, multilevel), np.zeros((32, 1)))
-    read = unbiased(features, gaussian).read
+    read = unbiased(features, gaussian).clean_estimates
     sample, key = Sample(jnp.zeros((1, 1)), jnp.zeros(())), jax.random.key(0)
     raises("needs sample.cov, but the covariance", read, jnp.ones(6), sample, key)
     for wrong in (lambda x: x[..., 0], lambda x: jnp.outer(x, x)):
@@ -237,4 +237,4 @@ def test_replicates_of_linear_features_are_two_copies(copies, rng):
     for a, b in zip(*(m.sums(samples, kept)[:3] for m in both), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
     one, w = jax.tree.map(lambda leaf: leaf[0], samples), jnp.array([0.3, -0.8, 1.0])
-    np.testing.assert_allclose(*(m.read(w, one) for m in both), atol=1e-12)
+    np.testing.assert_allclose(*(m.clean_estimates(w, one) for m in both), atol=1e-12)

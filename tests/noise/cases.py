@@ -85,7 +85,7 @@ def check_unbiased(case, *, atol, gradients=True):
 
     @jax.jit
     def means(samples, p):
-        each = moments.read, gradient_estimate, uncorrected_gradient
+        each = moments.clean_estimates, gradient_estimate, uncorrected_gradient
         found = [jax.vmap(estimate, (None, 0))(W, samples) for estimate in each]
         gram, _ = moments.corrected(moments.sums(samples, p))
         return gram, *jax.tree.map(lambda leaf: p @ leaf, found)

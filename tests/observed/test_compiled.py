@@ -22,7 +22,7 @@ def test_no_two_rows_have_the_same_key_and_the_program_is_kept():
 
     learner = nj.learners.known_covariance(radius=1.0)._replace(
         init=lambda dim: (jnp.zeros((20, 2), jnp.uint32), 0), step=step,
-        predict=lambda state, x: x[..., 0], unroll=None, read=None,
+        predict=lambda state, x: x[..., 0], unroll=None, clean_estimates=None,
     )  # fmt: skip
     chunks = [from_arrays(X, Y, noise=NOISE).rows(np.arange(10) + start) for start in (0, 10)]
     keys, count = nj.learn(learner, chunks, jax.random.key(0)).state

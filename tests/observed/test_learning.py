@@ -216,7 +216,7 @@ def test_readings_in_worlds_are_unbiased(kind):
     errors, mass = gauss_hermite(40, 0.2 * np.eye(2))
     pairs = jnp.asarray(0.7 + errors[:, :, None])
     pairs = nj.Sample(pairs, jnp.ones(1600), jnp.full(1600, 0.2))
-    value, square = jax.vmap(learner.read, (None, 0, None))(state, pairs, keys[0])
+    value, square = jax.vmap(learner.clean_estimates, (None, 0, None))(state, pairs, keys[0])
     expected = float(learner.predict(state, jnp.asarray([0.7])))
     np.testing.assert_allclose(mass @ np.asarray(value), expected, rtol=1e-9)
     np.testing.assert_allclose(mass @ np.asarray(square), expected**2, rtol=1e-9)
@@ -268,7 +268,7 @@ def keyed():
         step=lambda state, sample, key: state + jax.random.normal(key, (2,)),
         predict=lambda state, x: x @ state,
         unroll=None,
-        read=None,
+        clean_estimates=None,
     )
 
 

@@ -1,6 +1,6 @@
 """Wrappers: functions that make a new learner from one or several learners.
 
-The new learner has unbiased readings if all the given learners have, unless its docstring says
+The new learner has clean estimates if all the given learners have, unless its docstring says
 otherwise.
 """
 

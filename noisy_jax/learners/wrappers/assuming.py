@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, estimates_through, unrolled
 from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian
@@ -76,5 +76,9 @@ def assuming(learner: Learner, cov: ArrayLike) -> Learner:
     needs = learner.needs
     if needs.noise is None:
         needs = needs._replace(noise=Assumed(cov))
-    read = read_through(learner, lambda state, sample, key: (state, told(sample), key))
-    return learner._replace(init=init, step=step, unroll=unroll, needs=needs, read=read)
+    clean_estimates = estimates_through(
+        learner, lambda state, sample, key: (state, told(sample), key)
+    )
+    return learner._replace(
+        init=init, step=step, unroll=unroll, needs=needs, clean_estimates=clean_estimates
+    )

@@ -14,7 +14,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State, check_learner, exportable, fresh, read_through
+from noisy_jax.base import Learner, State, check_learner, estimates_through, exportable, fresh
 
 
 @exportable
@@ -87,13 +87,13 @@ def averaged(learner: Learner) -> Learner:
         finish: Any = learner.finish
         return state._replace(inner=finish(state.inner))
 
-    read = read_through(learner, lambda state, *seen: (mean(state), *seen))
+    clean_estimates = estimates_through(learner, lambda state, *seen: (mean(state), *seen))
     return learner._replace(
         init=init,
         step=step,
         predict=predict,
         unroll=None,
-        read=read,
+        clean_estimates=clean_estimates,
         finish=learner.finish and finish,
         weights=lambda state: state.mean_weights,
         with_weights=lambda state, weights: state._replace(mean_weights=weights),

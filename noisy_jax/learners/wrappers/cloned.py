@@ -18,7 +18,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, Sample, check_learner, read_through, unrolled
+from noisy_jax.base import Learner, Sample, check_learner, estimates_through, unrolled
 from noisy_jax.noise import Gaussian, PerRound
 from noisy_jax.noise.rounds import by_round, differs
 from noisy_jax.validation import check_dimension, parsed_key
@@ -90,7 +90,7 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         samples, keys = jax.vmap(clone)(samples, keys)
         return unrolled(learner)(state, samples, x, keys)
 
-    read = read_through(learner, lambda state, *seen: (state, *clone(*seen)))
+    clean_estimates = estimates_through(learner, lambda state, *seen: (state, *clone(*seen)))
     targets = "exact" if needs.targets == "exact" else "independent"
     needs = needs._replace(copies=1, noise=noise, targets=targets)
-    return learner._replace(step=step, unroll=unroll, needs=needs, read=read)
+    return learner._replace(step=step, unroll=unroll, needs=needs, clean_estimates=clean_estimates)

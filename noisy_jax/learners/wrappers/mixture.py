@@ -4,7 +4,7 @@
     Δ_t = Δ_{t−1} + ⟨q_t, ℓ̂_t⟩ + (1/η_t) log Σ_k q_{t,k} exp(−η_t ℓ̂_{t,k})
 
 ℓ̂_{t,k} = r − 2ỹv + ỹ² estimates the squared error of learner k on clean data, from its unbiased
-readings v and r of f_{t,k}(x_t) and its square (`Learner.read`). For every learner j
+estimates v and r of f_{t,k}(x_t) and its square (`Learner.clean_estimates`). For every learner j
 
     Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − Σ_t ℓ̂_{t,j} ≤ 2Δ_T ≤ 2√(V log K) + (4/3 log K + 2) S
 
@@ -63,14 +63,14 @@ def mixture(*learners: Learner) -> Learner:
     """Returns a learner that follows the best of several, chosen while they run, from noisy data.
 
     Use it to choose among radii, rates, length scales, worlds or kinds of learners. Its regret
-    exceeds the regret of the best of them by at most `bounds.mixture`. It has no unbiased readings;
+    exceeds the regret of the best of them by at most `bounds.mixture`. It has no clean estimates;
     `select` judges learners one by one.
 
     Args:
-        *learners: learners with unbiased readings (`Learner.read`), which see the same samples, as
-            in `paired`. One with several columns, such as `swept` makes, is counted once per
-            column; K radii or rates by `swept` cost little more than one. If one of them ends in
-            NaN, so does the mixture.
+        *learners: learners with `clean_estimates`, which see the same samples, as in `paired`.
+            One with several columns, such as `swept` makes, is counted once per column; K
+            radii or rates by `swept` cost little more than one. If one of them ends in NaN, so does
+            the mixture.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -82,10 +82,12 @@ def mixture(*learners: Learner) -> Learner:
         [0. 1. 0.]
     """
     columns = paired(*learners)
-    without = [str(number) for number, learner in enumerate(learners) if learner.read is None]
+    without = [
+        str(number) for number, learner in enumerate(learners) if learner.clean_estimates is None
+    ]
     if without:
         raise ValueError(
-            "mixture needs learners with unbiased readings (Learner.read), but there are none of "
+            "mixture needs learners with Learner.clean_estimates, but there are none of "
             f"learner {', '.join(without)} (counted from 0)"
         )
     play, finish_all = unrolled(columns), columns.finish
@@ -98,7 +100,7 @@ def mixture(*learners: Learner) -> Learner:
 
     def step(state: MixtureState, sample: Sample, key: jax.Array) -> MixtureState:
         check_sample(sample, columns.needs.copies)
-        # Readings and the step share the work in `unroll`.
+        # Estimates and the step share the work in `unroll`.
         one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
         return unroll(state, one, x, key[None])[0]
 
@@ -107,8 +109,8 @@ def mixture(*learners: Learner) -> Learner:
 
     def unroll(state: MixtureState, samples: Sample, x: jax.Array, keys: jax.Array):
         state = of_this_device(in_this_precision(init, state, x.shape[-1]))
-        inner, predictions, readings = play(state.inner, samples, x, keys)
-        losses = estimated_errors(readings, samples.y[:, None])
+        inner, predictions, estimates = play(state.inner, samples, x, keys)
+        losses = estimated_errors(estimates, samples.y[:, None])
 
         def one_round(state, losses):
             return after_round(state, losses), state.shares
@@ -124,7 +126,7 @@ def mixture(*learners: Learner) -> Learner:
         step=step,
         predict=predict,
         unroll=unroll,
-        read=None,
+        clean_estimates=None,
         finish=finish_all and finish,
         weights=None,  # shares make predictions of the weights that are not linear
         with_weights=None,

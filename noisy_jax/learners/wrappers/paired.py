@@ -16,7 +16,7 @@ def paired(*learners: Learner) -> Learner:
     """Joins several learners that see the same samples into one learner with a column for each.
 
     Differences between columns are then not blurred by the noise that the learners share. States
-    are a tuple, predictions `[..., L]` and readings `[L]`. Each column holds the results that
+    are a tuple, predictions `[..., L]` and estimates `[L]`. Each column holds the results that
     its learner alone would give with the same key. `needs` joins the needs of all (`Needs.both`).
 
     Args:
@@ -40,7 +40,7 @@ def paired(*learners: Learner) -> Learner:
             raise ValueError(f"pass learners one by one, not as one {given(learner)}")
         check_learner(learner)
 
-    reads = [learner.read for learner in learners if learner.read is not None]
+    reads = [learner.clean_estimates for learner in learners if learner.clean_estimates is not None]
     readable = len(reads) == len(learners)
 
     def shown(sample: Sample, learner: Learner) -> Sample:
@@ -62,10 +62,10 @@ def paired(*learners: Learner) -> Learner:
 
     def unroll(states, samples: Sample, x, keys):
         runs = each(map(unrolled, learners), states, samples, x, keys)
-        states, predictions, readings = zip(*runs, strict=True)
-        return states, _columns(predictions, 1), _columns(readings, 1) if readable else None
+        states, predictions, estimates = zip(*runs, strict=True)
+        return states, _columns(predictions, 1), _columns(estimates, 1) if readable else None
 
-    def read(states, sample: Sample, key):
+    def clean_estimates(states, sample: Sample, key):
         return _columns(each(reads, states, sample, key), 0)
 
     finishes = any(learner.finish for learner in learners)
@@ -92,7 +92,7 @@ def paired(*learners: Learner) -> Learner:
         predict,
         functools.reduce(Needs.both, [learner.needs for learner in learners]),
         unroll,
-        read=read if readable else None,
+        clean_estimates=clean_estimates if readable else None,
         finish=finish if finishes else None,
         weights=weights if linear else None,
         with_weights=with_weights if linear else None,

@@ -88,15 +88,15 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         axes = _axes(state)
         return jax.vmap(one, (0, axes), (axes, -1, -1))(values, state)
 
-    def read(state, sample: Sample, key):
-        return each("read", -1, state, sample, key)
+    def clean_estimates(state, sample: Sample, key):
+        return each("clean_estimates", -1, state, sample, key)
 
     def finish(state):
         return each("finish", _axes(state), state)
 
     return first._replace(
         init=init, step=step, predict=predict, unroll=unroll,
-        read=first.read and read, finish=first.finish and finish,
+        clean_estimates=first.clean_estimates and clean_estimates, finish=first.finish and finish,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Estimated squared errors of fits on clean rows, from noisy rows that the fits have not seen.
 
-Readings v of f and q of f² at the clean row are unbiased where f is affine, or a sum of waves. Then
+Estimates v of f and q of f² at the clean row are unbiased where f is affine or a sum of waves; then
 q − 2ỹv + ỹ² has the mean (f(x) − y)² + Var ỹ.
 """
 
@@ -18,7 +18,7 @@ from noisy_jax.features import cosines_and_sines
 from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.functions import FourierPredictor
-from noisy_jax.observed.fits.hidden import JUDGE, hidden, places, readings
+from noisy_jax.observed.fits.hidden import JUDGE, clean_estimates, hidden, places
 from noisy_jax.observed.fits.judged import Judged, of_rows
 from noisy_jax.observed.fits.linear_moments import clean_errors
 from noisy_jax.observed.fits.trials import order_of
@@ -98,15 +98,15 @@ def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None
 def fourier_errors(
     fit: FourierPredictor, rows: Observations, table: Observations
 ) -> tuple[np.ndarray, np.ndarray]:
-    """q − 2ỹv + ỹ², `[n]`, with readings v and q of the function and its square at the clean row.
+    """q − 2ỹv + ỹ², `[n]`, with estimates v and q of the function and its square at the clean row.
 
-    If the noise has no known law (`by_each_row`), readings are weighted sums over means of blocks
-    of a row's copies. Otherwise every wave (`readings`) is divided by the noise's φ at its
+    If the noise has no known law (`by_each_row`), estimates are weighted sums over means of blocks
+    of a row's copies. Otherwise every wave (`clean_estimates`) is divided by the noise's φ at its
     frequency, or rather by φ + ε/(nφ̄), which hardly differs except where φ is lost in the noise.
     An unknown φ is estimated from all n rows, `table`.
 
     Returns:
-        The errors, and the parts `[2, m]` that the readings q and v leave out where φ is lost
+        The errors, and the parts `[2, m]` that the estimates q and v leave out where φ is lost
         (`hidden`).
     """
     table.check_each_row("an estimated error of a kernel fit")
@@ -123,7 +123,7 @@ def fourier_errors(
         part = slice(start, start + _ROWS)
         x = rows.x[part].mean(axis=1) - fit.center
         cosines, sines = np.split(cosines_and_sines(x, fit.omega / (2 * np.pi)), 2, axis=1)
-        read = readings(c * (cosines + 1j * sines), *divided)
+        read = clean_estimates(c * (cosines + 1j * sines), *divided)
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)
     square = float(np.mean((table.y - fit.constant) ** 2))

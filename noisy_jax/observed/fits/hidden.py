@@ -56,12 +56,12 @@ def hidden(
     )
     parts = []
     for c in weights[:, :pairs] - 1j * weights[:, pairs:]:
-        value, read = readings(waves * c, single, difference, total)
+        value, read = clean_estimates(waves * c, single, difference, total)
         parts.append((read, size * value))
     return np.array(parts)
 
 
-def readings(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
+def clean_estimates(waves, single, difference, total) -> tuple[np.ndarray, np.ndarray]:
     """f `[m]` and f² `[m]` of f = Re Σ_j u_j, each wave times the factor at its frequency.
 
     f² = ½ Re Σ_jk (u_j ū_k + u_j u_k), where u_j ū_k is a wave at the difference of their

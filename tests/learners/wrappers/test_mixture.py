@@ -99,11 +99,11 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee(name):
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_guarantee_holds_for_arbitrary_losses(x64, rng, kind):
-    """On readings that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
+    """On estimates that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
     ratios, uniform = [], []
     given = nj.Learner(
         lambda dim: (), lambda state, sample, key: (), lambda state, x: x,
-        needs=nj.Needs(1), read=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
+        needs=nj.Needs(1), clean_estimates=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
     )  # fmt: skip
     learner = nj.wrappers.mixture(given)
     run = jax.jit(unrolled(learner))
@@ -167,12 +167,12 @@ def test_shares_are_those_of_adahedge(x64, rng, number):
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_mixture_finds_the_best_radius_and_a_wrong_estimate_does_not():
-    """With the copies' plain products in place of unbiased readings it prefers to predict zero."""
+    """With the copies' plain products in place of clean estimates it prefers to predict zero."""
     long, noise = nj.streams.linear(key(3), 4096, 3), nj.noise.Gaussian(0.5)
     radii = nj.wrappers.swept(lambda r: nj.learners.two_copies(radius=r), jnp.array([0.03, 1.0]))
 
     def biased(state, sample, key):
-        value, _ = radii.read(state, sample, key)
+        value, _ = radii.clean_estimates(state, sample, key)
         return value, value**2 + 0.5 * jnp.sum(state.weights**2, axis=-1)
 
     def shares(learner):
@@ -180,7 +180,7 @@ def test_the_mixture_finds_the_best_radius_and_a_wrong_estimate_does_not():
         return jax.jit(lambda key: nj.rollout(learner, long, noise, key).state.shares)(key(4))
 
     assert shares(radii)[1] > 0.99
-    assert shares(radii._replace(read=biased, unroll=None))[1] < 0.01
+    assert shares(radii._replace(clean_estimates=biased, unroll=None))[1] < 0.01
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_each_column_is_finished_as_the_learner_alone():
 
 
 def test_an_estimate_that_is_not_known_is_reported():
-    """Readings of `uncorrected` are NaN if the noise is unknown: no weights can be right then."""
+    """Estimates of `uncorrected` are NaN if the noise is unknown: no weights can be right then."""
     learner = nj.wrappers.mixture(linear(0.1), nj.learners.uncorrected(radius=1.0))
     sample = nj.Sample(jnp.ones((2, DIM)), jnp.ones(()))
     state = learner.step(learner.init(DIM), sample, jax.random.key(0))
@@ -236,7 +236,7 @@ def test_observed_rows_may_be_learned_by_a_mixture(rng):
     leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     learner = nj.wrappers.mixture(leader, nj.learners.uncorrected(radius=0.01))
     learned = nj.learn(learner, noisy, key(0))
-    assert np.isnan(learned.risk)  # it has no readings of its own
+    assert np.isnan(learned.risk)  # it has no clean estimates of its own
     np.testing.assert_allclose(learned.predict(np.eye(DIM)), [1.0, -0.5], atol=0.1)
 
 
@@ -245,7 +245,10 @@ def test_observed_rows_may_be_learned_by_a_mixture(rng):
     [
         (nj.wrappers.mixture, "at least one learner, got none"),
         (lambda: nj.wrappers.mixture(linear), "learner must be a Learner, got function"),
-        (lambda: nj.wrappers.mixture(linear(0.1), PERCEPTRON), "readings .* none of learner 1"),
+        (
+            lambda: nj.wrappers.mixture(linear(0.1), PERCEPTRON),
+            "clean_estimates.* of learner 1",
+        ),
         (lambda: nj.wrappers.swept(linear(0.1), RATES), "make must be a function value -> Learner"),
         (lambda: nj.wrappers.swept(lambda r: r, RATES), "what make returns must be a Learner"),
         (lambda: nj.wrappers.swept(linear, 0.1), r"axis K >= 1, got the shapes \[\[\]\]"),
@@ -266,13 +269,15 @@ def test_learners_of_other_dimensions_are_an_error():
 
 @pytest.mark.slow
 def test_a_step_plays_each_round_once():
-    """Readings come with the round: `read`, which would evaluate f again, is not called."""
+    """The estimates come with the round: `clean_estimates`, which evaluates f, is not called."""
 
     def again(state, sample, key):
         raise AssertionError("a step reads f twice")
 
     world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
-    learner = nj.learners.parallel_worlds(world, horizon=5, radius=1.0)._replace(read=again)
+    learner = nj.learners.parallel_worlds(world, horizon=5, radius=1.0)._replace(
+        clean_estimates=again
+    )
     mixture = nj.wrappers.mixture(learner, learner)
     sample = nj.Sample(jnp.ones((2, 2)), jnp.ones(()))
     assert mixture.step(mixture.init(2), sample, jax.random.key(0)).inner[0].round == 1

@@ -200,7 +200,7 @@ def test_wrappers_keep_what_a_learner_can_do(name):
     assert wrapped.finish is not None
     linear, readable = name != "mixture", name != "mixture"
     assert [wrapped.weights is not None, wrapped.with_weights is not None] == [linear, linear]
-    assert (wrapped.read is not None) == readable
+    assert (wrapped.clean_estimates is not None) == readable
     state = nj.rollout(wrapped, STREAM, NOISE, jax.random.key(0)).state
     counts = [sums_of(wrapped, each) for each in (state, wrapped.finish(state))]
     np.testing.assert_array_equal(counts, [T - T % 16, T])
