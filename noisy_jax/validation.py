@@ -172,6 +172,22 @@ def instance(name: str, value, kind: type, hint: str = ""):
     return value
 
 
+def having(name: str, value, attribute: str, kind: str, hint: str = ""):
+    """Returns the value if it has what a function reads of a kind of result, such as "a Study"."""
+    if not hasattr(value, attribute):
+        raise ValueError(_message(name, kind, value, hint))
+    return value
+
+
+def check_columns(table, names: tuple[str, ...]) -> None:
+    """Raises ValueError unless it is a table with the columns of a fit."""
+    hint = "the one that was fitted, or one like it"
+    if having("table", table, "names", "an Observations", hint).names != names:
+        raise ValueError(
+            f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
+        )
+
+
 def _parsed(name, value, what, allowed, hint, shape):
     """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed."""
     value = collected(value)

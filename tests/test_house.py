@@ -9,13 +9,13 @@ ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("validation", "running", "xla", "version", "gone", "varying", "warning"),
     ("base", "series", "linalg", "tabular", "reports", "features", "draws"),
-    ("noise", "kernels"),
+    ("noise", "kernels", "plots"),
     ("losses", "worlds", "privacy"),
     ("unbiased",),
     ("moments", "engine", "robust"),
     ("learners",),
     ("observed", "simulated"),
-    ("plots", "sklearn"),
+    ("sklearn",),
     ("command",),
 )
 """Rooms of `noisy_jax/`, from the ground up. Rooms of a floor do not import each other."""

@@ -18,6 +18,7 @@ from noisy_jax.observed.fits.judged import stacked
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
+from noisy_jax.plots.risks import risks
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation import collected_map, given, instance, parsed_key, whole
@@ -113,6 +114,10 @@ class Selection(Summarized):
             ("95% interval", self._unless_best("[{difference_low:.2g}, {difference_high:.2g}]")),
         ]
         return Table(rows, columns, title, below=f"\n{self.verdict()}")
+
+    def plot(self, *, axes: Any = None) -> Any:
+        """Draws the estimated errors (`nj.plots.risks`), and returns the matplotlib axes."""
+        return risks(self, axes=axes)
 
     def _unless_best(self, cell: str) -> Callable[[Mapping[str, Any]], str]:
         """A cell of the table that is empty in the row of the best candidate."""

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.result import Fit
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.validation import instance
+from noisy_jax.validation import having
 
 _CURVE = "nj.plots.function(fit, table) draws it"
 
 
-def coefficients(fit: Fit, *, axes: Any = None) -> Any:
+def coefficients(fit: Any, *, axes: Any = None) -> Any:
     """Corrected and uncorrected coefficients with 95% intervals, one row a coefficient.
 
     Coefficients are multiplied by the standard deviation of the noisy column, so that they share a
@@ -37,7 +36,7 @@ def coefficients(fit: Fit, *, axes: Any = None) -> Any:
         'change of y for one standard deviation of the column'
     """
     makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"
-    instance("fit", fit, Fit, makers)
+    having("fit", fit, "coefficients", "a Fit", makers)
     if fit.form == "curve":
         raise ValueError(f"fit must have coefficients, got a curve of your own: {_CURVE}")
     labels = fit.labels[-len(fit.coefficients) :]

@@ -7,29 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.functions import FourierFit
-from noisy_jax.observed.fits.result import Fit, check_table
-from noisy_jax.observed.observations import Observations
-from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.reports.intervals import LEVEL
-from noisy_jax.reports.tables import picture_of
-from noisy_jax.validation import choice, instance, number
+from noisy_jax.validation import check_columns, choice, having, number
 
 _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
 
 
-@picture_of(Fit)
-def _of_fit(fit: Fit, *args: Any, **options: Any) -> Any:
-    """The curve of a fit of a model, or the coefficients of other fits."""
-    return (function if fit.form == "curve" else coefficients)(fit, *args, **options)
-
-
-@picture_of(FourierFit)
 def function(
-    fit: FourierFit | Fit,
-    table: Observations,
+    fit: Any,
+    table: Any,
     column: str | None = None,
     *,
     at: Mapping[str, float] | None = None,
@@ -62,10 +50,11 @@ def function(
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
-    if not (isinstance(fit, Fit) and fit.form == "curve"):
-        instance("fit", fit, FourierFit, "nj.fit(table, nj.fourier(length_scale=…)) makes one")
+    if getattr(fit, "form", None) != "curve":
+        maker = "nj.fit(table, nj.fourier(length_scale=…)) makes one"
+        having("fit", fit, "band", "a FourierFit", maker)
     names = fit.names
-    check_table(table, names)
+    check_columns(table, names)
     column = names[0] if column is None else choice("column", column, names)
     others = [name for name in names if name != column]
     fixed = {
@@ -85,7 +74,7 @@ def function(
     color = COLOURS[0]
     corrected, *ends = fit.predict(x, interval=True, level=level)
     bands: list[Any] = [("at each point", 0.3, ends)]
-    if isinstance(fit, FourierFit):
+    if hasattr(fit, "band"):
         bands.insert(0, ("for the whole curve", 0.15, fit.band(x, level, simultaneous=True)))
     for name, alpha, ends in bands:
         looks = {"color": color, "alpha": alpha, "linewidth": 0}

@@ -15,11 +15,10 @@ from noisy_jax.plots.style import (
     tick_at,
     tick_by_decades,
 )
-from noisy_jax.simulated.results import Study
-from noisy_jax.validation import instance
+from noisy_jax.validation import having
 
 
-def regret(study: Study, *, axes: Any = None) -> Any:
+def regret(study: Any, *, axes: Any = None) -> Any:
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
 
     Solid lines are regrets, dotted lines with hollow markers of the same colour their bounds. The
@@ -34,14 +33,13 @@ def regret(study: Study, *, axes: Any = None) -> Any:
         The axes.
 
     Example:
-        >>> from noisy_jax.simulated.results import growth
-        >>> from noisy_jax.simulated.results import Row
+        >>> from noisy_jax.simulated.results import Row, Study, growth
         >>> rows = tuple(Row("two copies", t, 8, *[t**0.5] * 10) for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}
         >>> regret(Study(rows, exponents, {})).get_xscale()
         'log'
     """
-    instance("study", study, Study, "nj.study makes one")
+    having("study", study, "growth", "a Study", "nj.study makes one")
     axes = single(axes, width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.selection import Selection
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.reports.tables import picture_of
-from noisy_jax.validation import instance
+from noisy_jax.validation import having
 
 
-@picture_of(Selection)
-def risks(found: Selection, *, axes: Any = None) -> Any:
+def risks(found: Any, *, axes: Any = None) -> Any:
     """Estimated clean errors with 95% intervals, the lowest at the top, one row a candidate.
 
     The dotted line marks the best candidate. Candidates that diverged have no point.
@@ -33,7 +30,7 @@ def risks(found: Selection, *, axes: Any = None) -> Any:
         >>> risks(found).get_xlabel()
         'mean squared error on clean data'
     """
-    instance("found", found, Selection, "nj.select(…) makes one")
+    having("found", found, "difference", "a Selection", "nj.select(…) makes one")
     axes = single(axes, width=7.0, height=1.2 + 0.4 * len(found.names))
     order, places = np.argsort(found.risk), np.arange(len(found.names))[::-1]
     low, high = (end[order] for end in found.interval())

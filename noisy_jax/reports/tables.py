@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import dataclasses
 import html
-import importlib
 import io
 import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.saving import replace_file
@@ -113,20 +112,6 @@ class Table:
         replace_file(path, text.getvalue().encode())
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-_PICTURES: dict[type, Callable[..., Any]] = {}
-
-
-def picture_of(kind: type) -> Callable[[_Function], _Function]:
-    """Registers a function of `nj.plots` as the picture that `plot` of a kind of results draws."""
-
-    def register(draw):
-        _PICTURES[kind] = draw
-        return draw
-
-    return register
-
-
 class Summarized:
     """A result with a table, which is printed, and shown in notebooks."""
 
@@ -137,19 +122,6 @@ class Summarized:
     def to_frame(self) -> Any:
         """Returns the rows of the summary as a pandas DataFrame."""
         return self.summary().to_frame()
-
-    def plot(self, *args: Any, **options: Any) -> Any:
-        """Draws the picture of this result by `nj.plots`, and returns its matplotlib axes.
-
-        Args:
-            *args: such as the table, for a kernel fit.
-            **options: such as `axes` to draw on; new ones by default.
-        """
-        importlib.import_module("noisy_jax.plots")  # which fills _PICTURES
-        for kind in type(self).__mro__:
-            if kind in _PICTURES:
-                return _PICTURES[kind](self, *args, **options)
-        raise TypeError(f"there is no picture of {type(self).__name__}")
 
     def _shown(self) -> Table:
         """Returns the printed text."""

@@ -4,8 +4,7 @@ import sys
 import pandas as pd
 import pytest
 
-import noisy_jax as nj
-from noisy_jax.reports.tables import Summarized, Table, picture_of
+from noisy_jax.reports.tables import Table
 from tests.files import rows_of
 
 
@@ -60,30 +59,3 @@ def test_a_frame_has_all_columns_of_all_rows(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"needs pandas \(pip install pandas\); the same values"):
         table.to_frame()
-
-
-def test_plot_is_the_picture_of_the_nearest_class():
-    class Result(Summarized):
-        pass
-
-    class Special(Result):
-        pass
-
-    class Other(Summarized):
-        pass
-
-    picture_of(Result)(lambda result, table, *, axes=None: (result, table, axes))
-    picture_of(Special)(lambda result: "special")
-    result = Result()
-    assert result.plot("table", axes="axes") == (result, "table", "axes")
-    assert Special().plot() == "special"
-    with pytest.raises(TypeError, match="no picture of Other"):
-        Other().plot()
-
-
-def test_a_result_looks_for_its_picture_also_before_plots_are_used(monkeypatch):
-    monkeypatch.setattr(nj, "plots", nj.plots)  # this and the next line are taken back in the end
-    monkeypatch.delitem(sys.modules, "noisy_jax.plots")
-    with pytest.raises(TypeError, match=r"^there is no picture of Summarized$"):
-        Summarized().plot()
-    assert "noisy_jax.plots" in sys.modules

@@ -109,6 +109,7 @@ class FourierFit(FourierPredictor, Result):
     """
 
     kind: ClassVar[str] = "kernel"
+    form: ClassVar[str] = "curve"
 
     uncorrected: FourierPredictor
     risk: Comparison = dataclasses.field()

@@ -14,9 +14,11 @@ from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.saved import Saved
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
+from noisy_jax.plots.coefficients import coefficients
+from noisy_jax.plots.function import function
 from noisy_jax.reports.intervals import LEVEL
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation import instance, listed
+from noisy_jax.validation import check_columns
 
 _WIDTH = 88
 _MOST = 11  # rows of a printed table
@@ -35,15 +37,6 @@ def counted_features(count: int) -> str:
 def lines_of(remarks: Sequence[str]) -> list[str]:
     """The remarks of a fit, in lines as wide as its table."""
     return [textwrap.fill(f"Note: {remark}.", _WIDTH) for remark in remarks]
-
-
-def check_table(table: Observations, names: tuple[str, ...]) -> None:
-    """Raises ValueError unless it is a table with the columns of a fit."""
-    instance("table", table, Observations, "the one that was fitted, or one like it")
-    if table.names != names:
-        raise ValueError(
-            f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +68,7 @@ class Result(Saved, Summarized):
         Args:
             table: the noisy rows, with the columns of the fit, such as the table that was fitted.
         """
-        check_table(table, self.names)
+        check_columns(table, self.names)
         found = np.asarray(self.predict(recorded_means(table)), np.float64)
         if self.exposed != ("exposure" in table.beside):
             raise ValueError(
@@ -86,6 +79,19 @@ class Result(Saved, Summarized):
         if self.exposed:
             found = found * table.beside["exposure"].values
         return table.y - found
+
+    def plot(self: Any, *args: Any, **options: Any) -> Any:
+        """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
+
+        Of a curve, by `nj.fourier` or `nj.methods.Model`, it draws the function of one column
+        (`nj.plots.function`): `fit.plot(table)`.
+
+        Args:
+            *args: of a curve, the table, and the column.
+            **options: of these functions, such as `axes` to draw on; new ones by default.
+        """
+        draw = function if self.form == "curve" else coefficients
+        return draw(self, *args, **options)
 
     def _below(self, first: Sequence[str], subject: str) -> str:
         """All lines below the printed table: `first`, estimated errors, the method, remarks.
