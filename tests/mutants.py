@@ -1,13 +1,13 @@
-"""Breaks the package in one place for each of many claims or tests, which must then fail.
+"""Breaks the package in one place for each of many claims, whose tests must then fail.
 
     python -m tests.mutants                    # all of tests/mutants.txt
     python -m tests.mutants DA-Lemma1 NK-Sub5  # those of some claims
     python -m tests.mutants --some             # a tenth of them, as the slow tests do
 
 Each mutant is a copy of the package, the scripts and their tests in a temporary folder, with one
-change; the tests that carry the mark of the mutant's claim run there, or the one that the mutant
-names, and at least one of them must fail. On the unchanged copy all of them must pass; `--some`
-leaves this to the run of all tests, and takes other mutants whenever the package changes.
+change; the tests that carry the mark of the mutant's claim run there, and at least one of them must
+fail. On the unchanged copy all of them must pass; `--some` leaves this to the run of all tests, and
+takes other mutants whenever the package changes.
 """
 
 import io
@@ -31,7 +31,7 @@ PRELOADED = ["jax", "jax.numpy", "optax", "chex", "scipy.stats", "sklearn.linear
 class Mutant(NamedTuple):
     """One change of the package."""
 
-    claim: str  # the row of CLAIMS.md that it makes false, or a test, `FILE::NAME` below tests/
+    claim: str  # the row of CLAIMS.md that it makes false
     place: str  # file or folder below noisy_jax/
     old: str  # is there exactly once, whatever the spaces and line ends between its words
     new: str
@@ -45,18 +45,19 @@ def mutants(text: str) -> list[Mutant]:
 ALL = mutants((ROOT / "tests" / "mutants.txt").read_text("utf-8"))
 
 
-def apply(mutant: Mutant, package: Path) -> None:
-    """Changes the one place in `package`; a ValueError if there is none, or more than one."""
+def changed(mutant: Mutant, package: Path) -> tuple[Path, str]:
+    """The file of `package` and its new text; a ValueError if the old one is not there once."""
     words = re.findall(r"\w+|[^\w\s]", mutant.old)
     pattern = re.compile(r"\s*".join(map(re.escape, words)))
     place = package / mutant.place
-    files = [place] if place.suffix else sorted(place.rglob("*.py"))
-    found = [(file, match) for file in files for match in pattern.finditer(file.read_text("utf-8"))]
+    texts = {
+        file: file.read_text("utf-8") for file in ([place] if place.suffix else place.rglob("*.py"))
+    }
+    found = [(file, match) for file, text in texts.items() for match in pattern.finditer(text)]
     if len(found) != 1:
         raise ValueError(f"{mutant.claim}: {len(found)} places in {mutant.place}: {mutant.old}")
     ((file, match),) = found
-    text = file.read_text("utf-8")
-    file.write_text(text[: match.start()] + mutant.new + text[match.end() :], "utf-8")
+    return file, texts[file][: match.start()] + mutant.new + texts[file][match.end() :]
 
 
 def some(package: Path = ROOT / "noisy_jax") -> list[Mutant]:
@@ -74,7 +75,8 @@ def run(mutant: Mutant | None, tests: list[str], cache: str) -> tuple[int, float
         shutil.copy(ROOT / "pyproject.toml", name)
         try:
             if mutant is not None:
-                apply(mutant, Path(name, "noisy_jax"))
+                file, text = changed(mutant, Path(name, "noisy_jax"))
+                file.write_text(text, "utf-8")
         except (ValueError, OSError) as error:
             return -1, 0.0, str(error)
         os.chdir(name)
@@ -101,7 +103,6 @@ def main(chosen: list[Mutant], unchanged: bool = True) -> int:
     for file, test, shown in marked_tests():
         for claim in shown:
             tests.setdefault(claim, []).append(f"tests/{file}::{test}")
-    tests |= {m.claim: [f"tests/{m.claim}"] for m in chosen if "::" in m.claim}
     files = {}  # of the tests that must pass without a change
     for test in sorted({test for mutant in chosen for test in tests[mutant.claim]}):
         files.setdefault(test.split("::")[0], []).append(test)
@@ -123,8 +124,7 @@ def main(chosen: list[Mutant], unchanged: bool = True) -> int:
             if not good:
                 print(output[-3000:], flush=True)
     shutil.rmtree(cache)
-    rows = len({mutant.claim for mutant in chosen})
-    print(f"{len(chosen)} mutants of {rows} claims and tests, {wrong} wrong")
+    print(f"{len(chosen)} mutants, {wrong} wrong")
     return wrong
 
 

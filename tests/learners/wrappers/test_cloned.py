@@ -28,7 +28,7 @@ def watcher(copies):
 
 
 @pytest.mark.slow
-@pytest.mark.claim("EXT-CloningPerRound")
+@pytest.mark.claim("EXT-Cloning")
 @pytest.mark.parametrize("copies", [2, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_clones_of_a_round_are_those_of_its_own_covariance(x64, form, copies):
