@@ -34,20 +34,36 @@ def over_noise(function, copies, nodes):
     return weights @ np.asarray(values, np.float64)
 
 
-def wave(x):
-    return jnp.sin(1.5 * x) + 0.3 * jnp.tanh(2 * x)
+def wave(x, xp=jnp):
+    return xp.sin(1.5 * x) + 0.3 * xp.tanh(2 * x)
 
 
 SYMMETRIC = [(-1.0, 0.5), (1.0, 0.5)]
 SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 
-def enumerated(function, noise, copies, sigma):
-    """The exact mean of function(copies `[V]`) at x = .7."""
+def enumerated(function, noise, copies, sigma, keys=None):
+    """The exact mean of function(copies `[V]`, a key) at x = .7, for each of the keys."""
     errors, weights = tensor(*zip(*noise, strict=True), copies)
-    return weights @ np.asarray(jax.jit(jax.vmap(function))(0.7 + sigma * errors), np.float64)
+    if keys is None:
+        values = jax.jit(jax.vmap(function))(0.7 + sigma * errors)
+    else:
+        of_each = jax.vmap(jax.vmap(function, (0, None)), (None, 0))
+        values = jax.jit(of_each)(0.7 + sigma * errors, keys)
+    return np.tensordot(weights, np.asarray(values, np.float64), axes=(0, int(keys is not None)))
 
 
-def mean_at(f, noise, size, sigma):
-    """E f(mean of `size` copies)."""
-    return enumerated(lambda copies: f(copies.mean()), noise, size, sigma)
+def mean_at(noise, size, sigma):
+    """E wave(mean of `size` copies)."""
+    errors, weights = tensor(*zip(*noise, strict=True), size)
+    return weights @ wave(0.7 + sigma * errors.mean(axis=1), np)
+
+
+def levels_of(g, levels, q, r):
+    """Probabilities of the levels of `multilevel`, and for each a key with which g has it."""
+    probabilities = [1 - q, *(q * (1 - r) * r ** (n - 1) for n in range(1, levels))]
+    probabilities = np.append(probabilities, 1 - sum(probabilities))
+    keys = jax.random.split(jax.random.key(0), 1000)
+    needed = np.asarray(jax.jit(jax.vmap(g.copies_needed))(keys))
+    of_each = [np.flatnonzero(needed == g.base * 2**n) for n in range(levels + 1)]
+    return probabilities, keys[np.array([own[0] if len(own) else 0 for own in of_each])]

@@ -81,7 +81,7 @@ def test_the_numbers_are_those_of_numpy(x64):
 
 
 @pytest.mark.claim("EXT-Diagnosis")
-@pytest.mark.parametrize(("copies", "order"), [(2, 1), (3, 1), (4, 1), (6, 1), (4, 2)])
+@pytest.mark.parametrize(("copies", "order"), [(2, 1), (3, 1), (4, 2)])
 def test_the_next_order_removes_one_order_more(copies, order, x64):
     """It is exact for polynomials of degree 2k + 3 under Gaussian noise, by quadrature."""
     nodes, weights = gauss_hermite(4, 0.6 * np.eye(copies))
@@ -95,13 +95,18 @@ def test_the_next_order_removes_one_order_more(copies, order, x64):
 
 
 def test_it_works_with_every_transformation_and_prints():
-    w, copies, y = linear_rows(300, 32)
-    multilevel = nj.unbiased.multilevel(squared, 1)
+    """Copies that `multilevel` does not use are not read."""
+    w, copies, y = linear_rows(300, 4)
+    multilevel = nj.unbiased.multilevel(squared, 1, levels=2)
+    needed = np.asarray(jax.jit(jax.vmap(multilevel.copies_needed))(jax.random.split(KEY, 300)))
+    copies[np.arange(4) >= needed[:, None]] = np.nan
     # It gets no key, as f at the mean of the copies.
     pair = nj.unbiased.pair(lambda *a, key=None: squared(*a) + 1e3 * (key is not None), 1)
-    for g in (multilevel, pair, nj.unbiased.gaussian(squared, 0.16, 1), G):
-        rows = copies[:, : g.copies], y
-        found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), rows, KEY)
+    both = linear_rows(300)[1]
+    for g, rows in {
+        multilevel: copies, pair: both, nj.unbiased.gaussian(squared, 0.16, 1): both[:, :1], G: both
+    }.items():  # fmt: skip
+        found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (rows, y), KEY)
         assert found.verdict in ("correct", "average")
         assert 0 < found.risk < found.uncorrected
         assert np.isnan(found.next_order) == (g is not G)
@@ -111,25 +116,23 @@ def test_it_works_with_every_transformation_and_prints():
         assert lines[-1].endswith(".")
 
 
-def test_multilevel_reads_only_the_copies_that_it_uses():
-    w, copies, y = linear_rows(64, 32)
-    g = nj.unbiased.multilevel(squared, 1)
-    needed = jax.vmap(g.copies_needed)(jax.random.split(KEY, 64))
-    seen = np.where(np.arange(32) < np.asarray(needed)[:, None], 1, np.nan)[..., None] * copies
-    found = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (seen, y), KEY)
-    full = nj.unbiased.diagnose(g, squared, jnp.asarray(w), (copies, y), KEY)
-    assert found == pytest.approx(full) or str(found) == str(full)
+def test_modules_and_inputs_that_are_pytrees_are_judged_as_their_arrays():
+    """Functions and whole numbers among the leaves of a module are held fixed."""
 
+    def loss(module, x, y):
+        x = jnp.append(x["a"], x["b"])
+        return module["loss"](module["w"], x, y) * module["count"]
 
-def test_a_module_of_equinox_is_judged_as_its_arrays():
-    """Functions and whole numbers among the leaves are held fixed."""
     w, copies, y = linear_rows(40)
-    g = nj.unbiased.replicates(lambda p, x, y: p["loss"](p["w"], x, y) * p["count"], 1)
+    g = nj.unbiased.replicates(loss, 1)
     module = {"w": jnp.asarray(w), "loss": squared, "count": jnp.int32(1)}
-    found = nj.unbiased.diagnose(g, g.__wrapped__, module, (copies, y), KEY)
+    trees = {"a": copies[..., :2], "b": copies[..., 2]}
+    found = nj.unbiased.diagnose(g, loss, module, (trees, y), KEY)
     expected = nj.unbiased.diagnose(G, squared, jnp.asarray(w), (copies, y), KEY)
     for name in ("risk", "spread", "pays_from"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-4)
+    rows = trees | {"b": np.nan * trees["b"]}, y
+    raises("mean of the copies in rows.0.", nj.unbiased.diagnose, g, loss, module, rows, KEY)
 
 
 def test_few_rows_and_a_small_bias_are_better_averaged():
@@ -199,41 +202,47 @@ def test_bad_arguments_give_one_clear_line():
     raises("argnum is 5, but there are 3", diagnose, sixth, squared, w, rows, KEY)
 
 
-GELU = functools.partial(jax.nn.gelu, approximate=False)
-ACTIVATIONS = {"sin": jnp.sin, "tanh": jnp.tanh, "gelu": GELU}
-ONE = functools.partial(nj.unbiased.gaussian, noise=0.16)
-TWO = functools.partial(nj.unbiased.replicates, order=2)
-RUNS = {  # (activation, estimate, law, variance of the noise, copies)
-    "pair, large noise": ("sin", nj.unbiased.pair, "normal", 0.36, 2),
-    "replicates, two copies, large noise": ("gelu", nj.unbiased.replicates, "laplace", 0.36, 2),
-    "one copy": ("sin", ONE, "normal", 0.16, 1),
-    "pair": ("sin", nj.unbiased.pair, "normal", 0.16, 2),
-    "replicates, tanh": ("tanh", nj.unbiased.replicates, "laplace", 0.16, 2),
-    "replicates, gelu": ("gelu", nj.unbiased.replicates, "normal", 0.16, 2),
-    "order 2, tanh": ("tanh", TWO, "laplace", 0.16, 4),
-    "order 2, gelu": ("gelu", TWO, "normal", 0.16, 4),
-    "order 2, large noise": ("gelu", TWO, "laplace", 0.36, 4),
-    "multilevel": ("sin", nj.unbiased.multilevel, "normal", 0.16, 32),
-    "multilevel, tanh": ("tanh", nj.unbiased.multilevel, "laplace", 0.16, 32),
-    "multilevel, large noise": ("sin", nj.unbiased.multilevel, "normal", 0.36, 32),
+@pytest.mark.statistical
+@pytest.mark.claim("EXT-Diagnosis")
+@pytest.mark.parametrize(
+    ("level", "verdict"), [(0, "exploited"), (2, "exploited"), (20, "average")]
+)
+def test_a_risk_below_the_least_loss_and_one_that_the_next_order_raises_are_exploited(
+    level, verdict, x64
+):
+    """f = x⁴ + c at x = 0: E g is c − 1.5σ⁴, and at the next order c (of degree 2k + 3)."""
+    copies = jax.random.normal(key_of(3), (20_000, 2))
+    g = nj.unbiased.replicates(lambda w, x: w * x**4 + level, 1)
+    found = nj.unbiased.diagnose(g, g.f, jnp.ones(()), (copies,), KEY, num_rows=1)
+    assert found.verdict == verdict
+    np.testing.assert_allclose(found.risk, level - 1.5, atol=5 * found.risk_std_error)
+    np.testing.assert_allclose(found.next_order, 1.5, atol=5 * found.next_order_std_error)
+
+
+ACTIVATIONS = {"sin": jnp.sin, "gelu": functools.partial(jax.nn.gelu, approximate=False)}
+RUNS = {  # (activation, estimate, law, variance of the noise)
+    "pair, large noise": ("sin", nj.unbiased.pair, "normal", 0.36),
+    "replicates, large noise": ("gelu", nj.unbiased.replicates, "laplace", 0.36),
+    "pair": ("sin", nj.unbiased.pair, "normal", 0.16),
+    "replicates": ("gelu", nj.unbiased.replicates, "normal", 0.16),
 }
-EXPECTED = {"pair, large noise": "heavy tails", "replicates, two copies, large noise": "exploited"}
+EXPECTED = {"pair, large noise": "heavy tails", "replicates, large noise": "exploited"}
 
 
 def curve(x):
     return jnp.sin(2 * x[..., 0]) + x[..., 1] ** 2 / 2
 
 
-def drawn(key, count, law, variance, copies):
-    """Noisy copies `[n, V, 2]` and y `[n]`."""
+def drawn(key, count, law, variance):
+    """Two noisy copies `[n, 2, 2]` and y `[n]`."""
     keys = jax.random.split(key, 3)
     x = jax.random.normal(keys[0], (count, 2))
     scale = {"normal": variance**0.5, "laplace": (variance / 2) ** 0.5}[law]
-    noise = scale * getattr(jax.random, law)(keys[1], (count, copies, 2))
+    noise = scale * getattr(jax.random, law)(keys[1], (count, 2, 2))
     return x[:, None] + noise, curve(x) + 0.2 * jax.random.normal(keys[2], (count,))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
@@ -241,9 +250,9 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
 
     The two runs that go wrong then get worse on clean inputs, the others do not. Under one of 8
     keys pair recovers from large noise; under one of 25 replicates goes wrong a little later, and
-    under one gaussian and pair have heavy tails with small noise as well.
+    under one pair has heavy tails with small noise as well.
     """
-    activation, make, law, variance, copies = RUNS[name]
+    activation, make, law, variance = RUNS[name]
 
     def predict(params, x):
         hidden = ACTIVATIONS[activation](x @ params["in"] + params["bias"])
@@ -254,7 +263,7 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
 
     g = make(loss, argnum=1)
     keys = jax.random.split(key_of(0), 6)
-    rows = drawn(keys[0], 40_000, law, variance, copies)
+    rows = drawn(keys[0], 40_000, law, variance)
     optimizer = optax.adam(optax.cosine_decay_schedule(3e-3, 6000))
 
     def step(carry, key):
@@ -279,17 +288,15 @@ def test_runs_that_go_wrong_are_told_in_their_first_tenth(name):
     carry = (params, optimizer.init(params))
     steps, early = jax.random.split(keys[4], 1800), 800 if SHIFT and name in EXPECTED else 600
     carry = train(carry, steps[:early])
-    held_out = drawn(keys[5], 4000, law, variance, copies)
+    held_out = drawn(keys[5], 4000, law, variance)
     found = nj.unbiased.diagnose(g, loss, carry[0], held_out, KEY, num_rows=40_000)
-    heavy = found.verdict == "heavy tails" and SHIFT and name in ("one copy", "pair")
+    heavy = found.verdict == "heavy tails" and SHIFT and name == "pair"
     assert heavy or found.verdict == EXPECTED.get(name, "correct"), str(found)
     clean = jax.random.normal(KEY, (10_000, 2))
 
     def clean_error(params):
         return jnp.mean((jax.vmap(predict, (None, 0))(params, clean) - curve(clean)) ** 2)
 
-    if name in EXPECTED or name == "pair":
-        if SHIFT and name == "pair, large noise":
-            return
+    if not (SHIFT and name == "pair, large noise"):
         later = train(train(carry, steps[early:1200]), steps[1200:])
         assert (clean_error(later[0]) > 2 * clean_error(carry[0])) == (name in EXPECTED)

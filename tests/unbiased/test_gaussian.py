@@ -18,21 +18,21 @@ pytestmark = pytest.mark.usefixtures("x64")
 def averaged_over_draws(f, x, count=40):
     """What `gaussian` estimates from one copy, averaged over its draws by quadrature."""
     drawn, weights = gauss_hermite(count, COV)
-    values = jax.vmap(lambda xi: continued(f, Continued(jnp.asarray(x), xi), "gaussian").re)(drawn)
-    return jnp.tensordot(jnp.asarray(weights), values, axes=1)
+    return weights @ jax.vmap(
+        lambda xi: continued(f, Continued(jnp.asarray(x), xi), "gaussian").re
+    )(drawn)
 
 
 @pytest.mark.claim("EXT-ImaginaryNoise")
-@pytest.mark.parametrize("name", ENTIRE)
+@pytest.mark.parametrize("name", ["polynomial", "network"])
 def test_gaussian_is_exact_over_noise_and_draws(name):
     f = ENTIRE[name]
-    found = over_noise(lambda copies: averaged_over_draws(f, copies[0], 14), 1, 14)
+    found = over_noise(lambda copies: averaged_over_draws(f, copies[0], 10), 1, 10)
     np.testing.assert_allclose(found, f(X), rtol=1e-6)
 
 
 @pytest.mark.claim("EXT-ImaginaryNoise")
-@pytest.mark.parametrize("form", ["[]", "[d]", "[d, d]"])
-@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize(("form", "copies"), [("[]", 1), ("[d]", 3), ("[d, d]", 3)])
 def test_draws_have_the_covariance_of_the_noise(form, copies):
     """Of a product of coordinates g is x̄_i x̄_j less the mean of ξ_i ξ_j, which is Σ_ij/V."""
     cov = {"[]": 0.3, "[d]": np.array([0.1, 0.5]), "[d, d]": COV}[form]
@@ -47,7 +47,7 @@ def test_draws_have_the_covariance_of_the_noise(form, copies):
 @pytest.mark.claim("EXT-ImaginaryNoise")
 def test_gaussian_of_the_squared_loss_is_known_covariance():
     w, y = jnp.array([0.8, -1.3]), 0.4
-    gradient = jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X))(w)
+    gradient = jax.jit(jax.grad(lambda w: averaged_over_draws(lambda x: (x @ w - y) ** 2, X, 3)))(w)
     sample = nj.Sample(jnp.asarray(X)[None], jnp.asarray(y), jnp.asarray(COV))
     np.testing.assert_allclose(gradient, from_one_copy(w, sample), rtol=1e-9)
 
@@ -61,7 +61,8 @@ def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
         return jnp.exp(-jnp.sum((x - atom) ** 2) / (2 * 1.2**2))
 
     expected = world.surrogate(atom[None], jnp.asarray(X)[None])[0, 0]
-    np.testing.assert_allclose(averaged_over_draws(kernel, X), expected, rtol=1e-9)
+    found = jax.jit(lambda x: averaged_over_draws(kernel, x))(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.claim("EXT-EstimatingEquations")
@@ -78,17 +79,13 @@ def test_estimating_equations_have_their_root_at_the_truth():
     def loss(theta, x, y):
         return (curve(theta, x) - y) ** 2
 
-    slopes = {}
-    for name, g in {
-        "pair": nj.unbiased.pair(loss, 1),
-        "uncorrected": nj.unbiased.replicates(loss, 1, order=0),
-    }.items():
-        total = 0
-        for x, variance in ((-1.0, 0.1), (0.2, 0.4), (1.1, 0.25)):
-            errors, weights = gauss_hermite(14, variance * np.eye(2))
-            y = curve(theta, x)
-            slope = jax.vmap(jax.grad(g), (None, 0, None))(theta, x + errors, y)
-            total += jnp.asarray(weights) @ slope
-        slopes[name] = total
-    np.testing.assert_allclose(slopes["pair"], 0, atol=1e-6)
-    assert abs(slopes["uncorrected"]).max() > 0.05
+    x = np.repeat([-1.0, 0.2, 1.1], 100)
+    errors, weights = gauss_hermite(10, np.eye(2))
+    copies = x[:, None] + np.repeat([0.1, 0.4, 0.25], 100)[:, None] ** 0.5 * np.tile(errors, (3, 1))
+
+    def total(g):
+        slope = jax.jit(jax.vmap(jax.grad(g), (None, 0, 0)))
+        return np.tile(weights, 3) @ slope(theta, copies, curve(theta, x))
+
+    np.testing.assert_allclose(total(nj.unbiased.pair(loss, 1)), 0, atol=1e-6)
+    assert abs(total(nj.unbiased.replicates(loss, 1, order=0))).max() > 0.05

@@ -157,24 +157,18 @@ def test_too_few_copies_raise():
     raises("needs 4 independent copies, got 3", estimator.estimates, orders, jnp.ones((3, 2)))
 
 
-def test_optimal_distribution_allows_larger_data_for_a_binomial_kernel():
+def test_optimal_distribution_allows_larger_data_and_has_the_smaller_bound():
+    """At its default guess; a guess far too small may do worse than the geometric distribution."""
     options = {"x_second_moment": 0.6, "distribution": "optimal", "max_bias": 0.2}
     assert of(nj.kernels.binomial(alpha=0.5), **options).kernel_bias > 0
-
-
-@pytest.mark.parametrize("loss", ["smoothed_absolute", "smoothed_hinge", "logistic"])
-def test_optimal_distribution_has_the_smaller_bound(loss):
-    """At its default guess; a guess far too small may do worse than the geometric distribution."""
-    options = {"loss": getattr(nj.losses, loss)(), "max_bias": 100.0, "loss_order": 12}
+    options = {"loss": nj.losses.smoothed_absolute(), "max_bias": 100.0, "loss_order": 12}
     geometric = of(**options).derivative_second_moment
     assert of(**options, distribution="optimal").derivative_second_moment < geometric
-    if loss == "smoothed_absolute":
-        guessed = of(**options, distribution="optimal", value_second=0.01)
-        assert guessed.derivative_second_moment > geometric
+    guessed = of(**options, distribution="optimal", value_second=0.01)
+    assert guessed.derivative_second_moment > geometric
 
 
-@pytest.mark.parametrize("order", [2, 5])
-@pytest.mark.parametrize("center", [0.0, 0.3])
+@pytest.mark.parametrize(("order", "center"), [(2, 0.0), (5, 0.3)])
 def test_slope_bias_is_attained(x64, order, center):
     """By e^(−a), whose terms have one sign at a ≤ c: at the margin −√B_w ‖Ψ‖ for c ≥ 0."""
     estimator = of(loss=LOSS, loss_order=order, center=center, max_bias=9.0, radius=0.8)
@@ -206,7 +200,7 @@ def gaussian_maps(tensor_order, envelope_order):
     return MapEstimator(kernel, maps.series, maps.orders, MeanEstimator(*envelope))
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2])
 def test_kernel_bias_of_each_cut_off_series(x64, order):
     """At ‖x‖² = ‖z‖² = B = .3 and x = z, where k = 1 and h = e^(−B)."""
     second = 0.3
@@ -223,7 +217,7 @@ def test_kernel_bias_of_each_cut_off_series(x64, order):
     assert longest <= maps.largest_norm(second) <= 1 + 1.5 * error
 
 
-@pytest.mark.parametrize(("y_largest", "center"), [(0.0, 0.0), (0.7, 0.0), (0.7, -0.3)])
+@pytest.mark.parametrize(("y_largest", "center"), [(0.0, 0.0), (0.7, -0.3)])
 def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
     """Σ_n (γ_n²/p_n)(√(B_w B_Ψ) + B_y + |c|)^(2n) for residuals, B_y as it is given."""
     options = {"loss": nj.losses.smoothed_absolute(sharpness=0.5), "loss_order": 3, "radius": 0.8}

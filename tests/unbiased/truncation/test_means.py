@@ -10,14 +10,11 @@ from tests.quadrature import tensor
 
 LOSSES = {
     "squared": nj.losses.squared(),
-    "logistic": nj.losses.logistic(),
     "exponential": nj.losses.exponential(),
-    "smoothed_absolute": nj.losses.smoothed_absolute(sharpness=0.8),
     "smoothed_hinge": nj.losses.smoothed_hinge(sharpness=1.2),
 }
 DISTRIBUTIONS = {
     "geometric": lambda c: geometric(c, p=1.5),
-    "steep": lambda c: geometric(c, p=4.0),
     "optimal": lambda c: optimal(c, second_moment=0.7),
 }
 
@@ -97,9 +94,9 @@ def test_draw_counts_copies():
     series = nj.losses.exponential().series(4, 0.0)
     estimator = MeanEstimator(series, geometric(series.coefficients, p=2.0))
     keys = jax.random.split(key(1), 400)
-    estimates, used = jax.vmap(estimator.draw, (0, None))(keys, jnp.arange(1.0, 5.0))
-    expected = jax.vmap(estimator.estimate, (0, None))(used, jnp.arange(1.0, 5.0))
-    np.testing.assert_array_equal(estimates, expected)
+    estimates, used = jax.jit(jax.vmap(estimator.draw, (0, None)))(keys, jnp.arange(1.0, 5.0))
+    expected = jax.jit(jax.vmap(estimator.estimate, (0, None)))(used, jnp.arange(1.0, 5.0))
+    np.testing.assert_allclose(estimates, expected, rtol=1e-6)
     assert set(np.unique(used)) >= {0, 1, 2}
 
 
