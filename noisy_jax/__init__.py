@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         csv,
         fit,
         fits,
-        fourier,
         learn,
         load_fit,
         load_learned,
@@ -82,7 +81,6 @@ __all__ = [
     "engine",
     "fit",
     "fits",
-    "fourier",
     "kernels",
     "learn",
     "learners",
@@ -115,7 +113,7 @@ __all__ = [
 
 _HOLDS = {
     "base": "Learner Needs Sample Stream",
-    "observed": "Learned Selection csv fit fits fourier learn load_fit load_learned methods "
+    "observed": "Learned Selection csv fit fits learn load_fit load_learned methods "
     "observations reliability sd select table",
     "simulated": "Estimate Rollout Study adversaries bounds comparators monte_carlo rollout "
     "streams study tuned",

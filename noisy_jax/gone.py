@@ -20,10 +20,25 @@ _MIXTURE = (
 
 _RECEIVED = "functions return it, and help(result) shows its fields"
 
+_ENGINE = {
+    "ExpansionState": "expansion",
+    **dict.fromkeys(("Buffer", "FunctionSpace", "memory_of", "of_two_outputs"), "function_space"),
+    **dict.fromkeys(("Atoms", "MakeMemory", "Memory", "Space"), "memory"),
+    **dict.fromkeys(("AdaptiveState", "Rate", "rate_of", "schedule", "squared_loss"), "rules"),
+}
+
 GONE: dict[str, dict[str, str]] = {
     "noisy_jax": {
         "evaluate": "its name is nj.simulated",
+        "fourier": "its name is nj.methods.Fourier",
         "tuned_kernel_learner": "its name is nj.tuned",
+    },
+    "noisy_jax.engine": {
+        name: f"from noisy_jax.engine.{module} import {name}" for name, module in _ENGINE.items()
+    },
+    "noisy_jax.losses": {
+        "soft_margin": "its name is nj.losses.hinge",
+        "nu_soft_margin": "its name is nj.losses.nu_hinge",
     },
     "noisy_jax.moments": {
         name: f"write nj.moments.unbiased(features, estimate=nj.unbiased.{name}), or a "
@@ -35,6 +50,8 @@ GONE: dict[str, dict[str, str]] = {
         "validation study, as nj.noise.Misclassified([[t, 1 - t], [1 - s, s]])",
     },
     "noisy_jax.observed.fits": {
+        **dict.fromkeys(("Comparison", "FourierPredictor", "TableMoments"), _RECEIVED),
+        "fourier": "its name is nj.methods.Fourier",
         "CalibratedFit": "regression calibration gives an nj.fits.Fit",
         "Coefficients": "its name is nj.fits.Estimates, with the intercept in `values`",
         "GeneralizedFit": "logistic and Poisson regression give an nj.fits.Fit",
@@ -55,9 +72,11 @@ GONE: dict[str, dict[str, str]] = {
         "coefficients make one",
     ),
     "noisy_jax.simulated": {
+        **dict.fromkeys(("Growth", "Row"), _RECEIVED),
         "tuned_kernel_learner": "its name is nj.tuned",
     },
     "noisy_jax.unbiased": {
+        "gradient": "its name is nj.unbiased.kernel_gradient",
         "copies_needed": "multilevel(f, levels=…).copies_needed(key) is the same number, for any f",
     },
     "noisy_jax.worlds": {
@@ -69,18 +88,21 @@ GONE: dict[str, dict[str, str]] = {
         "matern_measure": "worlds.matern is the world of its kernel",
         "Decay": "nothing needs it any more",
     },
-    "noisy_jax.simulated.bounds": dict.fromkeys(
-        (
-            *("MistakeGuarantee", "MultilevelMoments", "OneCopyLowerBound", "RiskGuarantee"),
-            *("SelfBounding", "TruncationGuarantee"),
+    "noisy_jax.simulated.bounds": {
+        **dict.fromkeys(
+            (
+                *("MistakeGuarantee", "MultilevelMoments", "OneCopyLowerBound", "RiskGuarantee"),
+                *("SelfBounding", "TruncationGuarantee"),
+            ),
+            _RECEIVED,
         ),
-        _RECEIVED,
-    ),
+        "at_rate_factor": "nj.tuned(…, rate_factor=m) gives the learner and its bound",
+    },
     "noisy_jax.simulated.comparators": dict.fromkeys(
         ("ConvexBall", "KernelBall", "LinearBall", "Regularized"), _RECEIVED
     ),
     "noisy_jax.simulated.streams": {
-        **dict.fromkeys(("Adversary", "Mixtures", "OneCopyAdversaries"), _RECEIVED),
+        **dict.fromkeys(("Adversary", "Difficulty", "Mixtures", "OneCopyAdversaries"), _RECEIVED),
         "csv": "frame = pandas.read_csv(path) reads the file, and "
         "nj.streams.scaled(frame.drop(columns='y'), frame['y']) makes the stream",
     },

@@ -242,7 +242,7 @@ def study(kind, **options):
             nj.methods.SIMEX(least_squares, levels=some([0.5, 1.0, 2.0]), draws=2)
         ),
         "methods": lambda some: nj.fit(GAUSSIAN, some(
-            [nj.fourier(length_scale=s, num_features=8) for s in (1.0, 2.0)]
+            [nj.methods.Fourier(length_scale=s, num_features=8) for s in (1.0, 2.0)]
         )),
         "features of fit": lambda some: nj.fit(table(), weights=some([1.0, 2.0] * 20)),
         "chunks": lambda some: nj.fit(some(PARTS)),

@@ -52,7 +52,7 @@ class Family(NamedTuple):
 
 
 def _norma(kernel, decay, margin, buffer) -> Learner:
-    loss = losses.soft_margin(margin=margin)
+    loss = losses.hinge(margin=margin)
     return learners.norma(kernel, loss, learning_rate=1.0, regularization=decay, buffer=buffer)
 
 
@@ -268,7 +268,7 @@ def _regret_table(tuned, difficulty, rounds, key) -> Table:
     rows = []
     for schedule, make in SCHEDULES.items():
         gamma, decay, margin = tuned[schedule]["NORMA"].values()
-        kernel, loss = _kernel(gamma), losses.soft_margin(margin=margin)
+        kernel, loss = _kernel(gamma), losses.hinge(margin=margin)
         stream = make(jax.random.fold_in(key, 0), rounds, difficulty=difficulty)
         learner = _norma(kernel, decay, margin, rounds)
         clean, unused = noise.Gaussian(0.0), jax.random.key(0)

@@ -34,7 +34,7 @@ HEDGE = 5 - 5**0.5
 
 LOSSES = {
     "squared": losses.squared(),
-    "hinge": losses.soft_margin(),
+    "hinge": losses.hinge(),
     "absolute": losses.epsilon_insensitive(epsilon=0.0),
 }
 """Losses whose lower bound the picture shows; the learners have the first one."""

@@ -102,7 +102,7 @@ def _linear(y_size: float) -> list[Family]:
         )
 
     def linear_kernel(moments, *, horizon, radius):
-        estimator = unbiased.gradient(
+        estimator = unbiased.kernel_gradient(
             LINEAR, losses.squared(), radius=radius,
             x_second_moment=float(moments.x_second_moment), y_largest=y_size,
         )  # fmt: skip
@@ -204,7 +204,7 @@ def _truncated(name: str, kernel: Any, y_size: float):
 
     The comparators are those of the kernel itself, from which a cut-off series hardly differs.
     """
-    estimator = unbiased.gradient(
+    estimator = unbiased.kernel_gradient(
         kernel, losses.squared(), radius=1.0, x_second_moment=1 + VARIANCE, y_largest=y_size
     )
 

@@ -80,7 +80,7 @@ def counted(horizon: int) -> list[tuple[str, float, float]]:
 
     def norma(rate, margin):
         return learners.norma(
-            LINEAR, losses.soft_margin(margin=margin), learning_rate=rate, regularization=0.0,
+            LINEAR, losses.hinge(margin=margin), learning_rate=rate, regularization=0.0,
             buffer=VECTOR,
         )  # fmt: skip
 

@@ -236,7 +236,7 @@ def _tuned(settings, factory, diagonal, moments, radius, proved=True) -> MakeLea
 def _truncations(settings, kernel, moments) -> tuple[dict[str, Truncation], str]:
     """By the optimal distribution, and by the geometric one at as many copies; words on both."""
     make = functools.partial(
-        unbiased.gradient,
+        unbiased.kernel_gradient,
         kernel,
         LOSSES[settings.loss],
         radius=settings.radius,

@@ -28,7 +28,7 @@ def both_distributions(
     """Estimators by the optimal and by the geometric distribution with the same mean copies, and p.
 
     Args:
-        make: `unbiased.gradient` but for the arguments `distribution` and `p`.
+        make: `unbiased.kernel_gradient` but for the arguments `distribution` and `p`.
     """
     optimal = make(distribution="optimal")
     p = base_for(lambda p: make(p=p).mean_copies, optimal.mean_copies)

@@ -145,7 +145,7 @@ def run(settings: Settings) -> Iterator[Report]:
     read = _read(settings, table, [str(warning.message) for warning in caught])
     method: Any = None
     if settings.kernel is not None:
-        method = [fits.fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
+        method = [fits.methods.Fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
     if settings.flips is not None:
         one, *other = settings.flips
         method = fits.methods.Logistic(flips=settings.flips if other else one)

@@ -4,48 +4,31 @@ A new learner is a `Rule` in a function space, `function_space(kernel, buffer).l
 call of `expansion`, with a function that makes a `Round` from a sample, a rule, and a memory.
 """
 
-from noisy_jax.engine.expansion import ExpansionState, Round, expansion
-from noisy_jax.engine.function_space import (
-    Buffer,
-    FunctionSpace,
-    function_space,
-    memory_of,
-    of_two_outputs,
-)
-from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, everything, weight_vector
-from noisy_jax.engine.rules import (
-    AdaptiveState,
-    Rate,
-    Rule,
-    Update,
-    rate_of,
-    schedule,
-    squared_loss,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from noisy_jax.engine.expansion import Round, expansion
+from noisy_jax.engine.function_space import function_space
+from noisy_jax.engine.memory import everything, weight_vector
+from noisy_jax.engine.rules import Rule, Update
 from noisy_jax.engine.windows import growing, ring
+from noisy_jax.gone import refuse
 
 __all__ = [
-    "AdaptiveState",
-    "Atoms",
-    "Buffer",
-    "ExpansionState",
-    "FunctionSpace",
-    "MakeMemory",
-    "Memory",
-    "Rate",
     "Round",
     "Rule",
-    "Space",
     "Update",
     "everything",
     "expansion",
     "function_space",
     "growing",
-    "memory_of",
-    "of_two_outputs",
-    "rate_of",
     "ring",
-    "schedule",
-    "squared_loss",
     "weight_vector",
 ]
+
+if not TYPE_CHECKING:  # with it, a type checker would take any name for right
+
+    def __getattr__(name: str) -> Any:
+        """Raises an AttributeError; for a name that has left, it names the replacement."""
+        refuse(__name__, name)

@@ -130,7 +130,8 @@ def expansion(
         noise: distribution of the noise that the learner corrects for; `None` for none.
         estimates: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the outputs at the atoms and at the query points: the
-            learner's `clean_estimates`; such as `engine.of_two_outputs`. `None` if there are none.
+            learner's `clean_estimates`; such as `engine.function_space.of_two_outputs`. `None` if
+            there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel

@@ -14,7 +14,8 @@ from noisy_jax.engine.rules import Rule
 from noisy_jax.engine.windows import ring
 from noisy_jax.kernels import Kernel
 from noisy_jax.validation import choice, whole
-from noisy_jax.worlds import FourierWorld, World
+from noisy_jax.worlds import World
+from noisy_jax.worlds.fourier import FourierWorld
 
 Buffer: TypeAlias = int | MakeMemory
 """τ, the number of newest rounds whose atoms are kept; or a memory such as `engine.everything(T)`

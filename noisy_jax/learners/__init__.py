@@ -7,9 +7,9 @@ from noisy_jax.learners.exponentiated_gradient import exponentiated_gradient
 from noisy_jax.learners.gradient_descent import gradient_descent
 from noisy_jax.learners.kernel_descent import fourier_worlds, parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.known_covariance import known_covariance
-from noisy_jax.learners.model import ModelState, model
+from noisy_jax.learners.model import model
 from noisy_jax.learners.norma import norma
-from noisy_jax.learners.parameter_free import ParameterFreeState, parameter_free
+from noisy_jax.learners.parameter_free import parameter_free
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
 from noisy_jax.learners.two_copies import two_copies
@@ -17,8 +17,6 @@ from noisy_jax.learners.uncorrected import uncorrected
 from noisy_jax.learners.unknown_noise import unknown_noise
 
 __all__ = [
-    "ModelState",
-    "ParameterFreeState",
     "alma",
     "corrected_ftrl",
     "exponentiated_gradient",

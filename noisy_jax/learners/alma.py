@@ -20,7 +20,9 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, exportable
-from noisy_jax.engine import Buffer, Round, Rule, Space, Update, expansion, memory_of
+from noisy_jax.engine import Round, Rule, Update, expansion
+from noisy_jax.engine.function_space import Buffer, memory_of
+from noisy_jax.engine.memory import Space
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation import ArrayLike, non_negative, positive
 

@@ -26,7 +26,8 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
-from noisy_jax.losses import CorrectedLoss, Loss, corrected
+from noisy_jax.losses import Loss, corrected
+from noisy_jax.losses.corrected import CorrectedLoss
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
 from noisy_jax.validation import ArrayLike, check_dimension, non_negative

@@ -24,9 +24,13 @@ import jax.numpy as jnp
 import optax
 
 from noisy_jax.base import Learner, exportable
-from noisy_jax.engine import Buffer, Memory, Rule, Update, function_space, schedule
+from noisy_jax.engine import Rule, Update, function_space
+from noisy_jax.engine.function_space import Buffer
+from noisy_jax.engine.memory import Memory
+from noisy_jax.engine.rules import schedule
 from noisy_jax.kernels import Kernel
-from noisy_jax.losses import AdaptiveLoss, Loss
+from noisy_jax.losses import Loss
+from noisy_jax.losses.adaptive import AdaptiveLoss
 from noisy_jax.losses.loss import curvature, flips_of, has_bounded_slope
 from noisy_jax.validation import (
     ArrayLike,
@@ -38,7 +42,8 @@ from noisy_jax.validation import (
     positive,
 )
 from noisy_jax.warning import warn
-from noisy_jax.worlds import FourierWorld, World
+from noisy_jax.worlds import World
+from noisy_jax.worlds.fourier import FourierWorld
 
 _LARGEST_DECAY = 1 + 1e-6
 """A schedule may start at ηλ = 1, and in float32 η = 1/λ times λ may exceed 1 by rounding."""
@@ -124,7 +129,7 @@ def norma(
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> learner = norma(
-        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.soft_margin(),
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
         ...     regularization=0.03, buffer=200)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
@@ -132,7 +137,7 @@ def norma(
         share of mistakes 0.08
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)):
-        raise ValueError(f"loss must be one such as losses.soft_margin(), got {given(loss)}")
+        raise ValueError(f"loss must be one such as losses.hinge(), got {given(loss)}")
     labelled = getattr(loss, "labelled", True)
     if offset and not labelled:
         raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")

@@ -34,12 +34,14 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, exportable
-from noisy_jax.engine import MakeMemory, Rule, Update, function_space
+from noisy_jax.engine import Rule, Update, function_space
+from noisy_jax.engine.memory import MakeMemory
 from noisy_jax.kernels import Kernel
 from noisy_jax.linalg.ball import root
 from noisy_jax.losses.loss import Loss, check_loss, flips_of, has_bounded_slope
 from noisy_jax.validation import ArrayLike, given, positive
-from noisy_jax.worlds import FourierWorld, World
+from noisy_jax.worlds import World
+from noisy_jax.worlds.fourier import FourierWorld
 
 
 @exportable

@@ -12,11 +12,12 @@ Source: Online Learning with Kernels, Secs. III.A and IV.B.
 from __future__ import annotations
 
 from noisy_jax.base import Learner
-from noisy_jax.engine import Buffer
+from noisy_jax.engine.function_space import Buffer
 from noisy_jax.kernels import Kernel
 from noisy_jax.learners.norma import norma
-from noisy_jax.losses import soft_margin
-from noisy_jax.worlds import FourierWorld, World
+from noisy_jax.losses import hinge
+from noisy_jax.worlds import World
+from noisy_jax.worlds.fourier import FourierWorld
 
 
 def perceptron(
@@ -51,7 +52,7 @@ def perceptron(
     """
     return norma(
         kernel,
-        soft_margin(margin=0.0),
+        hinge(margin=0.0),
         learning_rate=1.0,
         regularization=0.0,
         buffer=buffer,

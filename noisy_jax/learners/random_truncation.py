@@ -4,7 +4,7 @@
 
 Ψ̃_t is an unbiased estimate of the feature map at x_t, and g̃_t one of the derivative of the loss at
 f_t. Each comes from fresh copies of x_t and a power series that is cut off at a random order
-(`unbiased.gradient`). So every step is the clean gradient step on average, for any noise of
+(`unbiased.kernel_gradient`). So every step is the clean gradient step on average, for any noise of
 bounded variance, even if it changes from copy to copy. The price is variance, which grows
 exponentially with the size of the data and the sharpness of the loss. So it loses to
 `unknown_noise`, which estimates g̃_t Ψ̃_t as one function from one set of copies, and at usual
@@ -26,16 +26,10 @@ import jax
 import optax
 
 from noisy_jax.base import Learner, Sample
-from noisy_jax.engine import (
-    Round,
-    Rule,
-    Space,
-    Update,
-    everything,
-    expansion,
-    of_two_outputs,
-    rate_of,
-)
+from noisy_jax.engine import Round, Rule, Update, everything, expansion
+from noisy_jax.engine.function_space import of_two_outputs
+from noisy_jax.engine.memory import Space
+from noisy_jax.engine.rules import rate_of
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
@@ -63,7 +57,7 @@ def random_truncation(
     one Gaussian copy (`wrappers.cloned`) the world must exist for G + 1 times the noise.
 
     Args:
-        estimator: of the clean gradient, from `unbiased.gradient`.
+        estimator: of the clean gradient, from `unbiased.kernel_gradient`.
         horizon: T, number of rounds that there is room for.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
             `parallel_worlds`. `bounds.random_truncation` gives the theorem's rate (the paper's η is
@@ -82,7 +76,7 @@ def random_truncation(
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = nj.unbiased.gradient(
+        >>> estimator = nj.unbiased.kernel_gradient(
         ...     kernel, loss, radius=2.0, x_second_moment=1.3)
         >>> learner = random_truncation(estimator, horizon=1000)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
@@ -94,14 +88,14 @@ def random_truncation(
 
         >>> noise, loss = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge()
         >>> world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=noise.cloned(5))
-        >>> estimator = nj.unbiased.gradient(world, loss, radius=1.0, loss_order=4)
+        >>> estimator = nj.unbiased.kernel_gradient(world, loss, radius=1.0, loss_order=4)
         >>> learner = random_truncation(estimator, horizon=1000)
         >>> stream = stream._replace(y=jnp.sign(stream.y))
         >>> run = nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, jax.random.key(1))
         >>> print(f"share of mistakes {(run.predictions * stream.y <= 0)[500:].mean():.2f}")
         share of mistakes 0.18
     """
-    hint = "unbiased.gradient(kernel, loss, …) makes one"
+    hint = "unbiased.kernel_gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
     maps, derivative, loss = estimator.maps, estimator.derivative, estimator.loss
     radius, margin = estimator.radius, estimator.loss.kind == "margin"

@@ -26,7 +26,9 @@ import jax.numpy as jnp
 
 from noisy_jax import gone
 from noisy_jax.base import CleanEstimates, Learner, Sample
-from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, rate_of
+from noisy_jax.engine import Round, Rule, Update, everything, expansion
+from noisy_jax.engine.memory import Space
+from noisy_jax.engine.rules import rate_of
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel, near_origin
 from noisy_jax.losses import Loss

@@ -78,7 +78,7 @@ class AdaptiveLoss(NamedTuple):
         return self.name
 
 
-def nu_soft_margin(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
+def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     """Soft-margin loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
 
     ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the rounds are margin errors (yp ≤ ρ).
@@ -94,10 +94,10 @@ def nu_soft_margin(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
         initial: ρ_1.
 
     Example:
-        >>> print(nu_soft_margin(nu=0.2).at(1.0)(0.25, 1.0))
+        >>> print(nu_hinge(nu=0.2).at(1.0)(0.25, 1.0))
         0.55
     """
-    return _nu_margin("nu_soft_margin", nu, initial, labelled=True)
+    return _nu_margin("nu_hinge", nu, initial, labelled=True)
 
 
 def novelty(

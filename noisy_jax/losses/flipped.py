@@ -19,8 +19,9 @@ def flipped(loss: _L, rate: Any) -> _L:
 
     Learners that take a loss and use its gradient then learn from noisy labels as if they were
     clean, on average; measure their regret with the loss itself. ℓ̃ may be negative, and need not be
-    convex; its mean is. Comparators and bounds that need a convex loss, and `unbiased.gradient`,
-    raise ValueError for it. For the flipped-label perceptron give `norma` the margin 0.
+    convex; its mean is. Comparators and bounds that need a convex loss, and
+    `unbiased.kernel_gradient`, raise ValueError for it. For the flipped-label perceptron give
+    `norma` the margin 0.
 
     Args:
         loss: of the margin y p. The scale of an adaptive loss is corrected in the same way.
@@ -30,14 +31,14 @@ def flipped(loss: _L, rate: Any) -> _L:
 
     Example:
         >>> import noisy_jax as nj
-        >>> hinge = nj.losses.soft_margin()
+        >>> hinge = nj.losses.hinge()
         >>> loss = flipped(hinge, (0.3, 0.1))
         >>> mean = 0.7 * loss(0.5, 1.0) + 0.3 * loss(0.5, -1.0)
         >>> print(f"{mean:.2f} on average, {hinge(0.5, 1.0):.2f} with the clean label")
         0.50 on average, 0.50 with the clean label
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)) or loss.kind != "margin":
-        wanted = "a loss of the margin, such as losses.soft_margin()"
+        wanted = "a loss of the margin, such as losses.hinge()"
         found = loss if hasattr(loss, "kind") else given(loss)
         raise ValueError(f"loss must be {wanted}, got {found}")
     if loss.flips is not None or not getattr(loss, "labelled", True):

@@ -16,8 +16,8 @@ from noisy_jax.series import floating
 from noisy_jax.validation import ArrayLike, non_negative, positive
 
 
-def soft_margin(*, margin: ArrayLike = 1.0) -> Loss:
-    """Soft-margin (hinge) loss ℓ(p, y) = max(0, ρ − yp), y = ±1.
+def hinge(*, margin: ArrayLike = 1.0) -> Loss:
+    """Hinge loss ℓ(p, y) = max(0, ρ − yp), y = ±1, which NORMA's paper calls the soft margin.
 
     The derivative at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
     perceptron.
@@ -26,12 +26,12 @@ def soft_margin(*, margin: ArrayLike = 1.0) -> Loss:
         margin: ρ ≥ 0.
 
     Example:
-        >>> print(soft_margin()(0.25, 1.0))
+        >>> print(hinge()(0.25, 1.0))
         0.75
     """
     margin = non_negative("margin", margin)
     return Loss(
-        f"soft_margin(margin={shown(margin)})",
+        f"hinge(margin={shown(margin)})",
         "margin",
         lambda a: jnp.maximum(margin - a, 0.0),
         lambda a: -jnp.where(a <= margin, 1.0, 0.0),
@@ -40,8 +40,18 @@ def soft_margin(*, margin: ArrayLike = 1.0) -> Loss:
     )
 
 
+def absolute() -> Loss:
+    """Absolute loss ℓ(p, y) = |p − y|, the ε-insensitive loss with ε = 0.
+
+    Example:
+        >>> print(absolute()(1.0, 3.0))
+        2.0
+    """
+    return epsilon_insensitive(epsilon=0.0)
+
+
 def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
-    """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε); the absolute loss for ε = 0.
+    """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε).
 
     The derivative at the kinks |p − y| = ε is 0.
 
@@ -72,7 +82,7 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
     1/(δ√2), which have a series besides.
 
     Args:
-        loss: `soft_margin` or `epsilon_insensitive`.
+        loss: `hinge` or `epsilon_insensitive`.
         width: δ > 0.
 
     Example:
@@ -84,7 +94,7 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
     """
     check_loss(loss)
     if not loss.kinks:
-        wanted = "piecewise linear, losses.soft_margin() or losses.epsilon_insensitive()"
+        wanted = "piecewise linear, losses.hinge() or losses.epsilon_insensitive()"
         raise ValueError(f"loss must be {wanted}, got {loss}")
     width = positive("width", width)
 

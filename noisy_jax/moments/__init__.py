@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
 from noisy_jax.moments.fourier import (
-    Frequencies,
-    estimated_characteristic,
     fourier,
     gaussian_frequencies,
 )
-from noisy_jax.moments.online import Moments, Sums, known_covariance, two_copies
+from noisy_jax.moments.online import known_covariance, two_copies
 from noisy_jax.moments.unknown_noise import unbiased
 
 __all__ = [
-    "Frequencies",
-    "Moments",
-    "Sums",
-    "estimated_characteristic",
     "fourier",
     "gaussian_frequencies",
     "known_covariance",

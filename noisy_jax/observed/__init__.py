@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noisy_jax.observed import fits, observations
-from noisy_jax.observed.fits import fit, fourier, load_fit, methods
+from noisy_jax.observed.fits import fit, load_fit, methods
 from noisy_jax.observed.learned import Learned, load_learned
 from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import csv, reliability, sd, table
@@ -15,7 +15,6 @@ __all__ = [
     "csv",
     "fit",
     "fits",
-    "fourier",
     "learn",
     "load_fit",
     "load_learned",

@@ -30,7 +30,8 @@ def function(
     curve that is drawn (`FourierFit.band`). Of a fit of one column it also draws the noisy rows.
 
     Args:
-        fit: result of `nj.fit(table, nj.fourier(…))` or `nj.fit(table, nj.methods.Model(…))`.
+        fit: result of `nj.fit(table, nj.methods.Fourier(…))` or of
+            `nj.fit(table, nj.methods.Model(…))`.
         table: its table.
         column: name of the column; by default the first one.
         at: values of other columns, by name; the mean of a column that is left out.
@@ -46,12 +47,12 @@ def function(
         >>> y = np.sin(x[:, 0]) + 0.3 * n[:, 1]
         >>> error = nj.noise.Gaussian([0.1, 0.0])
         >>> table = nj.observations.from_arrays(x + [0.1**0.5, 0] * n, y, noise=error)
-        >>> fit = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> fit = nj.fit(table, nj.methods.Fourier(length_scale=0.7, num_features=64))
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
     if getattr(fit, "form", None) != "curve":
-        maker = "nj.fit(table, nj.fourier(length_scale=…)) makes one"
+        maker = "nj.fit(table, nj.methods.Fourier(length_scale=…)) makes one"
         having("fit", fit, "band", "a FourierFit", maker)
     names = fit.names
     check_columns(table, names)

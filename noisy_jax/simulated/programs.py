@@ -21,7 +21,8 @@ from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.losses import Loss
 from noisy_jax.noise import Noise
 from noisy_jax.noise.observation import BLOCK
-from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate, at_rate_factor
+from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate
+from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from noisy_jax.simulated.rollouts import checked_regret
 from noisy_jax.validation import Array, ArrayLike, given
 
@@ -94,7 +95,7 @@ def tuned(
             learner its rate where no bound is proved, as for `learners.uncorrected_kernel`.
         moments: of the noisy data, by `bounds.moments`, for linear learners. They are the first
             argument of the bound.
-        rate_factor: m > 0, a multiple of the theorem's learning rate (`bounds.at_rate_factor`).
+        rate_factor: m > 0, a multiple of the theorem's learning rate, with its bound;
             `None` for the adaptive rate and its guarantee (`bounds.at_adaptive_rate`), which is
             usually far better for kernels.
         room: whether the factory takes the number of rounds to have room for, as `horizon=`; by

@@ -30,7 +30,7 @@ from noisy_jax.unbiased.multilevel import Multilevel, multilevel
 from noisy_jax.unbiased.pair import pair
 from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
-from noisy_jax.unbiased.truncation.gradients import gradient
+from noisy_jax.unbiased.truncation.gradients import kernel_gradient
 
 __all__ = [
     "Diagnosis",
@@ -38,7 +38,7 @@ __all__ = [
     "Transformed",
     "diagnose",
     "gaussian",
-    "gradient",
+    "kernel_gradient",
     "multilevel",
     "pair",
     "register",

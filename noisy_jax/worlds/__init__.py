@@ -12,13 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
-from noisy_jax.worlds.fourier import FourierWorld, fourier, fourier_gaussian
+from noisy_jax.worlds.fourier import fourier, fourier_gaussian
 from noisy_jax.worlds.gaussian import gaussian
 from noisy_jax.worlds.radial_kernels import laplacian, matern, rational
 from noisy_jax.worlds.world import World, world_of
 
 __all__ = [
-    "FourierWorld",
     "World",
     "fourier",
     "fourier_gaussian",

@@ -10,6 +10,7 @@ from timing import Row, at_most, faster, judged, median_time, median_times, memo
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.moments.online import Sums
 
 ROWS, DIM, FEATURES, BLOCK = 1_000_000, 10, 256, 4000
 ROUNDS, SEEDS = 262_144, 16
@@ -38,7 +39,7 @@ def fourier_rows():
         characteristic=nj.noise.Gaussian(VARIANCE),
     )  # fmt: skip
     moments = nj.moments.fourier(frequencies)
-    empty = nj.moments.Sums(*map(jnp.zeros, ((FEATURES, FEATURES), FEATURES, (), ())))
+    empty = Sums(*map(jnp.zeros, ((FEATURES, FEATURES), FEATURES, (), ())))
 
     def blocks(a):
         return a.reshape(-1, BLOCK, *a.shape[1:])

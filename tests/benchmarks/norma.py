@@ -28,10 +28,10 @@ def classes(key, horizon):
     return Stream(x, jnp.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0))
 
 
-def soft_margin():
+def hinge():
     """NORMA on a ring of the newest `SIZE` rounds."""
     return nj.learners.norma(
-        KERNEL, losses.soft_margin(), learning_rate=RATE, regularization=DECAY / RATE, buffer=SIZE
+        KERNEL, losses.hinge(), learning_rate=RATE, regularization=DECAY / RATE, buffer=SIZE
     )
 
 
@@ -63,7 +63,7 @@ def ring():
     """Rows on one stream and on many, against the scan over `step` and against NumPy."""
     one = classes(KEY, HORIZON)
     many = jax.vmap(lambda key: classes(key, HORIZON))(jax.random.split(KEY, STREAMS))
-    unroll, scan = run(soft_margin()), run(by_round(soft_margin()))
+    unroll, scan = run(hinge()), run(by_round(hinge()))
     unrolls, scans = jax.jit(jax.vmap(unroll)), jax.jit(jax.vmap(scan))
     rows, setting = [], f"T = {HORIZON:,}, τ = {SIZE}"
     for streams, *both, shown, bound in (
@@ -81,7 +81,7 @@ def ring():
 
 def growth():
     """Rows on time and memory of many rounds."""
-    learner, streams = soft_margin(), [classes(KEY, rounds) for rounds in (LONG // 10, LONG)]
+    learner, streams = hinge(), [classes(KEY, rounds) for rounds in (LONG // 10, LONG)]
 
     @jax.jit
     def mistakes(stream):

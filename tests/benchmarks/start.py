@@ -36,7 +36,7 @@ x = rng.normal(size=(4000, 4))
 noisy, noise = x + 0.3 * rng.normal(size=x.shape), nj.noise.Gaussian(0.09)
 table = nj.observations.from_arrays(noisy, x.sum(axis=1), noise=noise)
 learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-method, seen = nj.fourier(length_scale=2.0), []
+method, seen = nj.methods.Fourier(length_scale=2.0), []
 handler = logging.Handler()
 handler.emit = lambda record: seen.append(str(record.msg).startswith("Compiling "))
 jax.config.update("jax_log_compiles", True)

@@ -20,7 +20,7 @@ QUICK = {"HORIZON": 512, "SEEDS": 8, "NUMPY_SEEDS": 1}
 KEY = jax.random.key(0)
 NOISE = nj.noise.Gaussian(VARIANCE)
 KERNEL = nj.kernels.polynomial(degree=DEGREE)
-ESTIMATOR = nj.unbiased.gradient(
+ESTIMATOR = nj.unbiased.kernel_gradient(
     KERNEL, nj.losses.squared(), radius=RADIUS, x_second_moment=1 + DIM * VARIANCE
 )
 

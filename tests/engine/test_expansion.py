@@ -7,9 +7,11 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from noisy_jax.engine import Round, Rule, Space, Update, everything, expansion, ring
+from noisy_jax.engine import Round, Rule, Update, everything, expansion, ring
 from noisy_jax.engine.expansion import ExpansionState, _usual_block
 from noisy_jax.engine.function_space import round_of_copies
+from noisy_jax.engine.memory import Space
+from noisy_jax.engine.rules import squared_loss
 from tests.errors import one_line_error, raises
 from tests.learners import references
 from tests.learners.norma_runs import labelled
@@ -46,7 +48,7 @@ def model_learner(length_scale):
 itself = round_of_copies(lambda x: x, 1)
 
 
-def soft_margin(memory, **options):
+def hinge(memory, **options):
     """A learner with decay, an offset and a margin: the parts of NORMA."""
 
     def update(offset, values, y, t, square):
@@ -66,7 +68,7 @@ def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
         x, y, oldest=lambda t: 0, offset=True,
     )  # fmt: skip
     squared_norm = alpha @ PLAIN(x[:, None], x[None]) @ alpha
-    for state, made in both_ways(soft_margin(everything(300)(SPACE), block=64), x, y):
+    for state, made in both_ways(hinge(everything(300)(SPACE), block=64), x, y):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
         np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
         assert state.round == 300
@@ -79,7 +81,7 @@ def test_blocks_are_short_by_default_where_a_round_has_many_features():
     assert [usual(dim, 1) for dim in (3, 256, 512, 2048, 4096)] == [8, 8, 4, 1, 1]
     assert [usual(dim, 2) for dim in (256, 512, 1366)] == [4, 2, 1]
     assert usual(4096, 2, np.zeros((4096, 3))) == 64
-    learner, x = soft_margin(nj.engine.weight_vector()(SPACE)), jnp.ones((40, 3))
+    learner, x = hinge(nj.engine.weight_vector()(SPACE)), jnp.ones((40, 3))
     given = learner.init(3), nj.Sample(x[:, None], x[:, 0]), x, jax.random.split(KEY, 40)
     assert "length=5" in str(jax.make_jaxpr(learner.unroll)(*given))  # blocks of 8 rounds
 
@@ -89,10 +91,10 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
     x, y = labelled(rng, T)
     linear = nj.kernels.linear()
     memory = everything(T)(Space(linear.gram, linear.gram))
-    free, _ = both_ways(soft_margin(memory, block=8), x, y)
-    kept, _ = both_ways(soft_margin(memory, block=8, radius=0.3), x, y)
+    free, _ = both_ways(hinge(memory, block=8), x, y)
+    kept, _ = both_ways(hinge(memory, block=8, radius=0.3), x, y)
     assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
-    vector = soft_margin(nj.engine.weight_vector()(SPACE), radius=0.3)
+    vector = hinge(nj.engine.weight_vector()(SPACE), radius=0.3)
     for state, predictions in both_ways(vector, x, y):
         np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
         np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
@@ -105,8 +107,8 @@ def test_the_norm_holds_over_long_runs_in_float32(rng, radius):
     rounds = 4096
     x = rng.normal(size=(rounds, DIM)).astype(np.float32)
     y = np.sin(2 * x[:, 0]) + rng.normal(size=rounds).astype(np.float32)
-    rule = nj.engine.squared_loss(0.05)
-    state, _ = unrolled(soft_margin(everything(rounds)(SPACE), rule=rule, radius=radius), x, y)
+    rule = squared_loss(0.05)
+    state, _ = unrolled(hinge(everything(rounds)(SPACE), rule=rule, radius=radius), x, y)
     alpha = np.asarray(state.weights, np.float64)[:rounds]
     gram = PLAIN(x[:, None].astype(np.float64), x[None])
     np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)
@@ -148,7 +150,7 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
     def update(state, values, y, t, square):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
 
-    learner = soft_margin(ring(4)(SPACE), rule=Rule(lambda: (), update), block=4)
+    learner = hinge(ring(4)(SPACE), rule=Rule(lambda: (), update), block=4)
     for _, predictions in both_ways(learner, x, y):
         np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
 
@@ -157,7 +159,7 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
 def test_float32_data_run_under_float64(x64, rng):
     x, y = (a.astype(np.float32) for a in labelled(rng, T))
     for memory in (everything(T), ring(20), nj.engine.weight_vector()):
-        for state, _ in both_ways(soft_margin(memory(SPACE), block=20), x, y):
+        for state, _ in both_ways(hinge(memory(SPACE), block=20), x, y):
             assert state.round == T
 
 
@@ -182,7 +184,7 @@ def test_a_state_of_float32_goes_on_under_float64(x64, rng):
 
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     x, y = labelled(rng, T)
-    learner, shown, traces = soft_margin(everything(2 * T)(SPACE)), inputs(x, y), []
+    learner, shown, traces = hinge(everything(2 * T)(SPACE)), inputs(x, y), []
     run = jax.jit(lambda state: traces.append(0) or learner.unroll(state, *shown)[0])
     run(run(learner.init(DIM)))
     assert len(traces) == 1
@@ -242,7 +244,7 @@ def test_rounds_beyond_the_horizon_are_reported():
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    raises(message, soft_margin, **{"memory": everything(9)(SPACE), **options})
+    raises(message, hinge, **{"memory": everything(9)(SPACE), **options})
 
 
 @pytest.mark.parametrize(
@@ -254,6 +256,6 @@ def test_rejects_bad_arguments(options, message):
     ],
 )
 def test_rejects_data_of_another_dimension_than_the_states(memory, message):
-    learner, sample = soft_margin(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
+    learner, sample = hinge(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
     raises(message, learner.predict, learner.init(2), jnp.ones(3))
     raises(message, learner.step, learner.init(2), sample, KEY)

@@ -45,7 +45,7 @@ def norma(buffer, loss, **options):
 
 def truncated(rate, variance, length_scale):
     """Random truncation, whose atoms hold whole numbers, too."""
-    estimator = nj.unbiased.gradient(
+    estimator = nj.unbiased.kernel_gradient(
         kernels.gaussian(length_scale=length_scale), losses.squared(), radius=1.0,
         x_second_moment=1.0, kernel_order=2,
     )  # fmt: skip

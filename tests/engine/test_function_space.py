@@ -5,7 +5,9 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import unrolled
-from noisy_jax.engine import ExpansionState, everything, function_space, squared_loss
+from noisy_jax.engine import everything, function_space
+from noisy_jax.engine.expansion import ExpansionState
+from noisy_jax.engine.rules import squared_loss
 from tests.errors import raises
 
 NOISE = nj.noise.Gaussian(0.1)

@@ -5,7 +5,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import losses
-from noisy_jax.engine import Space, everything, growing, ring
+from noisy_jax.engine import everything, growing, ring
+from noisy_jax.engine.memory import Space
 from noisy_jax.learners import norma
 from tests.errors import raises
 from tests.learners import references
@@ -25,7 +26,7 @@ def test_growing_equals_the_loop(x64, rng):
     x = rng.normal(size=(T, DIM))
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05,
+        KERNEL, losses.hinge(), learning_rate=0.3, regularization=0.05,
         buffer=growing(T, start=START, excess=EXCESS), block=64,
     )  # fmt: skip
 
@@ -48,7 +49,7 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
     x, made = rng.normal(size=(T, DIM)), []
     for buffer in (growing(T, start=10**6, excess=0.3), T):
         learner = norma(
-            KERNEL, losses.soft_margin(), learning_rate=0.3, regularization=0.05, buffer=buffer
+            KERNEL, losses.hinge(), learning_rate=0.3, regularization=0.05, buffer=buffer
         )
         made.append(unrolled(learner, x, np.sign(x[:, 0]))[1])
     np.testing.assert_allclose(*made, atol=1e-6)

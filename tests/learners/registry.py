@@ -46,14 +46,14 @@ def uncorrected_kernel(**options):
 
 def random_truncation(*, radius, learning_rate=None):
     kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-    estimator = nj.unbiased.gradient(kernel, loss, radius=radius, x_second_moment=1.8)
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=radius, x_second_moment=1.8)
     options = {"horizon": T, "learning_rate": learning_rate, "block": 16}
     return nj.learners.random_truncation(estimator, **options)
 
 
 def analytic_worlds(*, radius, learning_rate):
     loss, bounds = nj.losses.smoothed_hinge(sharpness=0.5), {"loss_order": 2, "max_bias": 1.0}
-    estimator = nj.unbiased.gradient(world(), loss, radius=radius, **bounds)
+    estimator = nj.unbiased.kernel_gradient(world(), loss, radius=radius, **bounds)
     options = {"horizon": T, "learning_rate": learning_rate, "block": 16}
     return of_signs(nj.learners.random_truncation(estimator, **options))
 

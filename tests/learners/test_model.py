@@ -286,7 +286,7 @@ def test_a_known_covariance_is_read_in_the_units_of_the_rows():
         ({"optimizer": optax.adam}, r"such as optax\.adam\(0\.1\), got function"),
         ({"radius": 1.0, "apply": None}, "apply must be a function, got None"),
         ({"radius": 1.0, "loss": "squared"}, "loss must be a function, got 'squared'"),
-        ({"radius": 1.0, "loss": nj.losses.soft_margin()}, "loss must have a smooth derivative"),
+        ({"radius": 1.0, "loss": nj.losses.hinge()}, "loss must have a smooth derivative"),
         ({"radius": 1.0, "params": {"w": jnp.arange(2)}}, "params must have at least one array"),
         ({"radius": 1.0, "estimate": nj.unbiased.pair, "apply": network}, "tanh"),
     ],

@@ -38,7 +38,7 @@ def test_perceptron_is_norma_without_margin_and_decay(rng):
     x, y = labelled(rng)
     options = {"learning_rate": 0.25, "regularization": 0.0, "buffer": 30}
     state, predictions = unrolled(perceptron(KERNEL, buffer=30), x, y)
-    slow, quarter = unrolled(norma(KERNEL, losses.soft_margin(margin=0.0), **options), x, y)
+    slow, quarter = unrolled(norma(KERNEL, losses.hinge(margin=0.0), **options), x, y)
     np.testing.assert_array_equal(predictions * 0.25, quarter)
     np.testing.assert_array_equal(state.weights * 0.25, slow.weights)
     mistakes = np.asarray(y * predictions <= 0)
@@ -73,7 +73,7 @@ def test_untuned_norma_beats_the_perceptron_on_a_drifting_target():
     """Over 2,000 rounds it makes under 0.85 of the mistakes, by 5 standard errors of 20 seeds."""
     kernel = nj.kernels.gaussian(length_scale=0.5)
     options = {"learning_rate": 1.0, "regularization": 0.03, "buffer": 200}
-    learners = perceptron(kernel, buffer=2000), norma(kernel, losses.soft_margin(), **options)
+    learners = perceptron(kernel, buffer=2000), norma(kernel, losses.hinge(), **options)
 
     @jax.jit
     @jax.vmap
@@ -179,7 +179,7 @@ def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
     """‖f‖ ≤ X/λ for the soft margin, and ‖f‖² is αᵀKα."""
     x, y = labelled(rng)
     options = {"learning_rate": 0.5, "regularization": 0.5, "buffer": everything(T)}
-    state, _ = unrolled(norma(KERNEL, losses.soft_margin(), **options), x, y)
+    state, _ = unrolled(norma(KERNEL, losses.hinge(), **options), x, y)
     alpha = np.asarray(state.weights)[:T]
     squared_norm = alpha @ PLAIN(x[:, None], x[None]) @ alpha
     np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
@@ -202,7 +202,7 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
         alpha *= 0.94
         alpha[t] = 0.3 * y[t] * (y[t] * value <= 1)
     options = {"learning_rate": 0.3, "regularization": 0.2, "buffer": size}
-    _, made = unrolled(norma(world, losses.soft_margin(), **options), x, y, copies=copies)
+    _, made = unrolled(norma(world, losses.hinge(), **options), x, y, copies=copies)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
     smooth = (norma(world, losses.logistic(), copies=v, **options) for v in (2, 1))
     two, one = (unrolled(c, x, y, copies=copies[:, : c.needs.copies])[1] for c in smooth)

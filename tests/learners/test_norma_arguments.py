@@ -10,7 +10,8 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
-from noisy_jax.engine import Space, everything, weight_vector
+from noisy_jax.engine import everything, weight_vector
+from noisy_jax.engine.memory import Space
 from noisy_jax.learners import norma, perceptron
 from tests.errors import raises
 from tests.learners.norma_runs import DIM, KERNEL, LENGTH_SCALE, T, labelled
@@ -23,7 +24,7 @@ MEMORY = weight_vector()(Space(KERNEL.gram, KERNEL.gram))
 def test_labels_are_checked(rng):
     x, y = labelled(rng)
     options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": T, "block": 16}
-    learner = norma(KERNEL, losses.soft_margin(), **options)
+    learner = norma(KERNEL, losses.hinge(), **options)
     step, state, key = learner.step, learner.init(DIM), jax.random.key(0)
     for wrong, message in ((0.0, r"got 0; 2y − 1 turns"), (3.0, r"got 3$")):
         sample = Sample(jnp.asarray(x[:1]), jnp.asarray(wrong))
@@ -58,7 +59,7 @@ def test_labels_are_checked(rng):
     ],
 )
 def test_rejects_bad_arguments(options, message):
-    valid = {"kernel": KERNEL, "loss": losses.soft_margin(), "learning_rate": 0.1, "buffer": 10}
+    valid = {"kernel": KERNEL, "loss": losses.hinge(), "learning_rate": 0.1, "buffer": 10}
     raises(message, norma, **{**valid, "regularization": 0.1, **options})
 
 
@@ -101,7 +102,7 @@ def test_features_reject_a_buffer():
 def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
     x, y = labelled(rng)
     learner = norma(
-        KERNEL, losses.soft_margin(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
+        KERNEL, losses.hinge(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
         regularization=regularization, buffer=T,
     )  # fmt: skip
     assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
@@ -110,13 +111,13 @@ def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
 @pytest.mark.parametrize(
     ("options", "values"),
     [
-        (lambda nu: {"loss": losses.nu_soft_margin(nu=nu)}, [0.9, 1.0, 0.0]),
+        (lambda nu: {"loss": losses.nu_hinge(nu=nu)}, [0.9, 1.0, 0.0]),
         (lambda rate: {"learning_rate": rate}, [0.9, 1.1, -0.1]),
     ],
 )
 def test_a_bad_traced_share_or_rate_is_reported(rng, options, values):
     x, y = labelled(rng)
-    valid = {"loss": losses.soft_margin(), "learning_rate": 0.1}
+    valid = {"loss": losses.hinge(), "learning_rate": 0.1}
 
     @jax.jit
     @jax.vmap

@@ -11,7 +11,7 @@ from tests.learners.norma_runs import labelled
 T = 80
 
 
-def soft_margin(rate, margin=1.0):
+def hinge(rate, margin=1.0):
     return lambda t, p, y, s: (rate * y * (y * p <= margin), s)
 
 
@@ -33,7 +33,7 @@ def test_rescaled_storage(rng):
     """f_t = β^(t−1) Σ α_i β^(−i) k(x_i, ·), t from 1; printed with β = 1 − η and the power t."""
     (x, y), rate, lam = labelled(rng, T), 0.3, 0.1
     predictions, *_ = references.norma(
-        KERNEL, soft_margin(rate), lambda t, added: 1 - rate * lam, x, y, oldest=lambda t: 0
+        KERNEL, hinge(rate), lambda t, added: 1 - rate * lam, x, y, oldest=lambda t: 0
     )
     births = rate * y * (y * predictions <= 1)
     t = np.arange(1, T + 1)

@@ -10,6 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import losses
+from noisy_jax.engine.memory import Space
 from noisy_jax.learners import norma
 from noisy_jax.learners.norma import _of_strong_convexity
 from tests.keys import key
@@ -22,10 +23,10 @@ NU, SIGMA = 0.3, 0.6
 # Each loss as it is given to `norma`, and (α_t, s_{t+1}) of a round as the corrected claims write
 # them, from the rate e, the prediction p, the target y and the scale s.
 CLASSES = {
-    "soft margin": (losses.soft_margin(margin=0.4), lambda e, p, y, s: (e * y * (y * p <= 0.4), s)),
+    "soft margin": (losses.hinge(margin=0.4), lambda e, p, y, s: (e * y * (y * p <= 0.4), s)),
     "logistic": (losses.logistic(), lambda e, p, y, s: (e * y / (1 + np.exp(y * p)), s)),
     "nu": (
-        losses.nu_soft_margin(nu=NU),
+        losses.nu_hinge(nu=NU),
         lambda e, p, y, s: (e * y * (y * p <= s), s + e * (NU - (y * p <= s))),
     ),
     "novelty": (
@@ -124,7 +125,7 @@ def test_the_recursion_equals_the_closed_form(x64, rng):
     x, y = labelled(rng)
     rate, lam, size = 0.5, 0.2, 15
     options = {"learning_rate": rate, "regularization": lam, "buffer": size}
-    learner = norma(KERNEL, losses.soft_margin(), **options)
+    learner = norma(KERNEL, losses.hinge(), **options)
     beta, births, predictions = 1 - rate * lam, np.zeros(T), np.zeros(T)
     for t in range(T):
         i = np.arange(max(0, t - size), t)
@@ -142,7 +143,7 @@ def test_only_two_numbers_matter(x64, rng):
     @jax.vmap
     def predictions(rate, regularization, margin):
         learner = norma(
-            KERNEL, losses.soft_margin(margin=margin), learning_rate=rate,
+            KERNEL, losses.hinge(margin=margin), learning_rate=rate,
             regularization=regularization, buffer=30,
         )  # fmt: skip
         return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
@@ -162,9 +163,9 @@ def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffe
     kernel = nj.kernels.linear()
     ring, everything = nj.engine.ring, nj.engine.everything
     for make, longest in ((ring(9), 3.0), (ring(2), 1.0), (everything(5), 5.0)):
-        memory = make(nj.engine.Space(kernel.gram, kernel.gram))
+        memory = make(Space(kernel.gram, kernel.gram))
         grown = 0.5 * np.minimum(np.arange(1, 6), longest)
-        rate = _of_strong_convexity(0.5, memory, losses.soft_margin(), False)
+        rate = _of_strong_convexity(0.5, memory, losses.hinge(), False)
         np.testing.assert_allclose([float(rate(t, 3.0)) for t in range(5)], 1 / grown)
         rate = _of_strong_convexity(0.5, memory, losses.squared(), True)
         np.testing.assert_allclose([float(rate(t, 3.0)) for t in range(5)], 1 / (grown + 8))
@@ -181,9 +182,7 @@ def test_the_default_rate_is_near_the_best_constant_one_for_every_regularization
     @jax.jit
     @functools.partial(jax.vmap, in_axes=(None, None, 0))
     def wrong(rate, lam, stream):
-        learner = norma(
-            kernel, losses.soft_margin(), learning_rate=rate, regularization=lam, buffer=200
-        )
+        learner = norma(kernel, losses.hinge(), learning_rate=rate, regularization=lam, buffer=200)
         run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), key(1))
         return jnp.mean(run.predictions * stream.y <= 0)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased import kernel_gradient
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests import keys
@@ -40,7 +40,7 @@ PAIRS = [
 
 def estimator_of(kernel, loss, **options):
     options = {"radius": 2.0, "x_second_moment": 0.45, "max_bias": 9.0, **options}
-    return gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
+    return kernel_gradient(kernel, loss, kernel_order=2, loss_order=2, **options)
 
 
 @pytest.mark.slow
@@ -160,7 +160,9 @@ def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64, y):
 @pytest.mark.slow
 @pytest.mark.claim("NK-Ex1")
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
-    estimator = gradient(nj.kernels.linear(), nj.losses.squared(), radius=0.5, x_second_moment=2.0)
+    estimator = kernel_gradient(
+        nj.kernels.linear(), nj.losses.squared(), radius=0.5, x_second_moment=2.0
+    )
     assert (estimator.copies, estimator.mean_copies) == (2, 2)
     dual = nj.learners.random_truncation(estimator, horizon=40, learning_rate=0.1)
     primal = nj.learners.two_copies(radius=0.5, learning_rate=0.1)
@@ -182,7 +184,7 @@ def test_learns_a_polynomial_teacher():
     """Of degree 2, in the ball, so that losses are regret; by 5 standard errors over 16 seeds."""
     kernel, noise, horizon = KERNELS["polynomial"], nj.noise.Gaussian(0.09), 2048
     stream = nj.streams.teacher(keys.key(5), horizon, 2, kernel=kernel, radius=0.3)
-    estimator = gradient(kernel, nj.losses.squared(), radius=0.3, x_second_moment=1.18)
+    estimator = kernel_gradient(kernel, nj.losses.squared(), radius=0.3, x_second_moment=1.18)
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=0.005)
     run = jax.jit(jax.vmap(functools.partial(nj.rollout, learner), in_axes=(None, None, 0)))
     result = run(stream, noise, jax.random.split(keys.key(6), 16))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased.truncation.gradients import GradientEstimator, gradient
+from noisy_jax.unbiased.truncation.gradients import GradientEstimator, kernel_gradient
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
@@ -69,7 +69,7 @@ def test_the_mean_over_orders_and_noise_is_the_clean_derivative(x64, name, y):
     """Of the series that is cut off at order 2, exactly."""
     loss, center = LOSSES[name]
     options = {"radius": 1.0, "max_bias": 1e9, "center": center}
-    estimator = gradient(world_of(), loss, loss_order=2, **options)
+    estimator = kernel_gradient(world_of(), loss, loss_order=2, **options)
     estimator = estimator._replace(radius=1e4)  # never projected
     state, learner = two_terms(estimator, y)
     f = float(learner.predict(state, X))
@@ -100,7 +100,7 @@ def test_the_soft_margin_of_one_reading_is_biased(x64):
     weights = np.exp(-(nodes**2) / 2) / np.exp(-(nodes**2) / 2).sum()
     read = np.asarray(world.surrogate(jnp.zeros((1, 1)), jnp.asarray(0.4**0.5 * nodes[:, None])))[0]
     np.testing.assert_allclose(weights @ read, 1, rtol=1e-10)  # f(x) = 1, without bias
-    hinge = nj.losses.soft_margin(margin=0.5)
+    hinge = nj.losses.hinge(margin=0.5)
     assert hinge.gradient(1.0, 1.0) == 0
     assert abs(weights @ np.asarray(hinge.gradient(read, np.ones_like(read))) + 0.3868) < 5e-4
     # At a clean margin of 2 the smoothed hinge has slope −0.079, but on average −0.360 at readings.
@@ -110,7 +110,7 @@ def test_the_soft_margin_of_one_reading_is_biased(x64):
     np.testing.assert_allclose([clean, biased], [-0.0786, -0.3603], atol=5e-4)
     # The estimate about 1 at most at order 7 is right there up to what is cut off.
     options = {"radius": 2.0, "loss_order": 7, "center": 1.0, "max_bias": 1e9}
-    derivative = gradient(world, loss, **options).derivative
+    derivative = kernel_gradient(world, loss, **options).derivative
     powers = (weights @ (2 * read - 1)) ** np.arange(8)
     mean = derivative.orders.probabilities @ (derivative.weights * powers)
     assert abs(mean - clean) < 0.003
@@ -121,7 +121,7 @@ def test_a_step_is_the_plain_formula(x64, rng):
     """In NumPy, over rounds that share nothing, with the ball's projection."""
     loss, rounds, dim = nj.losses.smoothed_hinge(), 30, 2
     world = world_of(length_scale=1.0, dim=dim)
-    estimator = gradient(world, loss, radius=0.4, loss_order=3, max_bias=1.0)
+    estimator = kernel_gradient(world, loss, radius=0.4, loss_order=3, max_bias=1.0)
     assert estimator.copies == 4
     learner = nj.learners.random_truncation(estimator, horizon=rounds, learning_rate=0.3, block=8)
     x = rng.normal(size=(rounds, dim))
@@ -152,7 +152,7 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
     """|f(x)| ≤ W√k(x, x) and E f̂(x̃)² ≤ W²R², both attained without noise; k(x, x) is not 1."""
     world = nj.worlds.rational(dim=1, noise=nj.noise.Gaussian(variance), cutoff=2.0)
     options = {"radius": 2.0, "loss_order": 2, "max_bias": 1e9}
-    estimator = gradient(world, nj.losses.smoothed_hinge(), **options)
+    estimator = kernel_gradient(world, nj.losses.smoothed_hinge(), **options)
     nodes, chances = gauss_hermite(60, np.array([[variance]]))
     largest, moment = 0.0, 0.0
     for terms in (1, 1, 3, 3, 8):
@@ -183,7 +183,9 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
 def test_regret_stays_below_its_bound_from_one_copy():
     """Smoothed hinge on clean data, five clones; the bias of the cut-off series is counted."""
     noise, loss, horizon = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge(), 1000
-    estimator = gradient(world_of(noise.cloned(5), length_scale=1.0, dim=3), loss, radius=1.0)
+    estimator = kernel_gradient(
+        world_of(noise.cloned(5), length_scale=1.0, dim=3), loss, radius=1.0
+    )
     assert estimator.copies == 5
     stream = nj.streams.linear(key(0), horizon, 3)
     stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
@@ -203,21 +205,21 @@ def test_regret_stays_below_its_bound_from_one_copy():
         ({"kernel_order": 2}, "x_second_moment and kernel_order must be None in a world"),
         ({"x_second_moment": 1.0}, "x_second_moment and kernel_order must be None in a world"),
         ({"kernel": nj.kernels.linear()}, "x_second_moment must be numbers, got None"),
-        ({"loss": nj.losses.soft_margin()}, r"a power series, .* losses\.smoothed_hinge"),
+        ({"loss": nj.losses.hinge()}, r"a power series, .* losses\.smoothed_hinge"),
         ({"radius": 2.0, "loss_order": 4}, "loss_order is too small: .* loss_order=18 would do"),
     ],
 )
 def test_bad_arguments_raise(changes, message):
     good = {"kernel": world_of(), "loss": nj.losses.smoothed_hinge(), "radius": 1.0}
-    raises(message, gradient, **good | changes)
+    raises(message, kernel_gradient, **good | changes)
 
 
 def test_what_holds_for_kernels_only_raises():
-    estimator = gradient(world_of(), nj.losses.smoothed_hinge(), radius=1.0)
+    estimator = kernel_gradient(world_of(), nj.losses.smoothed_hinge(), radius=1.0)
     bound, printed = nj.bounds.random_truncation, nj.bounds.as_printed.random_truncation
     raises("in a world there is no closed form", bound, estimator, horizon=10, closed_form=True)
     raises("the theorems are of kernels", printed, estimator, horizon=10)
-    noisy = gradient(world_of(), nj.losses.smoothed_absolute(), radius=0.1**0.5)
+    noisy = kernel_gradient(world_of(), nj.losses.smoothed_absolute(), radius=0.1**0.5)
     learner = nj.learners.random_truncation(noisy, horizon=5)
     given = learner, nj.streams.linear(jax.random.key(0), 5, 1), NOISE, jax.random.key(1)
     raises("y_noise must be None: this learner is biased", nj.rollout, *given, y_noise=NOISE)

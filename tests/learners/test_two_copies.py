@@ -72,7 +72,7 @@ def test_fewer_copies_do_not_always_mean_a_larger_second_moment(x64):
     """At B_x/σ² = ¼ the moment of the Gaussian map is smallest in between."""
 
     def moment(unit, p):
-        maps = nj.unbiased.gradient(
+        maps = nj.unbiased.kernel_gradient(
             nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.squared(), radius=1.0,
             x_second_moment=unit, kernel_order=60, p=p,
         ).maps  # fmt: skip

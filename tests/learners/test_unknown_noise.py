@@ -233,7 +233,7 @@ def test_pairs_far_from_the_origin_are_the_same_pairs():
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        (nj.losses.soft_margin(), {}, r"smooth derivative, got .* losses\.smoothed_hinge"),
+        (nj.losses.hinge(), {}, r"smooth derivative, got .* losses\.smoothed_hinge"),
         (
             nj.losses.logistic(),
             {"estimate": nj.unbiased.pair},

@@ -26,14 +26,14 @@ LOSSES = {
         lambda a: ((a - 1) * (erf(1.7 * (a - 1)) - 1) + bell(1.7 * (a - 1)) / 1.7) / 2,
         (),
     ),
-    "soft_margin": (losses.soft_margin(margin=0.6), lambda a: np.maximum(0, 0.6 - a), (0.6,)),
-    "perceptron": (losses.soft_margin(margin=0.0), lambda a: np.maximum(0, -a), (0.0,)),
+    "hinge": (losses.hinge(margin=0.6), lambda a: np.maximum(0, 0.6 - a), (0.6,)),
+    "perceptron": (losses.hinge(margin=0.0), lambda a: np.maximum(0, -a), (0.0,)),
     "epsilon_insensitive": (
         losses.epsilon_insensitive(epsilon=0.4),
         lambda a: np.maximum(0, np.abs(a) - 0.4),
         (-0.4, 0.4),
     ),
-    "absolute": (losses.epsilon_insensitive(epsilon=0.0), np.abs, (0.0,)),
+    "absolute": (losses.absolute(), np.abs, (0.0,)),
     "huber": (
         losses.huber(width=0.8),
         lambda a: np.where(np.abs(a) <= 0.8, a**2 / 1.6, np.abs(a) - 0.4),

@@ -10,7 +10,7 @@ from tests.errors import raises
 
 NU = 0.3
 A = jnp.array([-2.3, -0.45, 0.2, 0.8, 1.7])
-MAKERS = (losses.nu_soft_margin, losses.novelty, losses.nu_epsilon_insensitive, losses.nu_huber)
+MAKERS = (losses.nu_hinge, losses.novelty, losses.nu_epsilon_insensitive, losses.nu_huber)
 
 
 @pytest.mark.claim("NORMA-Eq19", "NORMA-Eq22", "NORMA-adaptive-σ")
@@ -35,14 +35,14 @@ def test_steps_are_minus_the_derivatives(x64, loss):
         np.testing.assert_allclose(descent, -in_s, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["soft_margin", "epsilon_insensitive", "huber"])
+@pytest.mark.parametrize("name", ["hinge", "epsilon_insensitive", "huber"])
 def test_at_a_scale_it_is_the_fixed_loss_plus_a_constant(name):
-    parameter = {"soft_margin": "margin", "epsilon_insensitive": "epsilon", "huber": "width"}[name]
+    parameter = {"hinge": "margin", "epsilon_insensitive": "epsilon", "huber": "width"}[name]
     fixed = getattr(losses, name)(**{parameter: 0.5})
     adaptive = getattr(losses, f"nu_{name}")(nu=NU).at(0.5)
     y = jnp.where(A > 0.5, 1.0, -1.0)
     np.testing.assert_array_equal(adaptive.gradient(A, y), fixed.gradient(A, y))
-    sign = -1 if name == "soft_margin" else 1
+    sign = -1 if name == "hinge" else 1
     np.testing.assert_allclose(adaptive(A, y) - fixed(A, y), sign * NU * 0.5, atol=1e-6)
 
 

@@ -21,7 +21,7 @@ GAUSSIAN = {
     "poisson": (losses.poisson(), 3.0),
     "smoothed_absolute": (losses.smoothed_absolute(sharpness=0.6), 0.2),
     "smoothed_hinge": (losses.smoothed_hinge(sharpness=0.6), 1.0),
-    "soft_margin": (losses.smoothed(losses.soft_margin(margin=0.4), width=1.1), -1.0),
+    "hinge": (losses.smoothed(losses.hinge(margin=0.4), width=1.1), -1.0),
     "tube": (losses.smoothed(losses.epsilon_insensitive(epsilon=0.3), width=1.1), 0.2),
 }
 LAPLACE = {**GAUSSIAN, "logistic": (losses.logistic(), 1.0)}
@@ -54,7 +54,7 @@ def test_gaussian_noise_has_no_effect_on_average(name, x64):
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-CorrectedLosses")
-@pytest.mark.parametrize("name", ["squared", "exponential", "poisson", "logistic", "soft_margin"])
+@pytest.mark.parametrize("name", ["squared", "exponential", "poisson", "logistic", "hinge"])
 def test_laplace_noise_has_no_effect_on_average(name, x64):
     loss, y = LAPLACE[name]
     scales = np.array([0.4, 0.3])
@@ -145,7 +145,7 @@ def test_smoothed_losses_are_averages_and_the_named_ones_special_cases(x64):
     a, y = np.linspace(-3, 3, 13), np.ones(13)
     for kinked, other in (
         (losses.epsilon_insensitive(epsilon=0.0), losses.smoothed_absolute(sharpness=0.7)),
-        (losses.soft_margin(), losses.smoothed_hinge(sharpness=0.7)),
+        (losses.hinge(), losses.smoothed_hinge(sharpness=0.7)),
     ):
         one = losses.smoothed(kinked, width=1 / (0.7 * np.sqrt(2)))
         np.testing.assert_allclose(one(a, y), other(a, y), atol=1e-14)
@@ -177,9 +177,9 @@ BY_LAPLACE = losses.corrected(losses.logistic(), noise="laplace")
     ("make", "message"),
     [
         (lambda: losses.corrected(losses.logistic()), "smoothed_hinge.*model="),
-        (lambda: losses.corrected(losses.soft_margin()), r"losses.smoothed\(soft_margin"),
+        (lambda: losses.corrected(losses.hinge()), r"losses.smoothed\(hinge"),
         (lambda: losses.corrected(losses.huber()), "smoothed_absolute.* has one"),
-        (lambda: losses.corrected(losses.soft_margin(), noise="laplace"), "must be smooth"),
+        (lambda: losses.corrected(losses.hinge(), noise="laplace"), "must be smooth"),
         (lambda: losses.corrected(losses.squared(), noise="uniform"), "noise must be"),
         (lambda: losses.smoothed(losses.huber(), width=1.0), "must be piecewise linear"),
         (lambda: STEEP(0.0, 1.0, 0.125), "must be positive.*smaller sharpness"),
@@ -198,7 +198,7 @@ def test_learners_that_have_no_correction_for_a_loss_say_so():
     laplace = losses.corrected(losses.squared(), noise="laplace")
     raises("independent coordinates", corrected_gradient, jnp.zeros(2), sample, loss=laplace)
     options = {"radius": 1.0, "x_second_moment": 1.0}
-    raises("must have a power series", nj.unbiased.gradient, kernel, poisson, **options)
+    raises("must have a power series", nj.unbiased.kernel_gradient, kernel, poisson, **options)
     buffer = nj.engine.weight_vector()
     raises("bounded slope", learners.parameter_free, kernel, poisson, buffer=buffer)
 

@@ -17,9 +17,9 @@ MARGIN = {
     "logistic": losses.logistic(),
     "exponential": losses.exponential(),
     "smoothed_hinge": losses.smoothed_hinge(sharpness=1.7),
-    "soft_margin": losses.soft_margin(margin=0.6),
-    "perceptron": losses.soft_margin(margin=0.0),
-    "nu_soft_margin": losses.nu_soft_margin(nu=0.2).at(0.5),
+    "hinge": losses.hinge(margin=0.6),
+    "perceptron": losses.hinge(margin=0.0),
+    "nu_hinge": losses.nu_hinge(nu=0.2).at(0.5),
 }
 RATES = (0.35, 0.05)
 
@@ -49,7 +49,7 @@ def test_the_mean_over_flips_is_the_loss_of_the_clean_label(name, rate, x64):
 
 @pytest.mark.claim("EXT-FlippedLabels")
 def test_a_learned_margin_moves_as_with_clean_labels_on_average(x64):
-    loss, x = losses.nu_soft_margin(nu=0.2, initial=0.5), jnp.array([[0.3, -0.4]])
+    loss, x = losses.nu_hinge(nu=0.2, initial=0.5), jnp.array([[0.3, -0.4]])
 
     @partial(jax.jit, static_argnums=0)
     def after(loss):
@@ -86,7 +86,7 @@ def clean_losses(loss, flips, seeds=12):
     def one(key):
         stream, none = overlapping(key), nj.noise.Gaussian(0.0)
         run = nj.rollout(learner, stream, none, jax.random.fold_in(key, 1), y_noise=flips)
-        return jnp.mean(losses.soft_margin()(run.predictions, stream.y)[300:])
+        return jnp.mean(losses.hinge()(run.predictions, stream.y)[300:])
 
     return jax.vmap(one)(jax.random.split(key(), seeds))
 
@@ -96,7 +96,7 @@ def clean_losses(loss, flips, seeds=12):
 @pytest.mark.claim("EXT-FlippedLabels")
 def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
     def run(rates):
-        return clean_losses(losses.flipped(losses.soft_margin(), rates), nj.noise.Flip(RATES))
+        return clean_losses(losses.flipped(losses.hinge(), rates), nj.noise.Flip(RATES))
 
     rates = tuple(jnp.array([0.0, rate]) for rate in RATES)
     gain = -jnp.diff(jax.jit(jax.vmap(run))(rates), axis=0)[0]
@@ -107,7 +107,7 @@ def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
 @pytest.mark.slow
 def test_flips_run_in_a_study():
     stream = jax.tree.map(lambda leaf: leaf[:8], overlapping(jax.random.key(0)))
-    loss, flips = losses.soft_margin(), nj.noise.Flip(RATES)
+    loss, flips = losses.hinge(), nj.noise.Flip(RATES)
     learner = norma(losses.flipped(loss, flips.rate), learning_rate=0.1)
     options = {"loss": loss, "comparator": nj.comparators.linear_ball(radius=1.0), "y_noise": flips}
     rounds = stream, nj.noise.Gaussian(0.0), jax.random.key(0)
@@ -118,7 +118,7 @@ def test_flips_run_in_a_study():
 
 
 def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
-    loss, p = losses.soft_margin(), jnp.float32(0.3)
+    loss, p = losses.hinge(), jnp.float32(0.3)
 
     def both(rate):
         label = nj.noise.Flip(rate).sample(jax.random.key(0), jnp.float32(1.0))
@@ -148,10 +148,10 @@ def test_flips_have_their_rates_and_are_noise_of_labels_only():
 @pytest.mark.parametrize(
     ("loss", "rate", "message"),
     [
-        (losses.soft_margin(), 0.5, "Flip.rate must be positive"),
-        (losses.soft_margin(), (0.7, 0.4), "hold no information"),
-        (losses.soft_margin(), (0.1, 0.1, 0.1), "one number or a pair"),
-        (losses.soft_margin(), -0.1, "in \\[0, 1\\]"),
+        (losses.hinge(), 0.5, "Flip.rate must be positive"),
+        (losses.hinge(), (0.7, 0.4), "hold no information"),
+        (losses.hinge(), (0.1, 0.1, 0.1), "one number or a pair"),
+        (losses.hinge(), -0.1, "in \\[0, 1\\]"),
         (losses.squared(), 0.1, "a loss of the margin"),
         (losses.novelty(nu=0.1), 0.1, "must read labels"),
         (losses.flipped(losses.logistic(), 0.1), 0.1, "not be flipped already"),
@@ -166,7 +166,9 @@ def test_only_learners_take_a_flipped_loss():
     for use in (
         lambda: nj.comparators.regularized(np.eye(2), np.array([1.0, -1.0]), loss, 1.0),
         lambda: nj.bounds.one_copy_lower_bound(loss, radius=1.0),
-        lambda: nj.unbiased.gradient(nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0),
+        lambda: nj.unbiased.kernel_gradient(
+            nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0
+        ),
         lambda: nj.simulated.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
     ):
         raises("must not be flipped here, got flipped", use)
@@ -174,7 +176,7 @@ def test_only_learners_take_a_flipped_loss():
 
 def test_flips_are_for_labels():
     rounds = nj.streams.linear(jax.random.key(0), 4, 2), nj.noise.Gaussian(0.0), key()
-    raises("labels", nj.rollout, norma(losses.soft_margin()), *rounds, y_noise=nj.noise.Flip(0.1))
+    raises("labels", nj.rollout, norma(losses.hinge()), *rounds, y_noise=nj.noise.Flip(0.1))
 
 
 LINEAR = nj.moments.known_covariance()
@@ -231,7 +233,7 @@ OF_LABELS = {
 
 def loss_of(name):
     adaptive = name == "norma of an adaptive loss"
-    return losses.nu_soft_margin(nu=0.3) if adaptive else losses.smoothed_hinge(sharpness=0.5)
+    return losses.nu_hinge(nu=0.3) if adaptive else losses.smoothed_hinge(sharpness=0.5)
 
 
 def messages(learner, y_noise):
@@ -257,21 +259,21 @@ def test_flips_that_the_loss_does_not_correct_for_are_a_warning(name):
 
 def test_a_rollout_and_a_study_warn_of_flips_once():
     rounds = ONES, nj.noise.Gaussian(0.0), key()
-    learner, options = norma(losses.soft_margin()), {"y_noise": nj.noise.Flip(0.1)}
+    learner, options = norma(losses.hinge()), {"y_noise": nj.noise.Flip(0.1)}
     with pytest.warns(UserWarning, match="labels are flipped, and learner does") as caught:
         jax.eval_shape(lambda: nj.rollout(learner, *rounds, **options).predictions)
     assert [one.filename for one in caught] == [__file__]
     best = nj.comparators.linear_ball(radius=1.0)
-    options |= {"num_seeds": 2, "horizons": [4], "comparator": best, "loss": losses.soft_margin()}
+    options |= {"num_seeds": 2, "horizons": [4], "comparator": best, "loss": losses.hinge()}
     with pytest.warns(UserWarning, match=r"and learners\['plain'\] does not") as caught:
         nj.study({"plain": learner}, *rounds, **options)
     assert [one.filename for one in caught] == [__file__]
 
 
 def test_a_noiseless_learner_needs_the_loss_itself():
-    flipped = norma(losses.flipped(losses.soft_margin(), 0.1))
+    flipped = norma(losses.flipped(losses.hinge(), 0.1))
     raises("give it the loss itself", nj.wrappers.noiseless, flipped, ONES)
-    clean = nj.wrappers.noiseless(norma(losses.soft_margin()), ONES)
+    clean = nj.wrappers.noiseless(norma(losses.hinge()), ONES)
     assert messages(clean, nj.noise.Flip(0.1)) == []
     zeros = ONES._replace(y=jnp.zeros(4))
-    raises(r"stream\.y must be labels", nj.wrappers.noiseless, norma(losses.soft_margin()), zeros)
+    raises(r"stream\.y must be labels", nj.wrappers.noiseless, norma(losses.hinge()), zeros)

@@ -45,7 +45,7 @@ def test_derivative_is_a_subgradient_everywhere(name, x64):
     [
         (losses.smoothed_absolute, "sharpness"),
         (losses.smoothed_hinge, "sharpness"),
-        (losses.soft_margin, "margin"),
+        (losses.hinge, "margin"),
         (losses.epsilon_insensitive, "epsilon"),
         (losses.huber, "width"),
     ],
@@ -71,7 +71,7 @@ def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
 
 
 def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
-    loss, bad = losses.soft_margin(), jnp.array([1.0, 0.0, jnp.nan])
+    loss, bad = losses.hinge(), jnp.array([1.0, 0.0, jnp.nan])
     for judged in (lambda p, y: loss(p, y), loss.gradient):  # jax.jit takes no named tuples
         raises(r"y must be labels −1 and \+1, got 2", judged, 1.0, 2.0)
         found = jax.jit(judged)(jnp.full(3, 5.0), bad)  # where the loss is flat
@@ -80,7 +80,7 @@ def test_labels_other_than_plus_and_minus_one_raise_or_give_nan():
 
 def test_targets_match_the_last_axes_of_predictions():
     p, y = np.array([[0.5, 2.0], [1.0, -1.0]]), np.array([1.0, -1.0])
-    for loss in (losses.squared(), losses.soft_margin()):
+    for loss in (losses.squared(), losses.hinge()):
         np.testing.assert_array_equal(loss(p, y), loss(p, np.stack([y, y])))
 
 
@@ -88,8 +88,8 @@ def test_names_contain_the_parameters():
     assert repr(losses.huber(width=2)) == "huber(width=2)"
     assert repr(losses.smoothed_hinge()) == "smoothed_hinge(sharpness=1)"
     names = []
-    jax.eval_shape(lambda s: names.append(repr(losses.soft_margin(margin=s))), 1.0)
-    assert names == ["soft_margin(margin=traced)"]
+    jax.eval_shape(lambda s: names.append(repr(losses.hinge(margin=s))), 1.0)
+    assert names == ["hinge(margin=traced)"]
 
 
 OF_NO_KIND = losses.Loss("mine", "margins", np.abs, np.sign)
@@ -100,14 +100,14 @@ OF_NO_KIND = losses.Loss("mine", "margins", np.abs, np.sign)
     [
         (lambda: losses.smoothed_absolute(sharpness=0.0), "sharpness must be positive.*got 0.0"),
         (lambda: losses.smoothed_hinge(sharpness=-1.0), "sharpness must be positive.*got -1.0"),
-        (lambda: losses.soft_margin(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
+        (lambda: losses.hinge(margin=-1.0), "margin must be finite and >= 0, got -1.0"),
         (lambda: losses.epsilon_insensitive(epsilon=-0.1), "epsilon must be finite and >= 0"),
         (lambda: losses.smoothed_hinge(sharpness=[1.0, 2.0]), "sharpness must be one number"),
         (
             lambda: losses.huber(width=np.ones(2)),
             r"one number, got shape \[2\]; use jax.vmap for sev",
         ),
-        (lambda: losses.soft_margin(margin=np.ones(2)), "margin must be one number"),
+        (lambda: losses.hinge(margin=np.ones(2)), "margin must be one number"),
         (lambda: losses.epsilon_insensitive(epsilon=np.ones(2)), "epsilon must be one number"),
         (lambda: losses.huber(width=np.inf), "width must be positive and finite, got inf"),
         (lambda: OF_NO_KIND(1.0, 1.0), r"Loss\.kind must be 'margin', 'residual' or 'count', got"),

@@ -9,7 +9,7 @@ from tests.losses.cases import LOSSES, every_loss
 @pytest.mark.parametrize(
     ("name", "derivatives"),
     [
-        ("soft_margin", [-1.0]),
+        ("hinge", [-1.0]),
         ("perceptron", [-1.0]),  # the zero function is corrected as well
         ("epsilon_insensitive", [0.0, 0.0]),
         ("absolute", [0.0]),
@@ -27,7 +27,7 @@ def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
     ("make", "piecewise", "kink", "share"),
     [
         (losses.smoothed_absolute, losses.epsilon_insensitive(epsilon=0.0), 0.0, 1.0),
-        (losses.smoothed_hinge, losses.soft_margin(), 1.0, 0.5),
+        (losses.smoothed_hinge, losses.hinge(), 1.0, 0.5),
     ],
 )
 def test_smoothed_losses_lie_above_the_piecewise_ones_by_the_stated_gap(

@@ -9,7 +9,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from noisy_jax.moments.fourier import characteristics
+from noisy_jax.moments.fourier import characteristics, estimated_characteristic
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ def test_all_differences_of_replicates_give_the_characteristic_function_of_their
     apart = (values[pairs[:, 0]] - values[pairs[:, 1]]) / copies
     samples = Sample(jnp.asarray(apart[:, None, None]), jnp.ones(9))
     sums = nj.moments.fourier(frequencies).sums(samples, jnp.asarray(shares[pairs].prod(axis=1)))
-    found = nj.moments.estimated_characteristic(frequencies, sums, copies=copies)
+    found = estimated_characteristic(frequencies, sums, copies=copies)
 
     def phi(omega):
         return ((3 + np.cos(0.7 * omega / copies)) / 4) ** copies
@@ -33,7 +33,7 @@ def test_all_differences_of_replicates_give_the_characteristic_function_of_their
     np.testing.assert_allclose(found.single, phi(omega), atol=1e-12)
     np.testing.assert_allclose(found.difference, phi(omega[:, None] - omega), atol=1e-12)
     np.testing.assert_allclose(found.total, phi(omega[:, None] + omega), atol=1e-12)
-    floored = nj.moments.estimated_characteristic(frequencies, sums, copies=copies, floor=0.999)
+    floored = estimated_characteristic(frequencies, sums, copies=copies, floor=0.999)
     assert float(jnp.abs(floored.difference).min()) >= 0.999**copies - 1e-12
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
+from noisy_jax.moments.fourier import Frequencies
 from tests.errors import raises
 from tests.keys import key
 from tests.residuals import signs
@@ -109,7 +110,7 @@ def test_the_damping_is_one_over_the_number_of_rounds(count):
     """The divisor of a wave is φ + ε/(tφ̄), here for φ = e^(−1); a reading is not damped."""
     phi = np.exp(-1.0)
     one = jnp.ones((1, 1), complex)
-    known = nj.moments.Frequencies(one.real, jnp.ones(()), phi * one[0], one, phi * one)
+    known = Frequencies(one.real, jnp.ones(()), phi * one[0], one, phi * one)
     samples = Sample(jnp.full((count, 1, 1), 0.3), jnp.ones(count))
     wave = np.array([np.cos(0.3), np.sin(0.3)])
     for wiener, moments in {

@@ -140,7 +140,7 @@ def test_fits_and_learners_of_tables_correct_for_it(rng, rows):
     kernel = nj.learners.parallel_worlds(world, horizon=300, radius=1.0)
     pairs = from_arrays(small.x.repeat(2, axis=1), small.y, noise=cov, cross_cov=cov)
     raises("errors in x and y are correlated", nj.learn, kernel, pairs, key(), standardize=False)
-    raises("independent of those in x", nj.fit, table, nj.fourier(length_scale=1.0))
+    raises("independent of those in x", nj.fit, table, nj.methods.Fourier(length_scale=1.0))
     counts = from_arrays(x, np.ones(n), noise=cov, cross_cov=cov)
     raises("independent of those in x", nj.fit, counts, model="poisson")
     raises(r"cross_cov must be \[2\]", from_arrays, x, y, noise=cov, cross_cov=[0.1])

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 import noisy_jax as nj
+from noisy_jax.observed.fits.functions import FourierPredictor
 from noisy_jax.observed.observations import from_arrays
 
 ROWS = np.random.default_rng(3)
@@ -109,6 +110,6 @@ def check_coverage(tables, truth, method=None, *, bias=0.01):
 
 def waves(omega, weights):
     """A function of one column: waves of these frequencies around 0.5, and the constant 1.5."""
-    return nj.fits.FourierPredictor(
+    return FourierPredictor(
         omega=omega, center=np.array([0.5]), weights=weights, constant=1.5, names=("x1",)
     )

@@ -731,7 +731,7 @@ def kernel_of_a_law(rng):
     x, y = _wave(rng)
     noisy = x + rng.laplace(scale=0.3, size=x.shape)
     table = from_arrays(noisy, y, noise=nj.noise.Laplace(0.3))
-    return nj.fit(table, nj.fourier(length_scale=0.7, num_features=32))
+    return nj.fit(table, nj.methods.Fourier(length_scale=0.7, num_features=32))
 
 
 @case(tolerance=SINGLE)
@@ -739,7 +739,7 @@ def kernel_of_replicates_chosen(rng):
     x, y = _wave(rng)
     table = from_arrays(_noisy(rng, x, 0.4, copies=2), y)
     clusters = rng.integers(30, size=len(y))
-    method = nj.fourier(length_scale="auto", num_features=32, clusters=clusters)
+    method = nj.methods.Fourier(length_scale="auto", num_features=32, clusters=clusters)
     return nj.fit(table, method)
 
 
@@ -751,7 +751,7 @@ def kernel_of_unequal_replicates(rng):
     frame["x2"][::2] = np.nan
     table = nj.table(frame, target="y", replicates={"x": ["x0", "x1", "x2"]})
     weights = rng.uniform(0.5, 2, size=len(y))
-    return nj.fit(table, nj.fourier(length_scale=0.7, num_features=32, weights=weights))
+    return nj.fit(table, nj.methods.Fourier(length_scale=0.7, num_features=32, weights=weights))
 
 
 @case(tolerance=SINGLE)

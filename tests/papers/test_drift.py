@@ -18,7 +18,7 @@ def kernel_of(tuned):
 
 def norma_of(tuned):
     """The learner with these parameters, and its loss."""
-    loss = nj.losses.soft_margin(margin=tuned["margin"])
+    loss = nj.losses.hinge(margin=tuned["margin"])
     options = {"learning_rate": 1.0, "regularization": tuned["decay"], "buffer": HORIZON}
     return nj.learners.norma(kernel_of(tuned), loss, **options), loss
 

@@ -61,7 +61,7 @@ ROWS = [
     for name, v in {"blind": 0.6, "two": 0.1}.items()
     for t in (16, 64)
 ]
-LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
+LOSSES = {"squared": losses.squared(), "hinge": losses.hinge()}
 
 
 def test_draws_regrets_lower_bound_and_excesses():

@@ -22,7 +22,7 @@ from worlds_picture import draw_worlds
 
 AGAINST = {"learner": "a", "horizon": 16, "maximum": 0.6, "low": 0.58, "high": 0.62}
 OTHER = AGAINST | {"learner": "b"}
-LOSSES = {"squared": losses.squared(), "hinge": losses.soft_margin()}
+LOSSES = {"squared": losses.squared(), "hinge": losses.hinge()}
 RATES = np.array([[0.1, 0.2, 0.4]]) * [[1.0], [0.9], [1.1]]
 ERRORS = {name: [(0.1, 0.05, 0.15)] * 3 for name in ("ridge", "oracle")}
 PAID = [

@@ -12,7 +12,7 @@ def test_measured_gradients_are_those_of_the_function_that_was_learnt():
     rate, rounds = 0.3, 20
     stream = nj.streams.linear(jax.random.key(0), rounds, 3, label_noise=0.5)
     kernel, loss = nj.kernels.linear(), nj.losses.squared()
-    estimator = nj.unbiased.gradient(kernel, loss, radius=5.0, x_second_moment=1.0)
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=5.0, x_second_moment=1.0)
     key = jax.random.key(1)
     result = measured(estimator, rate, stream, nj.noise.Gaussian(0.0), key, num_seeds=1).mean
     x, y = (np.asarray(leaf, float) for leaf in stream)

@@ -8,7 +8,7 @@ from noisy_jax.reports.intervals import half_width
 from tests.errors import raises
 from tests.plots.checks import check_draws_on_given_axes
 
-CURVED: Any = nj.fourier(length_scale=2.0, num_features=8)
+CURVED: Any = nj.methods.Fourier(length_scale=2.0, num_features=8)
 
 
 def fitted(rng, dim):

@@ -24,7 +24,7 @@ def table(y, noise, *names):
 
 TABLE = table(ROWS.sum(axis=1), 0.1, ODD, "b")
 EXACT = table(NOISY[:, 0], 0.0, ODD, f"{ODD}2")
-CURVED: Any = nj.fourier(length_scale=2.0, num_features=4)
+CURVED: Any = nj.methods.Fourier(length_scale=2.0, num_features=4)
 STUDY = study({ODD: 0.5, "blind": 1.0})
 CANDIDATES = {ODD: nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
 PICTURES = {  # panels that each draws, 0 where it returns no array; how often it has the odd name;

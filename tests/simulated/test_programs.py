@@ -86,7 +86,9 @@ def parallel_worlds():
 
 
 def random_truncation():
-    estimator = nj.unbiased.gradient(nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5)
+    estimator = nj.unbiased.kernel_gradient(
+        nj.kernels.linear(), LOSS, radius=1.0, x_second_moment=1.5
+    )
     learner = partial(nj.learners.random_truncation, estimator)
     return nj.tuned(learner, partial(nj.bounds.random_truncation, estimator))
 

@@ -59,7 +59,7 @@ def test_growth_that_cannot_be_had_is_nan(horizons, regret):
     assert math.isnan(growth(horizons, regret, [0.1] * len(regret), 6).exponent)
 
 
-MARGIN, ONE, ONES, FIVE = nj.losses.soft_margin(), *map(jnp.ones, (1, 3, 5))
+MARGIN, ONE, ONES, FIVE = nj.losses.hinge(), *map(jnp.ones, (1, 3, 5))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ MARGIN, ONE, ONES, FIVE = nj.losses.soft_margin(), *map(jnp.ones, (1, 3, 5))
         (lambda: regret(MARGIN, ONES, ONES, 2 * ONES), "y must be labels −1 and .1, got 2"),
         (lambda: regret(MARGIN, FIVE, ONES, ONES), r"predictions must be \[3\], .* got \[5\]"),
         (lambda: regret(MARGIN, ONES, ONE, ONES), r"comparator must be \[3\], .* got \[1\]"),
-        (lambda: regret(nj.losses.nu_soft_margin(nu=0.5), ONES, ONES, ONES), "got AdaptiveLoss"),
+        (lambda: regret(nj.losses.nu_hinge(nu=0.5), ONES, ONES, ONES), "got AdaptiveLoss"),
         (lambda: growth([10, 20], [1.0], [0.1] * 2, 6), r"mean_regret must be \[2\], .* got \[1\]"),
         (lambda: growth([10, 20], [1.0, 2.0], [0.1], 6), r"std_error must be \[2\], .* got \[1\]"),
         (lambda: growth([20, 10], [1.0, 2.0], [0.1, 0.1], 6), r"increasing, got \[20\.0, 10\.0\]"),

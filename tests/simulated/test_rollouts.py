@@ -128,7 +128,7 @@ OF_LABELS = {
     "alma": nj.learners.alma(nj.kernels.linear(), threshold=1.0, buffer=5),
     "unknown_noise": nj.learners.unknown_noise(nj.kernels.linear(), HINGE, radius=1.0, horizon=5),
     "random_truncation": nj.learners.random_truncation(
-        nj.unbiased.gradient(
+        nj.unbiased.kernel_gradient(
             nj.kernels.linear(), HINGE, radius=1.0, x_second_moment=1.0, loss_order=2, max_bias=9.0
         ),
         horizon=5,

@@ -12,6 +12,7 @@ import pytest
 import scipy.stats
 
 import noisy_jax as nj
+from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from tests.errors import disk_full, raises
 from tests.files import config_of, names_in, rows_of
 from tests.keys import key
@@ -310,7 +311,7 @@ def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
     factory = partial(nj.learners.known_covariance, as_printed=True)
     learner, guarantee = nj.tuned(factory, printed, MOMENTS, radius=1.0, rate_factor=4.0)(100)
     theory = printed(MOMENTS, horizon=100, radius=1.0)
-    assert guarantee == nj.bounds.at_rate_factor(theory, 4.0)
+    assert guarantee == at_rate_factor(theory, 4.0)
     by_hand = factory(radius=1.0, learning_rate=4 * theory.learning_rate)
     past, key = nj.Stream(STREAM.x[:50], STREAM.y[:50]), jax.random.key(0)
     runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, by_hand)]
@@ -324,14 +325,14 @@ def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
     for horizon in (80, 40):
         learner, guarantee = make(horizon)
         assert learner.needs.horizon == horizon
-        assert guarantee == nj.bounds.at_rate_factor(bound(horizon=horizon, radius=2.0), 8.0)
+        assert guarantee == at_rate_factor(bound(horizon=horizon, radius=2.0), 8.0)
     (row,) = studied({"kernel": make}, num_seeds=2, horizons=[40]).rows
     assert row.bound == guarantee.regret
 
 
 FEATURES = nj.worlds.fourier_gaussian(jax.random.key(2), 8, dim=3, length_scale=1.0, noise=NOISE)
 WORLD = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
-ESTIMATOR = nj.unbiased.gradient(
+ESTIMATOR = nj.unbiased.kernel_gradient(
     nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.2
 )
 OF_WORLDS = partial(nj.bounds.parallel_worlds, 2.0, y_second_moment=1.1)
@@ -394,7 +395,7 @@ def test_a_learner_with_biased_gradients_has_a_rate_and_no_bound(rate_factor):
 
 def test_random_truncation_has_no_options_to_be_tuned_with():
     kernel, loss = nj.kernels.linear(), nj.losses.squared()
-    estimator = nj.unbiased.gradient(kernel, loss, radius=2.0, x_second_moment=1.2)
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=2.0, x_second_moment=1.2)
     factory = partial(nj.learners.random_truncation, estimator)
     learner, guarantee = nj.tuned(factory, partial(nj.bounds.random_truncation, estimator))(64)
     assert learner.needs.horizon == 64
@@ -429,7 +430,7 @@ BOTH, WHOLE = nj.wrappers.paired(BLIND, BLIND), COMPARATOR(STREAM)
         ({"comparator": lambda past: past.y}, "comparator must return something with predictions"),
         ({"comparator": lambda past: WHOLE}, r"\[128\] for a .* got \[512\]: it must use the"),
         ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
-        ({"loss": nj.losses.soft_margin()}, "y must be labels −1 and"),
+        ({"loss": nj.losses.hinge()}, "y must be labels −1 and"),
     ],
 )
 def test_bad_input_is_an_error(options, message):
@@ -440,14 +441,14 @@ def test_bad_input_is_an_error(options, message):
 @pytest.mark.slow
 def test_a_learner_without_a_guarantee_enters_and_leaves_columns_empty(tmp_path):
     def decaying(horizon):
-        kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.soft_margin()
+        kernel, loss = nj.kernels.gaussian(length_scale=0.5**0.5), nj.losses.hinge()
         options = {"learning_rate": 0.5, "regularization": 0.05, "buffer": 20}
         return nj.learners.norma(kernel, loss, **options), None
 
     labelled = nj.Stream(STREAM.x, jnp.sign(STREAM.y))
     result = nj.study(
         {"norma": decaying, "blind": LEARNERS["blind"]}, labelled, NOISE, jax.random.key(1),
-        num_seeds=2, horizons=[32, 64], loss=nj.losses.soft_margin(),
+        num_seeds=2, horizons=[32, 64], loss=nj.losses.hinge(),
         comparator=lambda past: types.SimpleNamespace(predictions=past.y),
     )  # fmt: skip
     norma, blind = result.rows[0], result.rows[-1]

@@ -7,13 +7,12 @@ otherwise.
 from noisy_jax.learners.wrappers.assuming import assuming
 from noisy_jax.learners.wrappers.averaged import averaged
 from noisy_jax.learners.wrappers.cloned import cloned
-from noisy_jax.learners.wrappers.mixture import MixtureState, mixture
+from noisy_jax.learners.wrappers.mixture import mixture
 from noisy_jax.learners.wrappers.noiseless import noiseless
 from noisy_jax.learners.wrappers.paired import paired
 from noisy_jax.learners.wrappers.swept import swept
 
 __all__ = [
-    "MixtureState",
     "assuming",
     "averaged",
     "cloned",

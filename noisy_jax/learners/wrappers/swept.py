@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
-from noisy_jax.engine import ExpansionState
+from noisy_jax.engine.expansion import ExpansionState
 from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.validation import given
 from noisy_jax.varying import of_this_device

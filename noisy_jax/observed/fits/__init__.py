@@ -10,28 +10,21 @@ from noisy_jax.observed.fits.assumptions import AssumptionWarning
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.extrapolation import SimexFit
 from noisy_jax.observed.fits.fit import fit, load_fit
-from noisy_jax.observed.fits.functions import FourierFit, FourierPredictor
-from noisy_jax.observed.fits.judged import Comparison
+from noisy_jax.observed.fits.functions import FourierFit
 from noisy_jax.observed.fits.linear import LinearFit
-from noisy_jax.observed.fits.parts import TableMoments, moments
+from noisy_jax.observed.fits.parts import moments
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.units import UndeterminedError
 
-fourier = methods.Fourier
-
 __all__ = [
     "AssumptionWarning",
-    "Comparison",
     "Estimates",
     "Fit",
     "FourierFit",
-    "FourierPredictor",
     "LinearFit",
     "SimexFit",
-    "TableMoments",
     "UndeterminedError",
     "fit",
-    "fourier",
     "load_fit",
     "methods",
     "moments",

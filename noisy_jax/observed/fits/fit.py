@@ -87,7 +87,7 @@ def fit(
         model: "linear", "logistic" or "poisson", short for a method without options; `method` takes
             these names too.
         weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters` and
-            `errors`. Other methods own theirs: `nj.fourier(length_scale=…, weights=…)`.
+            `errors`. Other methods own theirs: `nj.methods.Fourier(length_scale=…, weights=…)`.
         clusters: see `weights`.
         errors: see `weights`.
 
@@ -135,8 +135,8 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
         raise ValueError(f"method is a class: write nj.methods.{method.__name__}({needed})")
     if not isinstance(method, Method):
         raise ValueError(
-            "method must be such as nj.methods.Logistic() or nj.fourier(length_scale=…), or a list "
-            f"of the latter, or 'linear', 'logistic' or 'poisson', got {given(method)}"
+            "method must be such as nj.methods.Logistic() or nj.methods.Fourier(length_scale=…), "
+            f"or a list of the latter, or 'linear', 'logistic' or 'poisson', got {given(method)}"
         )
     if named:
         owner, first = type(method).__name__, next(iter(named))

@@ -76,7 +76,7 @@ class Fourier(Method[FourierFit]):
         >>> noisy = x + rng.laplace(scale=0.4, size=x.shape)
         >>> error = nj.noise.Laplace(0.4)
         >>> table = nj.observations.from_arrays(noisy, np.sin(2 * x[:, 0]), noise=error)
-        >>> result = nj.fit(table, nj.fourier(length_scale=0.7, num_features=64))
+        >>> result = nj.fit(table, nj.methods.Fourier(length_scale=0.7, num_features=64))
         >>> print(result.predict([[0.8]]).round(1), result.uncorrected.predict([[0.8]]).round(1))
         [0.9] [0.6]
     """
@@ -120,7 +120,9 @@ class OneOf(Method[FourierFit]):
         several = isinstance(self.candidates, Iterable)
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
-            raise ValueError("a list of methods must hold nj.fourier(length_scale=…), one or more")
+            raise ValueError(
+                "a list of methods must hold nj.methods.Fourier(length_scale=…), one or more"
+            )
         if any(one.weights is not None or one.clusters is not None for one in self.candidates):
             raise ValueError(
                 "candidates have the same weights and clusters: give these once, as "

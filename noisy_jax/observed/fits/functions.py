@@ -173,7 +173,7 @@ class FourierFit(FourierPredictor, Result):
             >>> noisy = x + 0.5 * rng.normal(size=x.shape)
             >>> error = nj.noise.Gaussian(0.25)
             >>> table = nj.observations.from_arrays(noisy, np.sin(x[:, 0]), noise=error)
-            >>> fit = nj.fit(table, nj.fourier(length_scale=1.0, num_features=64))
+            >>> fit = nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=64))
             >>> low, high = fit.band([[0.0], [1.0]])
             >>> print((low < np.sin([0.0, 1.0])) & (np.sin([0.0, 1.0]) < high))
             [ True  True]

@@ -12,12 +12,11 @@ from noisy_jax.observed.observations.chunks import chunks
 from noisy_jax.observed.observations.described import reliability, sd
 from noisy_jax.observed.observations.files import csv
 from noisy_jax.observed.observations.frames import table
-from noisy_jax.observed.observations.partitions import Partitions, partitions
+from noisy_jax.observed.observations.partitions import partitions
 from noisy_jax.observed.observations.tables import Observations
 
 __all__ = [
     "Observations",
-    "Partitions",
     "chunks",
     "csv",
     "from_arrays",

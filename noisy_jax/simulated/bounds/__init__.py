@@ -21,7 +21,6 @@ from noisy_jax.simulated.bounds.after_run import (
 )
 from noisy_jax.simulated.bounds.guarantee import (
     Guarantee,
-    at_rate_factor,
     high_probability,
     rate_of,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "alma",
     "as_printed",
     "at_adaptive_rate",
-    "at_rate_factor",
     "corrected_ftrl",
     "drift",
     "exponentiated_gradient",

@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.engine import AdaptiveState, ExpansionState
+from noisy_jax.engine.expansion import ExpansionState
+from noisy_jax.engine.rules import AdaptiveState
 from noisy_jax.learners.corrected_ftrl import CorrectedState
 from noisy_jax.learners.parameter_free import ParameterFreeState
-from noisy_jax.learners.wrappers import MixtureState
+from noisy_jax.learners.wrappers.mixture import MixtureState
 from noisy_jax.simulated.bounds.guarantee import AnyGuarantee, grown
 from noisy_jax.validation import ArrayLike, given, instance, non_negative, positive
 

@@ -52,7 +52,7 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
     Example:
         >>> import noisy_jax as nj
-        >>> weight, lower_bound = one_copy_lower_bound(nj.losses.soft_margin(), radius=1.5)
+        >>> weight, lower_bound = one_copy_lower_bound(nj.losses.hinge(), radius=1.5)
         >>> print(f"{lower_bound:.4f} at {weight:.4f}")
         0.2222 at 0.7778
     """

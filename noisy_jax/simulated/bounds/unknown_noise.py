@@ -67,20 +67,20 @@ def random_truncation(
     (The printed running time O(T³(1 + dp/(p − 1)²)) has a sum over all pairs in every round.)
 
     Args:
-        estimator: by `unbiased.gradient`.
+        estimator: by `unbiased.kernel_gradient`.
         horizon: T > 0 rounds.
         closed_form: the theorems' bound instead of the exact sums.
         p: base of the geometric distribution, above 1, for the closed form; by default 2.
 
     Example:
         >>> import noisy_jax as nj
-        >>> estimator = nj.unbiased.gradient(
+        >>> estimator = nj.unbiased.kernel_gradient(
         ...     nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.0)
         >>> guarantee = random_truncation(estimator, horizon=100)
         >>> print(f"{guarantee.regret:.1f} in {guarantee.copies} copies, against {guarantee.idle}")
         40.0 in 2.0 copies, against 100.0
     """
-    hint = "unbiased.gradient(kernel, loss, …) makes one"
+    hint = "unbiased.kernel_gradient(kernel, loss, …) makes one"
     estimator = instance("estimator", estimator, GradientEstimator, hint)
     if not closed_form:
         check_unused("without closed_form=True", p=p)

@@ -99,7 +99,7 @@ def convex_ball(
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
-        >>> found = convex_ball(stream, nj.losses.soft_margin(), radius=0.5**0.5)
+        >>> found = convex_ball(stream, nj.losses.hinge(), radius=0.5**0.5)
         >>> print(found.predictions.round(3), bool(found.converged))
         [ 0.5 -0.5] True
     """

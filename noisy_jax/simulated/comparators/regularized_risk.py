@@ -104,7 +104,7 @@ def regularized(
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> found = regularized(jnp.eye(2), jnp.array([1.0, -1.0]), nj.losses.soft_margin(), 1.0)
+        >>> found = regularized(jnp.eye(2), jnp.array([1.0, -1.0]), nj.losses.hinge(), 1.0)
         >>> print(found.predictions, bool(found.converged))
         [ 0.5 -0.5] True
     """

@@ -14,7 +14,6 @@ from noisy_jax.simulated.streams.adversaries import (
 )
 from noisy_jax.simulated.streams.mixtures import (
     DIFFICULTIES,
-    Difficulty,
     drifting,
     switching,
 )
@@ -30,7 +29,6 @@ from noisy_jax.simulated.streams.teachers import linear, teacher
 __all__ = [
     "DATASETS",
     "DIFFICULTIES",
-    "Difficulty",
     "dataset",
     "drifting",
     "from_arrays",

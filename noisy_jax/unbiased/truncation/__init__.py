@@ -1,7 +1,7 @@
 """Unbiased estimates from power series that are cut off at a random order.
 
-`unbiased.gradient` makes an estimate of a kernel learner's gradient. Here are the parts of an
-estimate of any function of a mean.
+`unbiased.kernel_gradient` makes an estimate of a kernel learner's gradient. Here are the parts of
+an estimate of any function of a mean.
 """
 
 from noisy_jax.unbiased.truncation.means import MeanEstimator

@@ -154,7 +154,7 @@ class GradientEstimator(NamedTuple):
         return self.radius * self.maps.largest_norm(self.x_second_moment)
 
 
-def gradient(
+def kernel_gradient(
     kernel: Kernel | World,
     loss: Loss,
     *,
@@ -207,7 +207,7 @@ def gradient(
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = gradient(kernel, loss, radius=2.0, x_second_moment=1.5)
+        >>> estimator = kernel_gradient(kernel, loss, radius=2.0, x_second_moment=1.5)
         >>> print(f"{estimator.mean_copies:.2f} copies on average, at most {estimator.copies}")
         1.14 copies on average, at most 4
     """

@@ -34,7 +34,7 @@ def rows(rng, n=2000):
 def fitted(x, y, num_features=32, variance=NOISE, length_scale: Any = 1.5) -> Any:
     noise = None if variance is None else nj.noise.Gaussian(variance)
     table = nj.observations.from_arrays(x, y, noise=noise)
-    return nj.fit(table, nj.fourier(length_scale=length_scale, num_features=num_features))
+    return nj.fit(table, nj.methods.Fourier(length_scale=length_scale, num_features=num_features))
 
 
 def not_calibrated(whole, left_out, both, features):
@@ -185,12 +185,12 @@ def test_a_band_is_of_a_length_scale_of_at_most_half_the_chosen_one(rng):
     noisy, y = rows(rng, 400)
     table = nj.observations.from_arrays(noisy, y, noise=nj.noise.Gaussian(NOISE))
     for tried in ([2.0, 1.9, 1.0, 0.9], [2.0, 3.0]):
-        features: Any = [nj.fourier(length_scale=scale, num_features=16) for scale in tried]
+        features: Any = [nj.methods.Fourier(length_scale=scale, num_features=16) for scale in tried]
         fit: Any = nj.fit(table, features)
         chosen = fit.candidates[0].length_scale
         band = max([scale for scale in tried if scale <= chosen / 2], default=chosen)
         np.testing.assert_allclose(fit.undersmoothed.omega * band, fit.omega * chosen, rtol=1e-5)
-        alone: Any = nj.fit(table, nj.fourier(length_scale=band, num_features=16))
+        alone: Any = nj.fit(table, nj.methods.Fourier(length_scale=band, num_features=16))
         np.testing.assert_allclose(alone.band([[0.5]]), fit.band([[0.5]]), rtol=1e-4)
 
 

@@ -141,7 +141,7 @@ def test_residuals_are_of_the_means_of_copies_by_name(rng):
     other = from_arrays(copies, y, names=("age", "dose"))
     raises("columns of the fit, 'dose', 'age', got 'age', 'dose'", fit.residuals, other)
     raises("table must be an Observations", fit.residuals, copies)
-    kernel = nj.fit(rows, nj.fourier(length_scale=2.0, num_features=8))
+    kernel = nj.fit(rows, nj.methods.Fourier(length_scale=2.0, num_features=8))
     expected = y - kernel.predict(copies.mean(axis=1))
     np.testing.assert_allclose(kernel.residuals(rows), expected, atol=1e-6)
 
@@ -219,7 +219,7 @@ def test_names_are_escaped_in_notebooks(rng):
     x = rng.normal(size=(200, 1))
     y, known = rng.normal(size=200), {"noise": nj.noise.Gaussian(0.1), "target": SCRIPT}
     kernel = from_arrays(x, y, names=(SCRIPT,), **known)
-    fits.append(nj.fit(kernel, nj.fourier(length_scale=2.0, num_features=16)))
+    fits.append(nj.fit(kernel, nj.methods.Fourier(length_scale=2.0, num_features=16)))
     for one in (*fits, *(fit.summary() for fit in fits)):
         page = one._repr_html_()
         assert "<script" not in page

@@ -38,10 +38,10 @@ def test_keywords_are_methods(rng):
     for model, method in (("logistic", METHODS.Logistic()), ("poisson", METHODS.Poisson())):
         same(method, table(rng, model), model=model)
         same(method, table(rng, model), model)
-    one = nj.fourier(length_scale=1.0, num_features=8)
+    one = nj.methods.Fourier(length_scale=1.0, num_features=8)
     assert isinstance(one, METHODS.Fourier)
     same(one, rows, one)
-    both = [one, nj.fourier(length_scale=2.0, num_features=8)]
+    both = [one, nj.methods.Fourier(length_scale=2.0, num_features=8)]
     assert len(same(METHODS.OneOf(both), rows, both).candidates) == 2
 
 
@@ -49,7 +49,9 @@ def test_chunks_are_for_linear_fits(rng):
     rows = table(rng)
     chunks = [rows.rows(np.arange(100)), rows.rows(np.arange(100, 200))]
     same(METHODS.Linear(), chunks)
-    raises(r"nj.methods.Fourier takes one table", nj.fit, chunks, nj.fourier(length_scale=1.0))
+    raises(
+        r"nj.methods.Fourier takes one table", nj.fit, chunks, nj.methods.Fourier(length_scale=1.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_files_say_what_they_hold(rng, tmp_path):
     fits = {
         "linear": nj.fit(table(rng)),
         "fit": nj.fit(table(rng, "poisson"), METHODS.Poisson()),
-        "kernel": nj.fit(table(rng), nj.fourier(length_scale=1.0, num_features=8)),
+        "kernel": nj.fit(table(rng), nj.methods.Fourier(length_scale=1.0, num_features=8)),
     }
     for kind, fit in fits.items():
         fit.save(path)
@@ -130,7 +132,7 @@ def predictors(rng):
     yield nj.fit(table)
     yield nj.fit(from_arrays(x, labels, noise=0.1), model="logistic")
     yield nj.fit(from_arrays(x, rng.poisson(np.exp(y - 6)), noise=0.1), model="poisson")
-    yield nj.fit(table, nj.fourier(length_scale=1.0, num_features=8))
+    yield nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=8))
     yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
 
 
@@ -154,7 +156,7 @@ def test_other_things_than_a_table_get_the_right_call(rng):
     x, y = data(rng)
     table = r"fit takes one table of .*: nj\.fit\(nj\.observations\.from_arrays\(x, y, noise=…\)\)"
     file = r"the path 'file\.csv'; read the file: nj\.fit\(nj\.csv\('file\.csv', target=…"
-    for method in (y, None, METHODS.Logistic(), nj.fourier(length_scale=1.0)):
+    for method in (y, None, METHODS.Logistic(), nj.methods.Fourier(length_scale=1.0)):
         for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist(), [1.0]):
             raises(table, nj.fit, given, method)
         raises(file, nj.fit, "file.csv", method)
@@ -164,5 +166,5 @@ def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
     x, y = data(rng)
     table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
     raises("outside jit", jax.jit(lambda x: nj.fit(from_arrays(x, y, noise=0.1)).coefficients), x)
-    features = nj.fourier(length_scale=1.0, num_features=8)
+    features = nj.methods.Fourier(length_scale=1.0, num_features=8)
     raises("outside jit", jax.jit(lambda: nj.fit(table, features).weights))

@@ -15,7 +15,7 @@ from tests.keys import SHIFT
 from tests.observed.rows import gaussians, waves
 
 LAPLACE: Any = nj.noise.Laplace(np.sqrt(0.15))  # variance .3
-ONE: Any = nj.fourier(length_scale=1.0)
+ONE: Any = nj.methods.Fourier(length_scale=1.0)
 
 
 def generator(number=0):
@@ -39,7 +39,7 @@ def error_of(predictor):
 
 
 def features(*length_scales, num_features=64) -> Any:
-    made = [nj.fourier(length_scale=v, num_features=num_features) for v in length_scales]
+    made = [nj.methods.Fourier(length_scale=v, num_features=num_features) for v in length_scales]
     return made[0] if len(made) == 1 else made
 
 
@@ -123,7 +123,9 @@ def test_rows_that_depend_on_each_other_are_given_as_clusters():
     x, y = sine(2000, generator(5))
     y += 0.5 * generator(6).normal(size=2000)
     once = nj.fit(table(x, y, 0.0), features(0.7)).risk
-    method = nj.fourier(length_scale=0.7, num_features=64, clusters=np.repeat(np.arange(2000), 16))
+    method = nj.methods.Fourier(
+        length_scale=0.7, num_features=64, clusters=np.repeat(np.arange(2000), 16)
+    )
     many = nj.fit(table(np.repeat(x, 16, 0), np.repeat(y, 16), 0.0), method).risk
     assert 0.5 < many.corrected_std_error / once.corrected_std_error < 2
 
@@ -155,9 +157,9 @@ def test_wrong_input_is_one_clear_line():
     wrong("without zeros", noise=nj.noise.Uniform(0.1))
     features: Any = ([], "rbf", 1.0, [1.0])
     for one in features:
-        wrong(r"nj.fourier\(length_scale=…\), ", features=one)
+        wrong(r"nj.methods.Fourier\(length_scale=…\), ", features=one)
     for number, message in ((3, "even"), (0, "at least 2")):
-        raises(message, nj.fourier, length_scale=1.0, num_features=number)
+        raises(message, nj.methods.Fourier, length_scale=1.0, num_features=number)
 
 
 def table_of_copies(kind, rng, n=4000, copies=4):

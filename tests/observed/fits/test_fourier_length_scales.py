@@ -47,15 +47,15 @@ def test_all_of_them_are_candidates(rng):
     tried = length_scales(x / x.std(), np.array([[0.01]]) / x.var())
     found = sorted(one.length_scale for one in fit.candidates)  # type: ignore[union-attr]
     np.testing.assert_allclose(found, tried, rtol=1e-5)
-    both: Any = nj.fit(table, [AUTO, nj.fourier(length_scale=3.0, num_features=32)])
+    both: Any = nj.fit(table, [AUTO, nj.methods.Fourier(length_scale=3.0, num_features=32)])
     assert len(both.candidates) == len(tried) + 1
 
 
 def test_a_wrong_length_scale_is_one_clear_line():
     with pytest.raises(ValueError, match=r"^length_scale must be a positive number or 'auto', got"):
-        nj.fourier(length_scale="median")
+        nj.methods.Fourier(length_scale="median")
     with pytest.raises(ValueError, match=r"^length_scale must be positive and finite, got -1.0$"):
-        nj.fourier(length_scale=-1.0)
+        nj.methods.Fourier(length_scale=-1.0)
 
 
 CURVES = {"sine": lambda x: np.sin(2 * x), "bend": np.tanh}
@@ -82,7 +82,7 @@ def test_the_choice_is_nearly_the_best_and_its_stated_error_contains_it(curve):
         errors.setdefault(-1, []).append(error(auto))
         gaps.append((auto.risk.corrected - error(auto) - 0.09) / auto.risk.half_widths()[0])
         for k, scale in enumerate(sorted(one.length_scale for one in auto.candidates)):
-            one: Any = nj.fourier(length_scale=scale, num_features=32)
+            one: Any = nj.methods.Fourier(length_scale=scale, num_features=32)
             errors.setdefault(k, []).append(error(nj.fit(table, one)))
     mean = {k: np.mean(values) for k, values in errors.items()}
     assert mean[-1] < 2 * min(mean.values())

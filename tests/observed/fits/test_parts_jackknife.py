@@ -169,7 +169,10 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
         (lambda one: nj.fit([one], errors="sandwich"), "reads rows twice, and chunks"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
         (lambda one: nj.fit([]), "at least one chunk"),
-        (lambda one: nj.fit(one, object()), "such as nj.methods.* or nj.fourier.*, got object"),
+        (
+            lambda one: nj.fit(one, object()),
+            "such as nj.methods.* or nj.methods.Fourier.*, got object",
+        ),
         (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (lambda one: nj.fit(one, clusters=NAN), "clusters must be labels, got NaN in row 7"),
         (

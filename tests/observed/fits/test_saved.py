@@ -44,7 +44,7 @@ FITS = {
     "calibration": lambda: nj.fit(LABELS, nj.methods.RegressionCalibration("logistic")),
     "quadratic": lambda: nj.fit(TABLE, nj.methods.SIMEX(LinearRegression(), draws=5)),
     "rational": lambda: nj.fit(TABLE, nj.methods.SIMEX(slope, draws=5, extrapolation="rational")),
-    "kernel": lambda: nj.fit(TABLE, nj.fourier(length_scale=1.0, num_features=8)),
+    "kernel": lambda: nj.fit(TABLE, nj.methods.Fourier(length_scale=1.0, num_features=8)),
 }
 SAVED = {kind: (fit, nj.load_fit) for kind, fit in FITS.items()} | {
     "model": (lambda: nj.fit(TABLE, MODEL), lambda path: nj.load_fit(path, MODEL)),

@@ -274,7 +274,7 @@ def test_what_is_wrong_raises(rng):
     known = {"target": "y", "noise": {"exposed": two}}
     raises("must not depend on y", nj.table, frame, **known, cross_cov={"exposed": 0.1})
     rows, message = nj.table(frame, **known), "takes no misclassified column"
-    raises(f"{message}, such as 'exposed'", nj.fit, rows, nj.fourier(length_scale=1.0))
+    raises(f"{message}, such as 'exposed'", nj.fit, rows, nj.methods.Fourier(length_scale=1.0))
     raises(message, nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
 
 

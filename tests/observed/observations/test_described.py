@@ -95,7 +95,7 @@ def test_kernel_fits_take_a_law_of_each_column():
     clean = rng.uniform(-2, 2, size=(600, 2))
     x, y = clean + 0.2 * rng.laplace(size=(600, 2)), np.sin(clean[:, 0])
     laws = nj.noise.Laplace(0.2), {"x1": nj.noise.Laplace(0.2), "x2": nj.noise.Laplace(0.2)}
-    method = nj.fourier(length_scale=1.0, num_features=16)
+    method = nj.methods.Fourier(length_scale=1.0, num_features=16)
     fits = [nj.fit(from_arrays(x, y, noise=law), method) for law in laws]
     np.testing.assert_allclose(fits[0].predict(x), fits[1].predict(x), rtol=1e-3, atol=1e-3)
 

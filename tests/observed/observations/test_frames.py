@@ -195,7 +195,7 @@ CURVE = nj.methods.Model(lambda theta, x: theta["a"] + x @ theta["b"], {"a": 0.0
     [
         nj.methods.Linear(),
         pytest.param(CURVE, marks=pytest.mark.slow),
-        nj.fourier(length_scale=1.0, num_features=8),
+        nj.methods.Fourier(length_scale=1.0, num_features=8),
         None,
     ],
     ids=["linear", "model", "fourier", "learned"],
@@ -301,7 +301,7 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
             "a kernel fit needs each row's error variance",
             nj.fit,
             table,
-            nj.fourier(length_scale=1.0),
+            nj.methods.Fourier(length_scale=1.0),
         )
 
 

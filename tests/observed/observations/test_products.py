@@ -284,7 +284,7 @@ def test_what_is_wrong_raises(rng):
 
     rows = nj.table(frame, target="y", noise=KNOWN, products=WANTED)
     calibration = nj.methods.RegressionCalibration("linear")
-    for method in (nj.fourier(length_scale=1.0), calibration, nj.methods.Poisson()):
+    for method in (nj.methods.Fourier(length_scale=1.0), calibration, nj.methods.Poisson()):
         raises("takes no products", nj.fit, rows, method)
     raises("takes no products", nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
     for parts in ([rows], [rows, rows]):

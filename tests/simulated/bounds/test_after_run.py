@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.engine import AdaptiveState, ExpansionState
-from noisy_jax.learners import ParameterFreeState
+from noisy_jax.engine.expansion import ExpansionState
+from noisy_jax.engine.rules import AdaptiveState
+from noisy_jax.learners.parameter_free import ParameterFreeState
 
 
 def test_of_adaptive_rates():

@@ -10,6 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.bounds import DataMoments, high_probability
+from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from tests import keys
 from tests.errors import raises
 
@@ -25,7 +26,7 @@ def descent(theory, factor):
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 8.0])
 def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
-    faster = nj.bounds.at_rate_factor(THEORY, factor)
+    faster = at_rate_factor(THEORY, factor)
     expected = descent(THEORY, factor)
     np.testing.assert_allclose(faster[:2], (factor * THEORY.learning_rate, expected), rtol=1e-6)
     assert faster.second_moment == THEORY.second_moment
@@ -35,9 +36,9 @@ def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate(factor):
 
 def test_bound_of_random_truncation_at_a_rate_factor():
     kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-    estimator = nj.unbiased.gradient(kernel, loss, radius=RADIUS, x_second_moment=1.2)
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=RADIUS, x_second_moment=1.2)
     theory = nj.bounds.random_truncation(estimator, horizon=HORIZON)
-    faster = nj.bounds.at_rate_factor(theory, 8.0)
+    faster = at_rate_factor(theory, 8.0)
     np.testing.assert_allclose(faster.regret, descent(theory, 8.0), rtol=1e-6)
     assert faster.copies == theory.copies
 
@@ -48,11 +49,11 @@ def test_a_truncation_guarantee_at_a_rate_factor_has_its_own_turn(x64, factor, m
     """Where W²/(2η) + ηGT/2 + 2bT max|f| is below the regret of predicting zero."""
     kernel, loss = nj.kernels.linear(), nj.losses.smoothed_hinge(sharpness=0.5)
     options = {"x_second_moment": 0.5, "max_bias": max_bias}
-    estimator = nj.unbiased.gradient(kernel, loss, radius=0.5, **options)
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=0.5, **options)
 
     def at(horizon):
         theory = nj.bounds.random_truncation(estimator, horizon=horizon)
-        return theory, nj.bounds.at_rate_factor(theory, factor)
+        return theory, at_rate_factor(theory, factor)
 
     bias, idle = 2 * estimator.derivative_bias * estimator.largest_value, estimator.loss.value(0.0)
     assert bias > 0
@@ -74,24 +75,24 @@ def test_the_result_bounds_the_bias_of_uncorrected_too():
     theory, unbiased = (bound(moments, horizon=HORIZON, radius=RADIUS) for bound in bounds)
     bias = float(theory.regret) - float(unbiased.regret)
     assert bias > 0
-    assert nj.bounds.at_rate_factor(theory, 4.0).regret > descent(theory, 4.0) + bias
+    assert at_rate_factor(theory, 4.0).regret > descent(theory, 4.0) + bias
 
 
 def test_the_factor_can_be_swept():
-    swept = jax.vmap(lambda m: nj.bounds.at_rate_factor(THEORY, m).regret)(np.array([0.5, 2.0]))
+    swept = jax.vmap(lambda m: at_rate_factor(THEORY, m).regret)(np.array([0.5, 2.0]))
     np.testing.assert_allclose(swept, 1.25 * THEORY.regret, rtol=1e-6)
 
 
 def test_bad_factors_and_guarantees_of_other_rates_raise():
-    raises("rate_factor must be positive and finite, got 0", nj.bounds.at_rate_factor, THEORY, 0)
+    raises("rate_factor must be positive and finite, got 0", at_rate_factor, THEORY, 0)
     still = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
     counted = nj.bounds.mistakes(1.0, still, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
-    raises(r"must bound the regret .* got MistakeGuarantee", nj.bounds.at_rate_factor, counted, 2.0)
+    raises(r"must bound the regret .* got MistakeGuarantee", at_rate_factor, counted, 2.0)
     given = {"horizon": HORIZON, "slope": 1.0, "regularization": 0.1}
     theory = nj.bounds.regularized_risk(1.0, **given)
     halved = nj.bounds.regularized_risk(1.0, **given, learning_rate=theory.learning_rate / 2)
     assert 1.25 * theory.regret < halved.regret  # multiplying would not give a bound
-    raises(r"η = W/√\(GT\), .* got RiskGuarantee", nj.bounds.at_rate_factor, theory, 0.5)
+    raises(r"η = W/√\(GT\), .* got RiskGuarantee", at_rate_factor, theory, 0.5)
 
 
 def deviation(delta, *, horizon, radius, second_moment):

@@ -53,7 +53,7 @@ def flipped_labels(rng, m):
 )
 def test_theorems_4_and_6_hold(x64, rng, regularization, decay, start, power):
     """Against the minimiser ĝ, and the a-priori bounds with it; t₀ from the claims' table."""
-    m, loss = 300, nj.losses.soft_margin()
+    m, loss = 300, nj.losses.hinge()
     gram, y = flipped_labels(rng, m)
     best = nj.comparators.regularized(gram, y, loss, regularization)
     assert best.converged
@@ -140,11 +140,11 @@ def test_proposition_1_in_float32():
 
 @pytest.mark.statistical
 @pytest.mark.claim("NORMA-Prop1")
-@pytest.mark.parametrize("name", ["soft_margin", "logistic", "huber"])
+@pytest.mark.parametrize("name", ["hinge", "logistic", "huber"])
 def test_proposition_1_holds_on_runs(rng, name):
     m = 150
     slope = {
-        "soft_margin": hinge_slope,
+        "hinge": hinge_slope,
         "logistic": lambda p, y: -y / (1 + np.exp(y * p)),
         "huber": lambda p, y: np.clip((p - y) / 0.3, -1, 1),
     }[name]
@@ -249,7 +249,7 @@ def test_corollary_5_the_average_hypothesis_has_small_expected_risk(x64, rng):
     excess = []
     for points, labels, risk in zip(drawn, y, expected, strict=True):
         sample = gram[np.ix_(points, points)], labels
-        best = comparators.regularized(*sample, losses.soft_margin(), lam, tolerance=1e-5)
+        best = comparators.regularized(*sample, losses.hinge(), lam, tolerance=1e-5)
         excess.append(risk - best.risk)
     assert 0.005 * bound < np.max(excess) <= bound
 

@@ -17,7 +17,7 @@ ABSOLUTE = losses.epsilon_insensitive(epsilon=0.0)
     ("loss", "weight", "lower_bound"),
     [
         (losses.squared(), 5**-0.5, SQUARED_BOUND),
-        (losses.soft_margin(), 7 / 9, 2 / 9),
+        (losses.hinge(), 7 / 9, 2 / 9),
         (ABSOLUTE, 5 / 9, 4 / 9),
     ],
 )
@@ -49,7 +49,7 @@ def test_lower_bounds_of_analytic_losses(loss, radius, lower_bound):
     [
         (losses.huber(width=0.5), lambda p: _huber(p - 1, 0.5)),
         (losses.epsilon_insensitive(epsilon=0.3), lambda p: np.maximum(0, np.abs(p - 1) - 0.3)),
-        (losses.soft_margin(margin=2.0), lambda p: np.maximum(0, 2 - p)),
+        (losses.hinge(margin=2.0), lambda p: np.maximum(0, 2 - p)),
     ],
 )
 @pytest.mark.parametrize("radius", [0.5, 3.0])

@@ -10,7 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.bounds import as_printed, random_truncation
-from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased import kernel_gradient
 from tests import keys
 from tests.errors import raises
 
@@ -24,7 +24,7 @@ SETTINGS = {
 
 def of(name, **options):
     options = {"radius": 0.5, "x_second_moment": 0.5, "max_bias": 1e-4, **options}
-    return gradient(*SETTINGS[name], **options)
+    return kernel_gradient(*SETTINGS[name], **options)
 
 
 @pytest.mark.claim("NK-Thm4", "NK-Thm2")
@@ -58,7 +58,7 @@ def test_printed_gaussian_moment_is_not_free_of_units(x64):
 
     def forms(scale):
         kernel, loss = nj.kernels.gaussian(length_scale=(scale / 2) ** 0.5), nj.losses.exponential()
-        estimator = gradient(kernel, loss, radius=0.1, x_second_moment=scale, max_bias=0.5)
+        estimator = kernel_gradient(kernel, loss, radius=0.1, x_second_moment=scale, max_bias=0.5)
         corrected = random_truncation(estimator, horizon=1.0, closed_form=True)
         printed = as_printed.random_truncation(estimator, horizon=1.0)
         return float(corrected.regret), float(printed.regret)
@@ -95,7 +95,7 @@ def test_says_when_it_is_vacuous():
 def test_overflow_is_infinite_and_vacuous_not_an_error():
     kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.smoothed_hinge(sharpness=1.0)
     orders = {"kernel_order": 14, "loss_order": 4, "max_bias": 1e9}
-    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=2.0, **orders)
+    estimator = kernel_gradient(kernel, loss, radius=1.0, x_second_moment=2.0, **orders)
     guarantee = random_truncation(estimator, horizon=1000, closed_form=True)
     assert guarantee.regret == math.inf
     assert guarantee.vacuous
@@ -106,7 +106,7 @@ def test_closed_forms_are_infinite_where_the_series_is():
     """At p B_x² = 1.2, where an estimator with the optimal distribution still exists."""
     kernel, loss = nj.kernels.binomial(alpha=0.5), nj.losses.squared()
     options = {"max_bias": 0.2, "distribution": "optimal"}
-    estimator = gradient(kernel, loss, radius=1.0, x_second_moment=0.6, **options)
+    estimator = kernel_gradient(kernel, loss, radius=1.0, x_second_moment=0.6, **options)
     for guarantee in (
         random_truncation(estimator, horizon=1000, closed_form=True),
         as_printed.random_truncation(estimator, horizon=1000),

@@ -12,7 +12,7 @@ from noisy_jax.simulated.streams import from_arrays
 from tests.errors import raises
 
 PIECES = {  # the largest of affine functions of the prediction, as (slope, value at 0) of y
-    losses.soft_margin(): lambda y: [(0 * y, 0 * y), (-y, 1 + 0 * y)],
+    losses.hinge(): lambda y: [(0 * y, 0 * y), (-y, 1 + 0 * y)],
     losses.epsilon_insensitive(epsilon=0.0): lambda y: [(1 + 0 * y, -y), (-1 + 0 * y, y)],
     losses.epsilon_insensitive(epsilon=0.2): lambda y: [
         (0 * y, 0 * y), (1 + 0 * y, -y - 0.2), (-1 + 0 * y, y - 0.2),
@@ -99,7 +99,7 @@ def test_squared_loss_is_that_of_exact_comparators(x64, rng):
 
 def test_repeated_rounds_count_as_often_as_they_come(x64, rng):
     """Each row comes once to three times, in any order: the answer is that of SciPy on all rows."""
-    loss = losses.soft_margin()
+    loss = losses.hinge()
     drawn = rng.permutation(np.repeat(np.arange(20), rng.integers(1, 4, size=20)))
     x, y = (rows[drawn] for rows in rows(rng, loss, 20))
     found = convex_ball(from_arrays(x, y), loss, 1.0, tolerance=3e-7)
@@ -155,7 +155,7 @@ def test_nothing_to_learn(rng):
 
 @pytest.mark.slow
 def test_regret_of_a_margin_loss_in_a_study(rng):
-    loss = losses.soft_margin()
+    loss = losses.hinge()
     x, y = rows(rng, loss, 32)
     learner = nj.learners.norma(nj.kernels.linear(), loss, regularization=0.1, buffer=32)
     shown = stream, _, _ = from_arrays(x, y), nj.noise.Gaussian(0.0), jax.random.key(0)
@@ -170,6 +170,6 @@ def test_bad_arguments_raise(rng):
     stream = from_arrays(*rows(rng, losses.squared()))
     raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
     raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
-    raises("y must", convex_ball, stream, losses.soft_margin(), 1.0)
+    raises("y must", convex_ball, stream, losses.hinge(), 1.0)
     traced = jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))
     raises("radius must be concrete", traced, 1.0)

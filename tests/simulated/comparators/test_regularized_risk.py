@@ -16,8 +16,8 @@ LOSSES = [
     losses.exponential(),
     losses.smoothed_absolute(sharpness=4.0),
     losses.smoothed_hinge(sharpness=4.0),
-    losses.soft_margin(),
-    losses.soft_margin(margin=0.3),
+    losses.hinge(),
+    losses.hinge(margin=0.3),
     losses.epsilon_insensitive(epsilon=0.2),
     losses.epsilon_insensitive(epsilon=0.0),
     losses.huber(width=0.3),
@@ -109,7 +109,7 @@ def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
     options = {"C": 1 / (lam * len(x)), "fit_intercept": False, "max_iter": 10**6, "tol": 1e-9}
     dual, tube = {"dual": True, "random_state": 0}, {"epsilon": 0.3}
     loss, targets, theirs = {
-        "hinge": (losses.soft_margin(), labels, LinearSVC(loss="hinge", **dual, **options)),
+        "hinge": (losses.hinge(), labels, LinearSVC(loss="hinge", **dual, **options)),
         "logistic": (losses.logistic(), labels, LogisticRegression(**options)),
         "insensitive": (
             losses.epsilon_insensitive(**tube),
@@ -130,8 +130,8 @@ def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
 def test_instantaneous_risks_add_up(rng):
     """Σ_t (ℓ(g(x_t), y_t) + ½λ‖g‖²) = m R_reg[g]."""
     gram, y = problem(rng, "margin")
-    found = regularized(gram, y, losses.soft_margin(), 0.1)
-    instantaneous = losses.soft_margin()(found.predictions, y) + 0.05 * found.norm**2
+    found = regularized(gram, y, losses.hinge(), 0.1)
+    instantaneous = losses.hinge()(found.predictions, y) + 0.05 * found.norm**2
     np.testing.assert_allclose(jnp.sum(instantaneous), y.size * found.risk, rtol=1e-5)
     assert found.norm <= 1 / 0.1
 
@@ -152,7 +152,7 @@ def test_repeated_points_change_nothing(x64, rng, loss):
 def test_hinge_coefficients_are_sparse_and_bounded(x64, rng):
     """0 ≤ y_i a_i ≤ 1/(λm), and a_i is zero, not small, beyond the margin."""
     gram, y = problem(rng, "margin")
-    found = regularized(gram, y, losses.soft_margin(), 0.01)
+    found = regularized(gram, y, losses.hinge(), 0.01)
     scaled = y * found.coefficients * 0.01 * y.size
     assert np.all((scaled >= 0) & (scaled <= 1))
     beyond = y * found.predictions > 1 + 1e-4
@@ -191,7 +191,7 @@ def test_negative_eigenvalues_of_rounding_count_as_zero(x64, rng):
 @pytest.mark.parametrize(
     ("gram", "y", "loss"),
     [
-        (np.eye(3), [1.0, -1.0, 1.0], losses.soft_margin(margin=0.0)),
+        (np.eye(3), [1.0, -1.0, 1.0], losses.hinge(margin=0.0)),
         (np.eye(3), np.zeros(3), losses.epsilon_insensitive(epsilon=0.0)),
         (np.zeros((3, 3)), [1.0, -1.0, 1.0], losses.logistic()),
     ],

@@ -8,9 +8,9 @@ from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 
 import noisy_jax as nj
-from noisy_jax.simulated.streams import DIFFICULTIES, Difficulty, drifting, switching
+from noisy_jax.simulated.streams import DIFFICULTIES, drifting, switching
 from noisy_jax.simulated.streams import mixtures as module
-from noisy_jax.simulated.streams.mixtures import drifting_mixtures, switching_mixtures
+from noisy_jax.simulated.streams.mixtures import Difficulty, drifting_mixtures, switching_mixtures
 from tests.errors import raises
 from tests.keys import key
 

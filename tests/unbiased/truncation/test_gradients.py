@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased import kernel_gradient
 from noisy_jax.unbiased.truncation import MeanEstimator
 from noisy_jax.unbiased.truncation.gradients import GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
@@ -22,7 +22,7 @@ LONG = {"kernel_order": 60, "loss_order": 60}
 
 def of(kernel=POLYNOMIAL, loss=None, **options):
     options = {"radius": 1.0, "x_second_moment": 0.4, **options}
-    return gradient(kernel, nj.losses.squared() if loss is None else loss, **options)
+    return kernel_gradient(kernel, nj.losses.squared() if loss is None else loss, **options)
 
 
 def total_copies(estimator, highest=400):
@@ -124,7 +124,7 @@ TOO_LARGE = LARGE | {"x_second_moment": 1.2, "distribution": "optimal"}
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": nj.losses.soft_margin()}, r"soft_margin.*losses\.smoothed_hinge"),
+        ({"loss": nj.losses.hinge()}, r"hinge.*losses\.smoothed_hinge"),
         ({"loss": nj.losses.huber()}, r"huber.*losses\.smoothed_absolute"),
         ({"loss": "squared"}, "loss must be a Loss"),
         ({"kernel": nj.kernels.laplacian(length_scale=1.0)}, "kernel must have a power series"),

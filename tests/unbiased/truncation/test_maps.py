@@ -8,7 +8,7 @@ import pytest
 from scipy.special import factorial
 
 import noisy_jax as nj
-from noisy_jax.unbiased import gradient
+from noisy_jax.unbiased import kernel_gradient
 from noisy_jax.unbiased.truncation.maps import MapOrders
 from tests.quadrature import tensor
 
@@ -22,7 +22,7 @@ KERNELS = {
 
 
 def maps_of(name, order, x_second_moment=0.45, **options):
-    return gradient(
+    return kernel_gradient(
         KERNELS[name][0], nj.losses.squared(), radius=1.0, x_second_moment=x_second_moment,
         kernel_order=order, max_bias=10.0, **options,
     ).maps  # fmt: skip
@@ -116,7 +116,7 @@ def test_printed_gaussian_inner_product_is_wrong(x64):
     corrected = np.sum(common * 2.0**n2 / (factorial(n2) * s2**n2))
     printed = np.sum(common * 2.0 ** (2 * n2) / (factorial(n2) ** 2 * s2 ** (2 * n2)))
     kernel, options = nj.kernels.gaussian(length_scale=(s2 / 2) ** 0.5), {"x_second_moment": 0.5}
-    maps = gradient(kernel, nj.losses.squared(), radius=1.0, kernel_order=13, **options).maps
+    maps = kernel_gradient(kernel, nj.losses.squared(), radius=1.0, kernel_order=13, **options).maps
     orders = MapOrders(*map(jnp.asarray, (n2.ravel(), n1.ravel())))
     estimates = jax.vmap(maps.estimate, (0, None))(orders, jnp.broadcast_to(x, (maps.copies, 2)))
     chances = maps.orders.probabilities[n2] * maps.envelope.orders.probabilities[n1]

@@ -71,7 +71,9 @@ def test_base_must_be_above_one(p):
 
 def test_other_types_than_keys_raise():
     kernel = nj.kernels.polynomial(degree=2)
-    estimator = nj.unbiased.gradient(kernel, nj.losses.squared(), radius=1.0, x_second_moment=1.0)
+    estimator = nj.unbiased.kernel_gradient(
+        kernel, nj.losses.squared(), radius=1.0, x_second_moment=1.0
+    )
     for drawn in (estimator, estimator.maps):
         raises(r"key must be a key .* got 0", drawn.draw_orders, 0)
     raises(r"key must be a key .* got 0", truncation.geometric([1.0], p=2.0).draw, 0)

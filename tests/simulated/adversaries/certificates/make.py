@@ -31,7 +31,7 @@ def noisy_kernel():
     """Theorem 4 as printed for the linear kernel and the squared loss, B_w = 0.01, 128 rounds."""
     noise, horizon, radius = nj.noise.Rademacher(1.0), 128, 0.1
     sizes = {"radius": radius, "x_second_moment": 2.0, "y_largest": TWO}
-    estimator = nj.unbiased.gradient(nj.kernels.linear(), nj.losses.squared(), **sizes)
+    estimator = nj.unbiased.kernel_gradient(nj.kernels.linear(), nj.losses.squared(), **sizes)
     bound = nj.bounds.as_printed.random_truncation(estimator, horizon=horizon)
     rate = bound.learning_rate
     learner = nj.learners.random_truncation(estimator, horizon=horizon, learning_rate=rate)
