@@ -51,7 +51,6 @@ GONE: dict[str, dict[str, str]] = {
     },
     "noisy_jax.observed.fits": {
         **dict.fromkeys(("Comparison", "FourierPredictor", "TableMoments"), _RECEIVED),
-        "fourier": "its name is nj.methods.Fourier",
         "CalibratedFit": "regression calibration gives an nj.fits.Fit",
         "Coefficients": "its name is nj.fits.Estimates, with the intercept in `values`",
         "GeneralizedFit": "logistic and Poisson regression give an nj.fits.Fit",
