@@ -35,7 +35,7 @@ def _public(room: ModuleType) -> list[str]:
 
 @cache
 def homes() -> dict[str, str]:
-    """For each public name that is no room: the first name of the same object, its home."""
+    """Returns, by public name that is no room, its home: the first name of the same object."""
     found, first = {}, {}
     for room, module in rooms().items():
         for name in _public(module):

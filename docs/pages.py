@@ -24,7 +24,7 @@ def anchor(heading: str) -> str:
 
 
 def sections() -> dict[str, str]:
-    """For the anchor of each heading of README, the page that shows it, with the anchor there."""
+    """Returns, by anchor of a heading of README, the page that shows it, with its anchor."""
     text, found = (ROOT / "README.md").read_text("utf-8"), {}
     for page in sorted(Path(__file__).parent.glob("*.md")):
         own = page.read_text("utf-8")
@@ -64,7 +64,7 @@ def guide_relinked(app, docname, content):
 
 
 def _on_the_site(whole: str, in_readme: bool) -> str:
-    """Where a link of a file in the root of the repository leads on the site."""
+    """Returns the place on the site to which a link of a file in the root leads."""
     link, hash_, word = whole.partition("#")
     if re.match(r"\w+:", link):
         return whole

@@ -37,7 +37,7 @@ from noisy_jax.warning import warn
 _ALIKE = 20  # times as large as another column: gradient descent hardly learns the small one
 
 State: TypeAlias = Any
-"""What a learner keeps between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
+"""Memory of a learner between rounds: a NamedTuple of arrays of fixed shapes, without a key."""
 
 _T = TypeVar("_T", bound=type)
 

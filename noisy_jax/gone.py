@@ -106,7 +106,7 @@ GONE: dict[str, dict[str, str]] = {
         "nj.streams.scaled(frame.drop(columns='y'), frame['y']) makes the stream",
     },
 }
-"""By module, then by name: what an error says about it. CHANGELOG.md has code for each."""
+"""Replacements by module and name: the texts of errors. CHANGELOG.md has code for each."""
 
 
 def refuse(module: str, name: str) -> None:
@@ -137,7 +137,7 @@ _ATTRIBUTES = {
     "cov_std_error": "table.uncertainty()",
     "cov_deviations": "table.uncertainty()",
 }
-"""Of tables and fits in version 0.3: what to write in their place."""
+"""Replacements of attributes of tables and fits in version 0.3."""
 
 
 def refuse_attribute(owner: object, name: str) -> None:

@@ -28,7 +28,7 @@ Majorant = Callable[[int], tuple[ArrayLike, ArrayLike]]
 """`m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for every n ≥ m."""
 
 _LOOKED_AT = 32
-"""How many coefficients beyond the order are summed before the majorant is used."""
+"""Number of coefficients beyond the order that are summed before the majorant is used."""
 
 
 class PowerSeries(NamedTuple):

@@ -71,8 +71,9 @@ def in_vectors(size: int) -> int:
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _MANY = 256
-"""From so many numbers on, they are computed in a loop, because XLA keeps the results of a loop. It
-computes others again for each of their uses. A loop takes longer to compile."""
+"""Least size from which numbers are computed in a loop, whose results XLA keeps.
+
+It computes other numbers again for each of their uses. A loop takes longer to compile."""
 
 
 def random_bits(key: jax.Array, size: int) -> jax.Array:

@@ -52,7 +52,7 @@ from noisy_jax.validation import ArrayLike, check_copies_given, check_made_for, 
 
 
 class Round(NamedTuple):
-    """What the engine takes from the sample of one round.
+    """Parts of one round's sample that the engine uses.
 
     Attributes:
         atom: φ_t, one atom (its leaves have no leading axis of atoms); `[K]` atoms for a memory
@@ -277,7 +277,7 @@ def _queries(rounds: Round):
 
 
 def _flat(atoms):
-    """From `[B, K]` to `[B·K]`."""
+    """Returns atoms `[B, K]` as `[B·K]`."""
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), atoms)
 
 

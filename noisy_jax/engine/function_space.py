@@ -1,4 +1,4 @@
-"""From a kernel, a world or random features to a learner of functions in their space."""
+"""Learners of functions in the space of a kernel, a world or random features."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Space(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Where f is stored: as atoms and weights, f = Σ_i w_i φ_i, or as one vector, f = w.
+    """Storage of f: atoms and weights, f = Σ_i w_i φ_i, or one vector, f = w.
 
     Attributes:
         space: the inner products of its atoms.
@@ -162,7 +162,7 @@ def room(space: Space, size: int, width: int = 1):
         return atoms, jnp.zeros(slots)
 
     def values(atoms, weights, t, queries, points):
-        """At queries, which may be `None`, and points: `([m] or None, [n])`."""
+        """Returns values at queries, which may be `None`, and at points: `([m] or None, [n])`."""
 
         def one_chunk(c, atoms, weights, queries, points):
             def part(a):

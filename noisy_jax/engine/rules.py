@@ -15,7 +15,7 @@ from noisy_jax.validation import ArrayLike, between, check_shape, positive
 
 
 class Update(NamedTuple):
-    """What a rule computes in one round.
+    """Result of a rule in one round.
 
     Attributes:
         coefficient: `[]`, α_t; `[K]` if the memory has a `width`.

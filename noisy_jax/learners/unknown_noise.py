@@ -130,7 +130,7 @@ def unknown_noise(
 
 
 class _Parts(NamedTuple):
-    """How values at the points of an estimate become its gradient and its estimates."""
+    """Functions that make a gradient and clean estimates from values at the points."""
 
     atoms: Callable[[Points], jax.Array]  # `[K, d]`, of a round
     space: Space
@@ -171,7 +171,7 @@ def _of_complex_points(kernel: Kernel, loss: Loss, name: str) -> _Parts:
         return continued(lambda rows: gram(rows[:count], rows[count:]), together, name)
 
     def inner(atoms, others):
-        """Of real and imaginary parts, from k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z')."""
+        """Returns ⟨·, ·⟩ of real and imaginary parts, from k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z')."""
         plain, conjugate = (continued_gram(at(atoms, sign), *at(others)) for sign in (1, -1))
         of_real = in_turn((plain.re + conjugate.re).T, (plain.im + conjugate.im).T)
         of_imaginary = in_turn((plain.im - conjugate.im).T, (conjugate.re - plain.re).T)

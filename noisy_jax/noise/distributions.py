@@ -299,7 +299,7 @@ class Product(Noise):
 
     @property
     def excess_kurtosis(self):
-        """Of each coordinate, `[d]`."""
+        """Excess kurtosis of each coordinate, `[d]`."""
         return self._stacked("excess_kurtosis")
 
     def check_dimension(self, shape: tuple[int, ...]) -> None:

@@ -49,4 +49,4 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 UNFINISHED = ".unfinished"
-"""How the names of files end that a process leaves if it is killed while it writes."""
+"""Ending of the names of files that a process leaves if it is killed while it writes."""

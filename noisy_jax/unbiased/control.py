@@ -28,7 +28,7 @@ def _scan(operation: Any, *args: Any) -> list[Any]:
 
 
 def _counts(params: dict[str, Any]) -> tuple[int, int]:
-    """How many arguments of a scan are constants, and how many the carry."""
+    """Returns how many arguments of a scan are constants, and how many are the carry."""
     if "ft_in" in params:  # from jax 0.12 on
         constants, carried, _ = map(len, params["ft_in"].unpack())
         return constants, carried
@@ -81,7 +81,7 @@ CONTROL: dict[str, Callable[..., Any]] = {
     "scan": _scan,
     "while": _while,
 }
-"""By primitive: `(operation, *args) -> results`."""
+"""Rules by primitive: `(operation, *args) -> results`."""
 
 
 def _split(args: Any, first: int, second: int) -> list[list[Any]]:

@@ -1,4 +1,4 @@
-"""What an estimated loss tells, from noisy data alone, of its own failure."""
+"""Diagnosis of an estimated loss, from noisy data alone: does it fail, and does it pay?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOVE = 4.0  # by how many units of rounding x is moved to see the rounding of f
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """What `diagnose` returns; `print` shows it as a table.
+    """Result of `diagnose`; `print` shows it as a table.
 
     Attributes:
         num_rows: n, on which the numbers rest.

@@ -41,13 +41,13 @@ class Multilevel(Transformed):
 
     @property
     def mean_copies(self) -> float:
-        """How many copies one estimate uses on average."""
+        """Mean number of copies that one estimate uses."""
         return float(self.probabilities @ (self.base * 2 ** np.arange(len(self.probabilities))))
 
     def copies_needed(self, key: jax.Array) -> jax.Array:
-        """How many of the copies, from the first on, the estimate with this key uses, `[]`.
+        """Returns the number of copies, from the first on, that the estimate with this key uses.
 
-        It is known before any copy is measured, and does not depend on f.
+        It is `[]`, known before any copy is measured, and does not depend on f.
 
         Example:
             >>> g = multilevel(jnp.sin)
@@ -154,7 +154,7 @@ def multilevel(
 
 
 def _probabilities(levels: int, continue_with, ratio) -> np.ndarray:
-    """Of N = 0 to L."""
+    """Returns the probabilities of N = 0 to L."""
     for name, value in {"continue_with": continue_with, "ratio": ratio}.items():
         check_concrete(name, value, "the number of copies follows from it")
     q = float(within("continue_with", continue_with, 0, 1))

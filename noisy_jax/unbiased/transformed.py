@@ -1,4 +1,4 @@
-"""What all transformations share: a function of noisy copies in place of one clean input."""
+"""Functions of noisy copies in place of one clean input: the base of all transformations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from noisy_jax.varying import exchange
 
 
 class Points(NamedTuple):
-    """Where f is evaluated: the estimate is Σ_j w_j Re f(p_j + iq_j).
+    """Points at which f is evaluated: the estimate is Σ_j w_j Re f(p_j + iq_j).
 
     Attributes:
         real: `[P, *x.shape]`, p.

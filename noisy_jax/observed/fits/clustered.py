@@ -72,4 +72,4 @@ ONE_CLUSTER = Check(
     "which the rows cannot show: merge or drop such columns",
     spoils=False,
 )
-"""For fits of one coefficient a column: `ONE_CLUSTER.doubts(table, weights, clusters)`."""
+"""Doubt about fits of one coefficient a column: `ONE_CLUSTER.doubts(table, weights, clusters)`."""

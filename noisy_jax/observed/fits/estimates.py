@@ -48,7 +48,7 @@ FORMS = {
     "numbers": Form(False),  # of a function
     "curve": Form(False),  # parameters of a function of one row
 }
-"""By the name that a saved fit has."""
+"""Forms by the name that a saved fit has."""
 
 
 def labels_of_line(names: tuple[str, ...]) -> tuple[str, ...]:

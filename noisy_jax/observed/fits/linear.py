@@ -135,14 +135,15 @@ class Linear(Method[LinearFit]):
 
     Args:
         weights: `[n]` weights of the rows of one table, or the name of their column, which is then
-            no feature; by default the weights of the table (`nj.table(…, weights="w")`). Rows of
-            weight 0 are left out of everything, also of the number of rows. They are not counts of
-            equal rows: repeat such rows, as `frame.loc[frame.index.repeat(frame["n"])]`. Without
-            weights they are 1, but for the sandwich of rows whose errors of measurement are known,
-            differ, and do not depend on the measured values, those that give the smallest variance,
-            from the errors and a first fit. Where these change the coefficients by more than
-            chance, they are 1, with a warning; so they are beside estimated errors (replicates, a
-            reliability, misclassified columns).
+            no feature; by default the weights of the table (`nj.table(…, weights="w")`). They are
+            not counts of equal rows: repeat such rows, as
+            `frame.loc[frame.index.repeat(frame["n"])]`. Rows of weight 0 are left out, and are not
+            counted. If no weights are given, all rows weigh 1, with one exception: if error
+            variances of the rows are known, differ, and do not depend on the measured values, the
+            sandwich takes the weights with the smallest variance, computed from the errors and a
+            first fit. If these change the coefficients by more than chance, the fit keeps weights 1
+            and warns. It also keeps them if errors are estimated (from replicates, a reliability or
+            misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
             name of their column, as for `weights`; the sandwich leaves out one of them at a time. A
             warning names coefficients that are determined by one of them alone.

@@ -83,7 +83,7 @@ class Result(Saved, Summarized):
     def plot(self: Any, *args: Any, **options: Any) -> Any:
         """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
 
-        Of a curve, by `nj.fourier` or `nj.methods.Model`, it draws the function of one column
+        Of a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws the function of one column
         (`nj.plots.function`): `fit.plot(table)`.
 
         Args:

@@ -43,7 +43,7 @@ class Patience(NamedTuple):
 
 
 PATIENT = Patience()
-"""Where equations are cheap."""
+"""Limits for equations that are cheap."""
 
 
 class Sums(NamedTuple):

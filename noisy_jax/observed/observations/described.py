@@ -163,11 +163,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
                 f"{given(known)}; one standard deviation a row is nj.sd(array)"
             )
         return ErrorOfColumn(np.asarray(_size(name, known), np.float64))
-    if isinstance(known, Misclassified):
-        raise ValueError(
-            f"{name} is of one of several recordings: name the feature, whose replicates are "
-            "recorded alike, as noise={'x1': nj.noise.Misclassified(matrix)}"
-        )
+    check_no_recording(name, known)
     check_complete(name, known)
     if any(map(np.ndim, jax.tree.leaves(known))):
         raise ValueError(
@@ -179,6 +175,15 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         variance = covariances(known, x[:, :, None], (name,))
         return ErrorOfColumn(variance[:, 0, 0], law=known, in_sums=True)
     return ErrorOfColumn(np.asarray(known.cov, np.float64), float(known.mean), known)
+
+
+def check_no_recording(name: str, known: Any, feature: str = "x1") -> None:
+    """Raises ValueError for a matrix of misclassification of one of several recordings."""
+    if isinstance(known, Misclassified):
+        raise ValueError(
+            f"{name} is of one of several recordings: name the feature, whose replicates are "
+            f"recorded alike, as noise={{{feature!r}: nj.noise.Misclassified(matrix)}}"
+        )
 
 
 def check_complete(name: str, known: Any) -> None:

@@ -27,7 +27,7 @@ UNKNOWN = (
     "noise is unknown: give its variance, as 0.1 or one number a column, or replicates as "
     "x [n, V >= 2, d]"
 )
-"""What is told where the errors are neither given nor can be estimated."""
+"""Message where the errors are neither given nor can be estimated."""
 
 
 def told_by_name(

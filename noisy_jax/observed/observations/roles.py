@@ -11,6 +11,7 @@ from noisy_jax.observed.observations.beside import ROLES
 from noisy_jax.observed.observations.described import (
     StandardDeviation,
     check_no_gaps,
+    check_no_recording,
     check_not_traced,
 )
 from noisy_jax.observed.observations.labels import by_column
@@ -220,9 +221,6 @@ def _errors_of_copies(name: str, columns: Sequence[str], known: Mapping[str, Any
         raise ValueError(f"noise names {given(name)} and its replicates: {hint}")
     for other in [one for one in columns if one not in known]:
         raise ValueError(f"noise names replicates of {given(name)}, but not {given(other)}: {hint}")
-    for one in [one for one in columns if isinstance(known[one], Misclassified)]:
-        raise ValueError(
-            f"noise[{one!r}] is of one of several recordings: name the feature, whose replicates "
-            f"are recorded alike, as noise={{{name!r}: nj.noise.Misclassified(matrix)}}"
-        )
+    for one in columns:
+        check_no_recording(f"noise[{one!r}]", known[one], name)
     return True

@@ -104,7 +104,7 @@ def solver(gram: Gram, C: ArrayLike) -> Callable[[jax.Array], jax.Array]:
 
 @jax.default_matmul_precision("highest")
 def _gram(by_rows, size, matrix=None) -> Gram:
-    """From `by_rows`, which applies a function `[b, n] -> [b]` of rows of K to all rows, `[n]`."""
+    """Makes a `Gram` of `by_rows`, which applies a function `[b, n] -> [b]` to all rows of K."""
 
     @jax.default_matmul_precision("highest")
     def product(v):

@@ -155,7 +155,7 @@ def _descend(problem, state, weight):
 
 
 def _refit(problem, state, tolerance):
-    """As `_descend`, of ridge regression on the rows kept."""
+    """Solves ridge regression on the rows kept; returns the same as `_descend`."""
     rows, product, C = state.kept, problem.gram.product, problem.diagonal
 
     def regularized(a):

@@ -1,4 +1,4 @@
-"""Where power series are cut off: the smallest orders whose bias is allowed."""
+"""Orders at which power series are cut off: the smallest whose bias is allowed."""
 
 from __future__ import annotations
 

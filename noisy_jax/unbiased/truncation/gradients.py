@@ -90,7 +90,7 @@ class GradientEstimator(NamedTuple):
 
     @property
     def mean_copies(self) -> ArrayLike:
-        """How many copies of x one round uses on average."""
+        """Mean number of copies of x that one round uses."""
         return self.maps.mean_copies * (1 + self.derivative.orders.mean)
 
     def draw_orders(self, key: jax.Array) -> GradientOrders:

@@ -93,7 +93,7 @@ class MapEstimator(NamedTuple):
 
     @property
     def mean_copies(self) -> ArrayLike:
-        """How many copies an estimate uses on average."""
+        """Mean number of copies that an estimate uses."""
         return self.orders.mean + (0 if self.envelope is None else 2 * self.envelope.orders.mean)
 
     def draw_orders(self, key: jax.Array) -> MapOrders:
