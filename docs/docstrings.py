@@ -1,4 +1,4 @@
-"""Conversion of the house's docstrings to reStructuredText: `code`, links to public names, equations."""
+"""Conversion of docstrings to reStructuredText: `code`, links to public names, equations."""
 
 import ast
 import inspect

@@ -171,7 +171,7 @@ def _of_complex_points(kernel: Kernel, loss: Loss, name: str) -> _Parts:
         return continued(lambda rows: gram(rows[:count], rows[count:]), together, name)
 
     def inner(atoms, others):
-        """Returns ⟨·, ·⟩ of real and imaginary parts, from k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z')."""
+        """Returns ⟨·, ·⟩ of both parts, from k(z, z') = ⟨Ψ(z), Ψ(z')⟩ and k(z̄, z')."""
         plain, conjugate = (continued_gram(at(atoms, sign), *at(others)) for sign in (1, -1))
         of_real = in_turn((plain.re + conjugate.re).T, (plain.im + conjugate.im).T)
         of_imaginary = in_turn((plain.im - conjugate.im).T, (conjugate.re - plain.re).T)

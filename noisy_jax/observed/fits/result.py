@@ -83,8 +83,8 @@ class Result(Saved, Summarized):
     def plot(self: Any, *args: Any, **options: Any) -> Any:
         """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
 
-        Of a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws the function of one column
-        (`nj.plots.function`): `fit.plot(table)`.
+        Of a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws the function of one
+        column (`nj.plots.function`): `fit.plot(table)`.
 
         Args:
             *args: of a curve, the table, and the column.
