@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.xla import total
+from noisy_jax.xla import random_bits, total
 
 
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 10, 31, 32, 33, 64, 240, 241, 480, 481, 784, 3_001])
 def test_each_number_is_added_once(dim):
     powers = np.random.default_rng(0).integers(-1000, 1000, dim).astype(np.float32)
     assert float(total(powers)) == powers.sum(dtype=np.float64)  # whole numbers: exact
+
+
+def test_elsewhere_than_on_cpus_forms_are_plain(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    plain = jax.make_jaxpr(jnp.sum)(jnp.ones(64))
+    assert str(jax.make_jaxpr(total)(jnp.ones(64))) == str(plain)
+    bits, key = lambda key: random_bits(key, 300), jax.random.key(0)
+    assert "while" not in str(jax.make_jaxpr(bits)(key))
+    np.testing.assert_array_equal(bits(key), jax.random.bits(key, (300,)))
 
 
 def test_gradients_and_batches_are_those_of_a_sum():

@@ -94,7 +94,7 @@ def function_space(
         memory = memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)
         return FunctionSpace(_itself, memory)
     if isinstance(kernel, World):
-        space = Space(kernel.surrogate, kernel.kernel, values=kernel.values)
+        space = Space(kernel.surrogate, kernel.kernel)
         memory = memory_of(kernel, space, buffer)
         return FunctionSpace(_itself, memory, kernel.dim, kernel.noise, True)
     if not isinstance(kernel, FourierWorld):

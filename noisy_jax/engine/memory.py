@@ -31,14 +31,11 @@ class Space(NamedTuple):
         inner: `(atoms[n], atoms[m]) -> [n, m]`.
         evaluate: `(atoms[n], points[m]) -> [n, m]`.
         points: `x[m, d] -> points[m]`, the form in which `evaluate` takes clean instances.
-        values: `(weights[n], atoms[n], others[m], points[k]) -> ([m], [k])`, weights @ inner and
-            weights @ evaluate at once; `None` where that is not faster.
     """
 
     inner: Callable[..., Any]
     evaluate: Callable[..., Any]
     points: Callable[..., Any] = lambda x: x
-    values: Callable[..., Any] | None = None
 
 
 class Memory(NamedTuple):
@@ -169,11 +166,8 @@ def room(space: Space, size: int, width: int = 1):
                 return jax.lax.dynamic_slice_in_dim(a, c * chunk, chunk)
 
             own, alpha = jax.tree.map(part, atoms), part(weights)
-            if queries is None:
-                return None, alpha @ space.evaluate(own, points)
-            if space.values is None:
-                return alpha @ space.inner(own, queries), alpha @ space.evaluate(own, points)
-            return space.values(alpha, own, queries, points)
+            inner = None if queries is None else alpha @ space.inner(own, queries)
+            return inner, alpha @ space.evaluate(own, points)
 
         chunks = jnp.minimum(-(-t * width // chunk), slots // chunk)
         return _total(one_chunk, chunks, slots // chunk, atoms, weights, queries, points)

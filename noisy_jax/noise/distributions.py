@@ -28,7 +28,6 @@ from noisy_jax.validation import (
     instance,
     positive,
 )
-from noisy_jax.xla import in_vectors
 
 
 class _Independent(Noise):
@@ -58,7 +57,7 @@ class _Independent(Noise):
 
     def _copies(self, key, x):
         # Drawn flat: XLA fills arrays of several small axes with random bits much more slowly.
-        draws = self._standard(key, (in_vectors(x.size),), x.dtype)[: x.size].reshape(x.shape)
+        draws = self._standard(key, (x.size,), x.dtype).reshape(x.shape)
         return x + jnp.broadcast_to(getattr(self, self._spread), x.shape) * draws
 
     def _standard(self, key, shape, dtype) -> jax.Array:

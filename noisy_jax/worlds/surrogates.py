@@ -40,24 +40,10 @@ def _gaussian_noise(dim, length_scale, noise):
     def spectrum(key, n):
         return _times(_clean_spectrum(key, n, dim, length_scale), whitening)
 
-    def values(weights, x, z, points):
-        # Both kernels need the same distances: one product serves them. Queries, fewer than pairs,
-        # carry the scales.
-        noisy = jnp.arange(len(z) + len(points)) < len(z)
-        rates = jnp.where(noisy, whitening**2, 1) / (2 * length_scale**2)
-        peaks = jnp.where(noisy, log_diagonal, 0)
-        x, others = near_origin(x, jnp.concatenate([z, points]))
-        exponent = jnp.matmul(x, (2 * rates[:, None] * others).T, precision="highest")
-        exponent -= jnp.sum(x**2, axis=1)[:, None] * rates[None]
-        exponent -= (rates * jnp.sum(others**2, axis=1) - peaks)[None]
-        found = weights @ jnp.exp(jnp.minimum(exponent, peaks[None]))
-        return found[: len(z)], found[len(z) :]
-
     return {
         "surrogate": surrogate,
         "diagonal": diagonal,
         "ratio": diagonal,
-        "values": values if whitening.ndim == 0 else None,
         "spectrum": spectrum,
     }
 

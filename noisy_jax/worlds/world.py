@@ -46,8 +46,6 @@ class World:
         approximation_error: `[]`, sup |k − g|, if k is a mixture g that was cut off; zero for other
             worlds.
         noise: distribution of the noise; `None` if it is not known.
-        values: `(weights[n], x[n, d], z[m, d], points[k, d]) -> ([m], [k])`, weights @ surrogate
-            and weights @ kernel in one pass, if that is faster; else `None`.
         spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
             to a probability; `None` where there is no sampler.
     """
@@ -59,7 +57,6 @@ class World:
     ratio: ArrayLike
     approximation_error: ArrayLike
     noise: Noise | None
-    values: Callable[..., tuple[jax.Array, jax.Array]] | None
     spectrum: Callable[[jax.Array, int], jax.Array] | None
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -76,7 +73,6 @@ def world_of(
     ratio: ArrayLike = math.inf,
     approximation_error: ArrayLike = 0.0,
     noise: Noise | None = None,
-    values: Callable[..., tuple[Any, Any]] | None = None,
     spectrum: Callable[[jax.Array, int], Any] | None = None,
 ) -> World:
     """Returns the world of a kernel and its surrogate; see `World` for the arguments.
@@ -101,7 +97,6 @@ def world_of(
         ratio=ratio,
         approximation_error=approximation_error,
         noise=noise,
-        values=values,
         spectrum=spectrum,
     )
 

@@ -125,18 +125,6 @@ def test_grams_do_not_depend_on_the_origin(rng, name):
         np.testing.assert_allclose(far, expected, atol=1e-5 if name != "laplacian" else 2e-3)
 
 
-def test_reading_at_once_does_not_depend_on_the_origin(rng):
-    world = worlds.gaussian(dim=3, length_scale=1.0, noise=Gaussian(0.3))
-    weights = jnp.asarray(rng.normal(size=6), jnp.float32)
-    points = [grid(rng, n) for n in (6, 5, 4)]
-
-    def read(offset):
-        return world.values(weights, *(moved(p, offset) for p in points))
-
-    for far, near in zip(read(1e6), read(0.0), strict=True):
-        np.testing.assert_allclose(far, near, atol=3e-5)
-
-
 def test_slots_of_a_buffer_that_are_still_zero_change_nothing(rng):
     """Stored points come with rows of zeros, which no offset is taken from."""
     z = jnp.asarray(grid(rng, 5) + 1e5, jnp.float32)

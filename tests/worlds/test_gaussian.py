@@ -271,13 +271,3 @@ def test_clean_kernel_is_the_gaussian_kernel():
     world, x = made(noise.Gaussian(0.1), 3), jnp.asarray(POINTS, jnp.float32)
     gram = kernels.gaussian(length_scale=1.0)(x, x)
     np.testing.assert_allclose(world.kernel(x, x), gram, rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_reading_at_once_is_reading_twice(x64, rng):
-    world = made(noise.Gaussian(0.4), 3)
-    weights, x = rng.normal(size=9), rng.normal(size=(9, 3))
-    z, points = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    values, clean = world.values(weights, x, z, points)
-    np.testing.assert_allclose(values, weights @ world.surrogate(x, z), rtol=1e-12)
-    np.testing.assert_allclose(clean, weights @ world.kernel(x, points), rtol=1e-12)
