@@ -72,7 +72,12 @@ TESTED_IN = {
 }
 """Modules without a file of tests of their name, and the file that tests them."""
 
-WHOLE_ROOM = {"learners/test_contract", "learners/test_portability", "observed/test_as_before"}
+WHOLE_ROOM = {
+    "learners/test_contents",
+    "learners/test_contract",
+    "learners/test_portability",
+    "observed/test_as_before",
+}
 """Files of tests that run through all modules of a room."""
 
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -12,6 +12,7 @@ from noisy_jax.learners.norma import norma
 from noisy_jax.learners.parameter_free import parameter_free
 from noisy_jax.learners.perceptron import perceptron
 from noisy_jax.learners.random_truncation import random_truncation
+from noisy_jax.learners.several_copies import several_copies
 from noisy_jax.learners.two_copies import two_copies
 from noisy_jax.learners.uncorrected import uncorrected
 from noisy_jax.learners.unknown_noise import unknown_noise
@@ -30,6 +31,7 @@ __all__ = [
     "parameter_free",
     "perceptron",
     "random_truncation",
+    "several_copies",
     "two_copies",
     "uncorrected",
     "uncorrected_kernel",

@@ -60,7 +60,8 @@ def alma(
         block: as in `engine.expansion`.
 
     Returns:
-        A `Learner` whose state's field `rule` is an `AlmaState`, without clean estimates.
+        A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on
+        its mistakes on clean data (`bounds.alma`). Its state's field `rule` is an `AlmaState`.
         Predictions are f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced
         label is not ±1, or a traced θ or C is out of range.
 

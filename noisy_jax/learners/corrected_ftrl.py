@@ -96,8 +96,7 @@ def corrected_ftrl(
     serves all of them. Under heavy-tailed noise, without a fourth
     moment, its moments converge slowly or not at all. In fewer rounds than features, and with
     Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
-    zero. The state is a `CorrectedState`, of size O(G D²) for D features. Its clean
-    estimates are those of the moments, and unbiased.
+    zero.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -114,6 +113,12 @@ def corrected_ftrl(
         groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
             that are not linear λ_t is chosen by the differences between groups, which show the
             random error of the moments. Sums over groups also round less than one long sum.
+
+    Returns:
+        A `Learner` of as many copies as the moments need, with O(D²) time a round for D features,
+        and O(D³) every k rounds. Its state is a `CorrectedState`, of size O(G D²). Its clean
+        estimates are those of the moments. A bound on its regret is known after the run
+        (`bounds.corrected_ftrl(state, …)`).
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)

@@ -50,8 +50,9 @@ def exponentiated_gradient(
 
     Returns:
         A `Learner` of O(d) time a round, with `clean_estimates` as `gradient_descent`. The field
-        `optimizer` of its state is the `MixtureState` of the corners;
-        `bounds.exponentiated_gradient` computes the bound after a run from it.
+        `optimizer` of its state is the `MixtureState` of the corners. Against every u with
+        ‖u‖₁ ≤ B its expected regret is at most E [2B√(ln(2d) Σ‖∇̃_t‖∞²) + 4B max_t ‖∇̃_t‖∞];
+        `bounds.exponentiated_gradient(state, …)` computes a smaller bound after a run.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -77,10 +77,11 @@ def model(
             batches of k rounds use `optax.MultiSteps(optimizer, k)`.
 
     Returns:
-        A `Learner` whose clean estimates are the same estimate, of f(x) and f(x)², so that
-        those of the mean of the copies (`replicates` of order 0) are biased. For a convex loss
-        of a model that is linear in its parameters, its expected regret at the adaptive rate is at
-        most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the estimate is unbiased.
+        A `Learner` whose round costs one gradient of the estimate. Its clean estimates, of f(x) and
+        f(x)², are of the same kind, so that those of the mean of the copies (`replicates` of
+        order 0) are biased. For a convex loss of a model that is linear in its parameters, its
+        expected regret at the adaptive rate is at most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`),
+        if the estimate is unbiased.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj

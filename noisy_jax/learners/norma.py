@@ -121,10 +121,10 @@ def norma(
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
-        A `Learner` with an `ExpansionState` whose field `rule` is a `NormaState`. It has unbiased
-        estimates with a world and two copies, and none otherwise. A run ends in NaN if a traced ηλ
-        is above 1, a traced ν is outside (0, 1), or a traced label of a margin loss is not ±1;
-        concrete ones raise ValueError.
+        A `Learner` with O(τ) kernel evaluations a round, and an `ExpansionState` whose field `rule`
+        is a `NormaState`. It has clean estimates with a world and two copies, and none otherwise. A
+        run ends in NaN if a traced ηλ is above 1, a traced ν is outside (0, 1), or a traced label
+        of a margin loss is not ±1; concrete ones raise ValueError.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

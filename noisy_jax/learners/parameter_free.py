@@ -104,7 +104,8 @@ def parameter_free(
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
-        A `Learner` whose state's field `rule` is a `ParameterFreeState`. It has clean estimates
+        A `Learner` with O(t) kernel evaluations in round t, or O(D) time with D random features.
+        Its state's field `rule` is a `ParameterFreeState`. It has clean estimates
         with a world and two copies, and none otherwise. A run ends in NaN if f
         overflows, or in float32 if later gradients are more than about 10¹²/√T times the first.
 

@@ -39,7 +39,9 @@ def perceptron(
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
-        A `Learner`; predictions are f(x) + b, whose sign is the class (zero counts as a mistake).
+        A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on
+        its mistakes on clean data (`bounds.mistakes`). Predictions are f(x) + b, whose sign is the
+        class (zero counts as a mistake).
         It has clean estimates as `norma` has.
 
     Example:

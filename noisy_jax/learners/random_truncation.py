@@ -66,7 +66,8 @@ def random_truncation(
             of f.
 
     Returns:
-        A `Learner` of `estimator.copies` copies, the most that one round may use. The number used
+        A `Learner` of `estimator.copies` copies, the most that one round may use, with O(tnd) time
+        in round t for kernels of order n. The number used
         in each round is `state.atoms.copies`, `[slots]`, zero for rounds not yet played. Its
         expected regret on clean data, apart from the bias of cut-off series, is at most
         √(B_w B_g B_Ψ T) at the theorem's rate (`bounds.random_truncation`) and 2√2 times that at

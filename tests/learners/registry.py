@@ -51,11 +51,30 @@ def random_truncation(*, radius, learning_rate=None):
     return nj.learners.random_truncation(estimator, **options)
 
 
+def of_signs(make):
+    """Decorates a maker of learners of labels: they are shown the signs of values."""
+
+    def shown(way):
+        def run(state, samples, *rest):
+            return way(state, samples._replace(y=jnp.sign(samples.y)), *rest)
+
+        return run
+
+    @functools.wraps(make)  # docs/contents.md shows the learner itself
+    def made(**options):
+        learner = make(**options)
+        needs = learner.needs._replace(labels=False)
+        return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll), needs=needs)
+
+    return made
+
+
+@of_signs
 def analytic_worlds(*, radius, learning_rate):
     loss, bounds = nj.losses.smoothed_hinge(sharpness=0.5), {"loss_order": 2, "max_bias": 1.0}
     estimator = nj.unbiased.kernel_gradient(world(), loss, radius=radius, **bounds)
     options = {"horizon": T, "learning_rate": learning_rate, "block": 16}
-    return of_signs(nj.learners.random_truncation(estimator, **options))
+    return nj.learners.random_truncation(estimator, **options)
 
 
 def unknown_noise(kernel, transformation, **options):
@@ -80,19 +99,6 @@ def mixture(*, radius, learning_rate):
     )
 
 
-def of_signs(learner):
-    """A learner of classes, shown the sign of what is a value."""
-
-    def shown(way):
-        def run(state, samples, *rest):
-            return way(state, samples._replace(y=jnp.sign(samples.y)), *rest)
-
-        return run
-
-    needs = learner.needs._replace(labels=False)
-    return learner._replace(step=shown(learner.step), unroll=shown(learner.unroll), needs=needs)
-
-
 def norma(*, radius, learning_rate):
     del radius  # regularization takes its place
     return nj.learners.norma(
@@ -109,14 +115,16 @@ def norma_in_a_world(*, radius, learning_rate):
     )  # fmt: skip
 
 
+@of_signs
 def perceptron(*, radius, learning_rate):
     del radius, learning_rate  # it has no parameters
-    return of_signs(nj.learners.perceptron(nj.kernels.gaussian(length_scale=1.0), buffer=20))
+    return nj.learners.perceptron(nj.kernels.gaussian(length_scale=1.0), buffer=20)
 
 
+@of_signs
 def alma(*, radius, learning_rate):
     kernel = nj.kernels.polynomial(degree=2)
-    return of_signs(nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20))
+    return nj.learners.alma(kernel, threshold=radius, scale=learning_rate, buffer=20)
 
 
 def parameter_free(*, radius, learning_rate):
@@ -148,6 +156,11 @@ def model(*, radius, learning_rate):
     )  # fmt: skip
 
 
+def corrected_ftrl(*, radius, learning_rate):
+    del learning_rate  # it has none
+    return nj.learners.corrected_ftrl(nj.moments.known_covariance(), radius=radius, solve_every=8)
+
+
 class Case(NamedTuple):
     """A learner for the tests of the contract.
 
@@ -173,6 +186,7 @@ LEARNERS = {
     "known_covariance": Case(nj.learners.known_covariance, linear=True),
     "as_printed": Case(as_printed, linear=True),
     "uncorrected": Case(nj.learners.uncorrected, linear=True),
+    "several_copies": Case(functools.partial(nj.learners.several_copies, copies=3), linear=True),
     "parallel_worlds": Case(parallel_worlds, squares=True),
     "cloned": Case(cloned, squares=True),
     "fourier_worlds": Case(fourier_worlds, squares=True),
@@ -186,7 +200,7 @@ LEARNERS = {
     "adaptive": Case(adaptive(nj.learners.two_copies), adaptive=True),
     "adaptive kernel": Case(adaptive(parallel_worlds), adaptive=True),
     "adaptive random truncation": Case(adaptive(random_truncation), adaptive=True),
-    "replicates": Case(
+    "unknown_noise": Case(
         unknown_noise(nj.kernels.polynomial(degree=2), nj.unbiased.replicates, order=2),
         adaptive=True,
     ),
@@ -207,6 +221,7 @@ LEARNERS = {
     "parameter_free": Case(parameter_free, projected=False, reads=False),
     "parameter_free_in_a_world": Case(parameter_free_in_a_world, projected=False),
     "model": Case(model, adaptive=True),
+    "corrected_ftrl": Case(corrected_ftrl, adaptive=True),
     "exponentiated_gradient": Case(adaptive(nj.learners.exponentiated_gradient), adaptive=True),
 }
-"""By name. A new learner is one line here."""
+"""By name. A new learner is one line here, under its name in `nj.learners`."""
