@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(jax|jnp|np|numpy|chex|optax|os|collections)\..*"),  # types of others
     (
         r"py:.*",
-        r"([A-Za-z_]+|noisy_jax\.tables\.Table|noisy_jax\..*\._\w+|"
+        r"([A-Za-z_]+|noisy_jax\.reports\.tables\.Table|noisy_jax\..*\._\w+|"
         r"noisy_jax\.observed\.\w+\.(template\.Method|categories\.Categories))",
     ),  # types of the standard library, private ones
 ]

@@ -80,10 +80,11 @@ class Transformed:
                 f"argnum must be the place of x, one whole number, got {given(self.argnum)}"
             ) from None
 
-    @property
-    def __wrapped__(self) -> Callable[..., Any]:
-        """f, whose signature g has."""
-        return self.f
+    def __getattr__(self, name: str) -> Any:
+        """Returns f as `__wrapped__`, so that g has its signature; the class has one of its own."""
+        if name == "__wrapped__":
+            return self.f
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property
     def __name__(self) -> str:
