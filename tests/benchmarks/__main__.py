@@ -2,7 +2,7 @@
 
 It has a line for each comparison and each requirement: the task, what this library and its peer
 reached, their ratio and what it must be. `--json FILE` writes these as well, with the commit and
-the machine, such as to `docs/benchmarks/2026-11-26.json`. Each file alone prints more. Needs the
+the machine, such as to `docs/benchmarks/2026-11-26.json`. Needs the
 extra `benchmark` and a machine that does nothing else; the exit status is 0 in any case.
 Requirements hold on Intel and AMD, unless they name one; docs/benchmarks.md lists higher aims. They
 are for the whole run: `--quick` uses less data, and some of its ratios are smaller.
@@ -22,11 +22,7 @@ from pathlib import Path
 import jax
 import timing
 
-NAMES = (
-    *("linear", "kernel", "norma", "truncation", "tuning", "moments", "subquantile", "unbiased"),
-    "start",
-)
-"""Linear first: it measures memory, while this process holds little."""
+NAMES = "linear", "kernel", "norma", "truncation", "moments", "subquantile", "start"
 
 
 def record(rows: dict[str, timing.Row], quick: bool) -> dict:
@@ -64,7 +60,7 @@ def main():
         if quick:
             timing.most_repeats = 3
             vars(benchmark).update(benchmark.QUICK)
-        rows = [row for row in benchmark.rows() if row.required or row.peer]
+        rows = benchmark.rows()
         table += [timing.cells(row, f"{name}: ") for row in rows]
         measured |= {f"{name}: {row.what}": row for row in rows}
         jax.clear_caches()

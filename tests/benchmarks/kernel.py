@@ -1,4 +1,4 @@
-"""Speed and memory of the kernel learners: `python tests/benchmarks/kernel.py`.
+"""Speed of the kernel learners: `python tests/benchmarks/kernel.py`.
 
 The floor under `unroll` is what no exact kernel learner is spared: the surrogate of each stored
 copy at both copies of every later round, and its clean kernel at the clean instance.
@@ -13,17 +13,14 @@ import sklearn
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDRegressor
 from timing import (
-    Row,
     against_scan,
     at_least,
     at_most,
     descent,
     faster,
-    growth,
     judged,
     median_time,
     median_times,
-    memory,
     report,
 )
 
@@ -31,7 +28,6 @@ import noisy_jax as nj
 from noisy_jax.noise import observe
 
 HORIZON, SEEDS = 2_048, 64
-ONE_STREAM_HORIZON = 16_384
 NUMPY_SEEDS = 4
 DIM, LENGTH_SCALE, VARIANCE = 16, 2.0, 0.5
 DESCENT = {"radius": 3.0, "learning_rate": 0.02}
@@ -39,10 +35,9 @@ BLOCK, CHUNK = 64, 256  # of the floor, as in the engine
 
 FEATURES, FEATURES_DIM = 256, 10
 FOURIER_HORIZON, STREAMS_HORIZON, AT_ONCE = 100_000, 20_000, 2_000
-LONG, DRAWN_AT_ONCE = 10, 800
 
 QUICK = {
-    "HORIZON": 512, "SEEDS": 16, "ONE_STREAM_HORIZON": 2_048, "NUMPY_SEEDS": 1,
+    "HORIZON": 512, "SEEDS": 16, "NUMPY_SEEDS": 1,
     "FOURIER_HORIZON": 16_000, "STREAMS_HORIZON": 4_000,
 }  # fmt: skip
 
@@ -101,19 +96,12 @@ def floor(samples, x, weights):
     return jax.vmap(one_seed)(samples, weights)
 
 
-def by_differences(stored, z):
-    """‖x_i − z‖² as it is written, `[n]`."""
-    return np.sum((stored - z) ** 2, axis=1)
-
-
-def by_products(stored, z):
-    """‖x_i − z‖² by a matrix-vector product, `[n]`."""
-    return np.sum(stored**2, axis=1) + z @ z - 2 * stored @ z
-
-
-def plain_numpy(samples, x, y, squared_distances=by_differences):
+def plain_numpy(samples, x, y):
     """Predictions of Algorithm 2 with the recursion for ‖w‖², as NumPy users write it."""
     scale = np.float32((1 - VARIANCE / LENGTH_SCALE**2) ** (-DIM / 2))
+
+    def squared_distances(stored, z):
+        return np.sum((stored - z) ** 2, axis=1)
 
     def surrogate(stored, z):
         return scale * np.exp(-squared_distances(stored, z) / (2 * (LENGTH_SCALE**2 - VARIANCE)))
@@ -150,30 +138,22 @@ def tuned_numpy(samples, x, y):
 
 
 def engine():
-    """Rows on parallel worlds: against the scan, the floor, NumPy, and with twice the rounds."""
-    rows, runs = [], []
-    for horizon, seeds in ((HORIZON, SEEDS), (2 * HORIZON, SEEDS // 2)):
-        stream = smooth(KEY, horizon, DIM)
-        keys = jax.random.split(KEY, seeds)
-        samples = noisy_by_seed(stream, keys)
-        weights = jax.random.normal(KEY, (seeds, horizon))
-        learner = nj.learners.parallel_worlds(WORLD, horizon=horizon, **DESCENT)
-        unroll = judged(learner)
-        ours, least, drawing = median_times(
-            functools.partial(unroll, samples, stream.x),
-            functools.partial(floor, samples, stream.x, weights),
-            functools.partial(noisy_by_seed, stream, keys),
-        )
-        setting = f"T = {horizon:,}, S = {seeds}"
-        rows += [
-            Row(f"noise drawn, {setting}", drawing, "s"),
-            against_scan(setting, ours, learner, samples, stream.x, 6),
-            at_most(f"unroll / floor, {setting}", ours, least, 1.4),
-        ]
-        if seeds == SEEDS:
-            rows += against_numpy(ours, unroll, samples, stream)
-        runs.append((learner, jax.tree.map(lambda a: a[: SEEDS // 2], samples), stream.x))
-    return rows + growth(*runs)
+    """Rows on parallel worlds: against the scan, the floor and NumPy."""
+    stream, keys = smooth(KEY, HORIZON, DIM), jax.random.split(KEY, SEEDS)
+    samples = noisy_by_seed(stream, keys)
+    weights = jax.random.normal(KEY, (SEEDS, HORIZON))
+    learner = nj.learners.parallel_worlds(WORLD, horizon=HORIZON, **DESCENT)
+    unroll = judged(learner)
+    ours, least = median_times(
+        functools.partial(unroll, samples, stream.x),
+        functools.partial(floor, samples, stream.x, weights),
+    )
+    setting = f"T = {HORIZON:,}, S = {SEEDS}"
+    return [
+        against_scan(setting, ours, learner, samples, stream.x, 6),
+        at_most(f"unroll / floor, {setting}", ours, least, 1.4),
+        *against_numpy(ours, unroll, samples, stream),
+    ]
 
 
 def against_numpy(ours, unroll, samples, stream):
@@ -181,8 +161,7 @@ def against_numpy(ours, unroll, samples, stream):
     copies, x, y = np.asarray(samples.x), *map(np.asarray, stream)
     predictions = np.asarray(unroll(samples, stream.x)[1])
     rows = []
-    products = functools.partial(plain_numpy, squared_distances=by_products)
-    loops = {"plain": plain_numpy, "matrix-vector": products, "tuned": tuned_numpy}
+    loops = {"plain": plain_numpy, "tuned": tuned_numpy}
     for name, loop in loops.items():
         np.testing.assert_allclose(loop(copies[0], x, y), predictions[0], atol=1e-4)
 
@@ -196,54 +175,14 @@ def against_numpy(ours, unroll, samples, stream):
     return rows
 
 
-def one_stream():
-    """A row on one stream, where no other seed fills the cores."""
-    stream = smooth(KEY, ONE_STREAM_HORIZON, DIM)
-    samples = jax.tree.map(lambda a: a[None], noisy(stream, KEY))
-    learner = nj.learners.parallel_worlds(WORLD, horizon=ONE_STREAM_HORIZON, **DESCENT)
-    ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
-    setting = f"one stream, T = {ONE_STREAM_HORIZON:,}"
-    return against_scan(setting, ours, learner, samples, stream.x, 5)
-
-
 def fourier():
-    """Rows on random features against scikit-learn, and over many rounds."""
-    world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
-    learner = nj.learners.fourier_worlds(nj.worlds.fourier(KEY, world, FEATURES), **DESCENT)
-    rows = _against_scikit_learn(judged(learner))
+    """Rows on random features against scikit-learn.
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def drawn_on_the_way(rounds):
-        """Sum of squared losses over rounds that are never all in memory."""
-
-        def some_rounds(t, carry):
-            state, total = carry
-            stream_key, noise_key = jax.random.split(jax.random.fold_in(KEY, t))
-            stream = smooth(stream_key, DRAWN_AT_ONCE, FEATURES_DIM)
-            samples = noisy(stream, noise_key)
-            keys = jax.random.split(KEY, DRAWN_AT_ONCE)
-            state, predictions, _ = learner.unroll(state, samples, stream.x, keys)
-            return state, total + jnp.sum((predictions - stream.y) ** 2)
-
-        start = learner.init(FEATURES_DIM), jnp.zeros(())
-        return jax.lax.fori_loop(0, rounds // DRAWN_AT_ONCE, some_rounds, start)
-
-    short, long = FOURIER_HORIZON, LONG * FOURIER_HORIZON
-    compiled = [drawn_on_the_way.lower(rounds).compile() for rounds in (long, short)]
-    times = median_times(*compiled, repeats=3)
-    held = [memory(program) / 2**20 for program in compiled]
-    return [
-        *rows,
-        at_most(f"time of {long:,} / {short:,} rounds", *times, round(1.1 * LONG, 1)),
-        at_most(f"memory of {long:,} / {short:,} rounds", *held, 1, "MiB"),
-    ]
-
-
-def _against_scikit_learn(learn):
-    """Rows on random features: both sides map two copies and the clean row, predict and learn.
-
-    scikit-learn's do so `AT_ONCE` rows at a time, which fit the cache, one stream after another.
+    Both sides map two copies and the clean row, predict and learn; scikit-learn's do so `AT_ONCE`
+    rows at a time, which fit the cache, one stream after another.
     """
+    world = nj.worlds.gaussian(dim=FEATURES_DIM, length_scale=LENGTH_SCALE, noise=NOISE)
+    learn = judged(nj.learners.fourier_worlds(nj.worlds.fourier(KEY, world, FEATURES), **DESCENT))
     np.empty(3 * 2**20)  # once it is freed, glibc keeps memory of such a size for scikit-learn
     sampler = RBFSampler(n_components=FEATURES, gamma=0.5 / LENGTH_SCALE**2, random_state=0)
     rows = []
@@ -272,7 +211,7 @@ def _against_scikit_learn(learn):
 
 
 def rows():
-    return [*engine(), one_stream(), *fourier()]
+    return [*engine(), *fourier()]
 
 
 if __name__ == "__main__":

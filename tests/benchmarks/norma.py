@@ -7,17 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDOneClassSVM
-from timing import at_most, by_round, faster, median_time, median_times, report
+from timing import by_round, faster, median_times, report
 
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample, Stream, unrolled
 
-HORIZON, STREAMS, LONG = 32_768, 16, 1_000_000
+HORIZON, STREAMS = 32_768, 16
 DIM, SIZE, LENGTH_SCALE = 10, 512, 2.0
 RATE, DECAY = 1.0, 0.01
 FEATURES, NU = 256, 0.05
-QUICK = {"HORIZON": 4_096, "STREAMS": 8, "LONG": 100_000}
+QUICK = {"HORIZON": 4_096, "STREAMS": 8}
 KEY = jax.random.key(0)
 KERNEL = nj.kernels.gaussian(length_scale=LENGTH_SCALE)
 
@@ -79,37 +79,6 @@ def ring():
     return [*rows, faster(f"NumPy loop / unroll, 1 stream, {setting}", ours, loop, 9)]
 
 
-def growth():
-    """Rows on time and memory of many rounds."""
-    learner, streams = hinge(), [classes(KEY, rounds) for rounds in (LONG // 10, LONG)]
-
-    @jax.jit
-    def mistakes(stream):
-        # In whole blocks, as `rollout` does: what is held beside the stream is one block's.
-        size = 1000
-        blocks = jax.tree.map(lambda a: a.reshape(-1, size, *a.shape[1:]), stream)
-
-        def one_block(state, block):
-            samples = Sample(block.x[:, None], block.y)
-            keys = jax.random.split(KEY, size)
-            state, predictions, _ = learner.unroll(state, samples, block.x, keys)
-            return state, jnp.sum(block.y * predictions <= 0)
-
-        return jax.lax.scan(one_block, learner.init(DIM), blocks)[1].sum()
-
-    compiled = [mistakes.lower(stream).compile() for stream in streams]
-    seconds = [
-        median_time(functools.partial(function, stream), repeats=3)
-        for function, stream in zip(compiled, streams, strict=True)
-    ]
-    held = [function.memory_analysis().temp_size_in_bytes / 2**20 for function in compiled]
-    return [
-        at_most(f"time of {LONG:,} / {LONG // 10:,} rounds", *seconds[::-1], 11),
-        # The state has a fixed size; what the compiler adds per block are two numbers.
-        at_most(f"memory of {LONG:,} / {LONG // 10:,} rounds", *held[::-1], 1.1, "MiB"),
-    ]
-
-
 def novelty():
     """A row on novelty detection by random features against scikit-learn, one pass."""
     features = nj.worlds.fourier_gaussian(
@@ -133,7 +102,7 @@ def novelty():
 
 
 def rows():
-    return [*ring(), *growth(), novelty()]
+    return [*ring(), novelty()]
 
 
 if __name__ == "__main__":

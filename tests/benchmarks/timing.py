@@ -1,4 +1,4 @@
-"""What the benchmarks share: runs, their time and memory, the machine, the table they print."""
+"""What the benchmarks share: runs, their time, the machine, the table they print."""
 
 import datetime
 import functools
@@ -114,17 +114,6 @@ def against_scan(setting, ours, learner, samples, x, bound):
     return faster(f"scan / unroll, {setting}", ours, median_time(scan, repeats=1), bound)
 
 
-def memory(compiled):
-    """Bytes that a compiled function holds at once, its arguments and results included."""
-    stats = compiled.memory_analysis()
-    return (
-        stats.argument_size_in_bytes
-        + stats.output_size_in_bytes
-        + stats.temp_size_in_bytes
-        - stats.alias_size_in_bytes
-    )
-
-
 def descent(read, y, *, radius, learning_rate):
     """Predictions of gradient descent on expansions in NumPy, with the recursion for ‖f‖².
 
@@ -142,24 +131,6 @@ def descent(read, y, *, radius, learning_rate):
             weights[: t + 1] *= radius / np.sqrt(squared_norm)
             squared_norm = radius**2
     return predictions
-
-
-def growth(*runs):
-    """Rows on time and memory of twice the rounds.
-
-    `runs` are, for T rounds and for 2T, a learner, its samples `[S, T]` and the clean x `[T, d]`.
-    """
-    compiled = [judged(learner).lower(*data).compile() for learner, *data in runs]
-    once, twice = median_times(
-        *(functools.partial(f, *data) for f, (_, *data) in zip(compiled, runs, strict=True))
-    )
-    few, many = (len(x) for _, _, x in runs)
-    what = f"time of {many:,} / {few:,} rounds, S = {len(runs[0][1].y)}"
-    less, more = (memory(f) / 2**20 for f in compiled)
-    return [
-        at_most(what, twice, once, 4.3),
-        at_most("memory, twice the rounds / once", more, less, 2, "MiB"),
-    ]
 
 
 def processor() -> str:
@@ -201,12 +172,4 @@ def report(settings: str, rows: Callable[[], Sequence[Row]]) -> None:
     """Measures; then prints the machine, the settings and the table."""
     found = rows()
     print(machine(), settings, "", sep="\n")
-    print_table(found)
-
-
-def print_table(rows: Sequence[Row]) -> None:
-    """Prints the rows in aligned columns, then which requirements are met and which are not."""
-    print_columns(map(cells, rows))
-    for met, title in ((True, "Met"), (False, "Not met")):
-        names = [row.what for row in rows if row.met is met]
-        print(f"\n{title} ({len(names)}):", *(names or ["none"]), sep="\n  ")
+    print_columns(map(cells, found))

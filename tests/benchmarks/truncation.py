@@ -1,4 +1,4 @@
-"""Speed and memory under unknown noise: `python tests/benchmarks/truncation.py`.
+"""Speed under unknown noise: `python tests/benchmarks/truncation.py`.
 
 NumPy is given the random orders, and pays for neither them nor the noise.
 """
@@ -7,13 +7,13 @@ import functools
 
 import jax
 import numpy as np
-from timing import against_scan, descent, faster, growth, judged, median_time, report
+from timing import against_scan, descent, faster, judged, median_time, report
 
 import noisy_jax as nj
 from noisy_jax.noise import observe
 
 HORIZON, SEEDS, DIM, DEGREE = 2_048, 32, 8, 2
-NUMPY_SEEDS, UNKNOWN_SEEDS = 2, 8
+NUMPY_SEEDS = 2
 RADIUS, LEARNING_RATE, VARIANCE = 1.0, 0.02, 0.05
 QUICK = {"HORIZON": 512, "SEEDS": 8, "NUMPY_SEEDS": 1}
 
@@ -88,25 +88,6 @@ def plain_numpy(copies, orders, x, y):
     return descent(read, y, radius=RADIUS, learning_rate=LEARNING_RATE)
 
 
-def unknown_noise():
-    """Rows on estimates of the whole gradient, which add several atoms a round."""
-    stream, found = nj.streams.teacher(KEY, HORIZON, DIM, kernel=KERNEL), []
-    for estimate in (None, nj.unbiased.multilevel, nj.unbiased.pair):
-        learner = nj.learners.unknown_noise(
-            nj.kernels.gaussian(length_scale=1.0), nj.losses.squared(),
-            radius=RADIUS, horizon=HORIZON, estimate=estimate,
-        )  # fmt: skip
-        keys = jax.random.split(KEY, UNKNOWN_SEEDS)
-        shape = (UNKNOWN_SEEDS, HORIZON, learner.needs.copies, DIM)
-        copies = NOISE.centred(keys[0], np.broadcast_to(stream.x[:, None], shape))
-        samples = nj.Sample(copies, jax.numpy.tile(stream.y, (UNKNOWN_SEEDS, 1)))
-        ours = median_time(functools.partial(judged(learner), samples, stream.x), repeats=3)
-        name = f"unknown_noise, {estimate.__name__ if estimate else 'replicates'}"
-        setting = f"{name}, T = {HORIZON:,}, S = {UNKNOWN_SEEDS}"
-        found.append(against_scan(setting, ours, learner, samples, stream.x, 6))
-    return found
-
-
 def rows():
     learner, samples, stream = made(HORIZON)
     unroll = judged(learner)
@@ -122,12 +103,9 @@ def rows():
 
     peer = median_time(some_seeds, repeats=3) * SEEDS / NUMPY_SEEDS
     setting = f"T = {HORIZON:,}, S = {SEEDS}"
-    longer, more_samples, more_rounds = made(2 * HORIZON)
     return [
         against_scan(setting, ours, learner, samples, stream.x, 3),
         faster("NumPy loop / unroll", ours, peer),
-        *unknown_noise(),
-        *growth((learner, samples, stream.x), (longer, more_samples, more_rounds.x)),
     ]
 
 
