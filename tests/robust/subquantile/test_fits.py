@@ -90,7 +90,7 @@ def test_converged_fits_are_within_the_tolerance_in_float32(rng):
     assert stuck.iterations < 100
 
 
-@pytest.mark.parametrize("exponent", [-85, -66, -50, 50, 66])
+@pytest.mark.parametrize("exponent", [-85, -66, 66])
 def test_fits_do_not_depend_on_the_units_of_the_targets(rng, exponent):
     """In float32 the squares of y · 2^−66 and y · 2^66 underflow and overflow."""
     gram, y = regression(rng, n=60)
@@ -109,53 +109,6 @@ def test_a_start_without_finite_losses_is_not_converged():
     problem = PROBLEMS["ridge"](EYE, 1e20 * ONES, contamination=0.0, regularization=1.0)
     first = init(problem, np.zeros(2))
     assert not step(problem, first, solver="alternation", tolerance=1e-6).converged
-
-
-@pytest.mark.slow
-def test_permuted_rows_give_the_permuted_fit(x64, rng):
-    gram, y = regression(rng)
-    order = rng.permutation(len(y))
-    one = ridge_from_best(gram, y, 0.2, 0.02)
-    other = ridge_from_best(gram[np.ix_(order, order)], y[order], 0.2, 0.02)
-    np.testing.assert_array_equal(other.kept, one.kept[order])
-    np.testing.assert_allclose(other.coefficients, one.coefficients[order], atol=1e-8)
-    assert other.start == one.start
-
-
-def test_rows_given_twice_give_the_same_function(x64, rng):
-    gram, y = regression(rng, n=20, outliers=3)
-    twice = np.tile(np.arange(20), 2)
-    both = ridge(gram[np.ix_(twice, twice)], y[twice], 0.2, 0.04, tolerance=1e-14)
-    assert both.converged
-    kept = np.asarray(both.kept)[:20]
-    np.testing.assert_array_equal(both.kept, kept[twice])
-    one = closed_form(gram, y, kept, 0.04)  # a fit to each row once, which keeps these rows
-    assert set(trimmed.rows("ridge", gram @ one, y, 16)) == set(np.flatnonzero(kept))
-    once = trimmed.objective("ridge", gram, y, 16, 0.04, one)
-    np.testing.assert_allclose(both.objective, once, rtol=1e-10)
-    np.testing.assert_allclose(both.predict(gram[:7, twice]), gram[:7] @ one, atol=1e-6)
-
-
-@pytest.mark.claim("SQ-Lemma20")
-def test_a_linear_kernel_is_descent_on_its_weights(x64, rng):
-    """w ← P(w − (X_Sᵀ 2(X_S w − y_S)/m + λw)/L), in a ball that binds on the way."""
-    x = rng.normal(size=(30, 3))
-    y = x @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=30)
-    y[:4] += 20
-    options = {"task": "ridge", "solver": "descent", "steps": 20}
-    point = np.array([[0.2, 0.04, 2.0]])
-    _, states, (smoothness,) = trimmed.trajectories(x @ x.T, y, point, **options)
-    last = jax.tree.map(lambda leaf: leaf[0, -1], states)
-    w, m = np.zeros(3), 24
-    for _ in range(20):
-        kept = np.argsort((x @ w - y) ** 2, kind="stable")[:m]
-        w -= (x[kept].T @ (x[kept] @ w - y[kept]) * 2 / m + 0.04 * w) / float(smoothness)
-        w *= min(1, 2 / np.linalg.norm(w))
-    np.testing.assert_allclose(x.T @ last.coefficients, w, rtol=1e-10)
-    np.testing.assert_allclose(np.linalg.norm(w), 2.0, rtol=1e-10)
-    assert last.kept.sum() == m  # one fewer where rounding hides the row at the threshold
-    assert np.any(states.bound)
-    assert not last.converged
 
 
 @pytest.mark.slow
@@ -371,12 +324,8 @@ FROM_ZERO = functools.partial(subquantile.ridge, EYE, ONES, contamination=0.1, s
     ("gram", "y", "options", "message"),
     [
         (EYE, ONES, {"contamination": 0.5}, r"contamination must be one number in \[0, 0\.5\)"),
-        (EYE, ONES, {"contamination": -0.1}, r"contamination must be .* got -0\.1"),
-        (EYE, ONES, {"contamination": np.nan}, "contamination must be .* got nan"),
-        (EYE, ONES, {"contamination": "0.1"}, "contamination must be one number .* got 0.1"),
         (EYE, ONES, {"contamination": ONES / 9}, r"contamination must be one number .* \[0.11"),
         (np.ones((2, 3)), ONES, {}, r"gram must be \[n, n\] with n >= 1, got \[2, 3\]"),
-        (np.zeros((0, 0)), np.zeros(0), {}, r"y must be \[n\] with n >= 1, got \[0\]"),
         (np.eye(3), ONES, {}, r"gram must be \[2, 2\], as y, got a side of 3"),
         (np.triu(np.ones((2, 2))), ONES, {}, "gram must be symmetric"),
         (np.diag([1.0, -0.1]), ONES, {}, "gram must be .* has the eigenvalue -0.1"),
@@ -384,18 +333,13 @@ FROM_ZERO = functools.partial(subquantile.ridge, EYE, ONES, contamination=0.1, s
         (nj.kernels.linear(), ONES, {}, r"gram must be \[n, n\], got Kernel; .* k\(x, x\)"),
         (EYE, np.ones((2, 2)), {}, r"y must be \[n\] .* one target a row"),
         (EYE, ONES, {"regularization": -1.0}, "regularization must be finite and >= 0"),
-        (EYE, ONES, {"regularization": ONES}, r"regularization must be one number, got shape \[2"),
-        (EYE, ONES, {"radius": np.inf * ONES}, "radius must be one number"),
         (EYE, ONES, {"radius": 0.0}, "radius must be positive"),
-        (EYE, ONES, {"radius": np.nan}, "radius must be positive"),
         (EYE, ONES, {"start": "mean"}, "start must be 'best', 'zero', 'median', 'ri"),
         (EYE, ONES, {"start": np.zeros(3)}, r"start must be \[2\], as y, got \[3\]"),
-        (EYE, ONES, {"start": None}, "start must be numbers, got None"),
         (EYE, ONES, {"solver": "newton"}, "solver must be 'accelerated' or 'alt"),
         (EYE, ONES, {"solver": "alternation", "radius": 1.0}, "alternation needs radius = inf"),
         (EYE, ONES, {"solver": "alternation", "regularization": 0}, "needs regularization > 0"),
         (EYE, ONES, {"iterations": 0}, "iterations must be a whole number of at least 1"),
-        (EYE, ONES, {"tolerance": ONES}, "tolerance must be one number, got shape"),
         (EYE, ONES, {"tolerance": -1.0}, "tolerance must be finite and >= 0"),
     ],
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """The guarantees of linear learners, and what their proofs use."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ from noisy_jax.simulated.bounds import (
     uncorrected,
 )
 from tests.errors import raises
-from tests.keys import key
+from tests.quadrature import gauss_hermite, laplace, tensor
 
 BOUNDS = [two_copies, known_covariance, uncorrected]
 MODULES = nj.bounds, as_printed
@@ -59,11 +61,11 @@ def test_second_moments_hold_for_random_distributions_exactly(seed, dim):
 
 
 @pytest.mark.claim("DA-Thm1")
-@pytest.mark.parametrize("name", ["two_copies", "known_covariance", "uncorrected"])
-def test_rate_and_regret_follow_from_the_second_moment(name):
-    for module in MODULES:
+def test_rate_and_regret_follow_from_the_second_moment():
+    for module, bound in itertools.product(MODULES, BOUNDS):
         # Without noise, the bound of `uncorrected` has no linear part.
-        g = getattr(module, name)(DataMoments(2.0, 5.0, 1.5, 0.0), horizon=400, radius=1.3)
+        options = {"horizon": 400, "radius": 1.3}
+        g = getattr(module, bound.__name__)(DataMoments(2.0, 5.0, 1.5, 0.0), **options)
         root = np.sqrt(g.second_moment * 400)
         np.testing.assert_allclose(g[:2], (1.3 / root, 1.3 * root), rtol=1e-6)
 
@@ -85,28 +87,26 @@ def test_constants_by_hand():
     np.testing.assert_allclose(regrets, expected, rtol=1e-6)
 
 
-@pytest.mark.statistical
+SIGNS = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+
+
 @pytest.mark.parametrize(
-    "noise",
+    ("noise", "rule"),
     [
-        nj.noise.Gaussian(np.array([[0.5, 0.2], [0.2, 0.3]])),
-        nj.noise.Laplace(np.array([0.3, 0.8])),
-        nj.noise.StudentT(df=20.0, scale=0.5),
-        nj.noise.Rademacher(0.7),
+        (nj.noise.Gaussian(COV := np.array([[0.5, 0.2], [0.2, 0.3]])), gauss_hermite(3, COV)),
+        (nj.noise.Laplace(SCALES := np.array([0.3, 0.8])), laplace(40, SCALES)),
+        (nj.noise.Rademacher(0.7), (0.7 * tensor(*SIGNS, 2)[0], tensor(*SIGNS, 2)[1])),
     ],
-    ids=["gaussian", "laplace", "student", "rademacher"],
+    ids=["gaussian", "laplace", "rademacher"],
 )
-@pytest.mark.slow
-def test_moments_against_samples(noise):
+def test_moments_are_those_of_the_noise_exactly(noise, rule):
+    """By quadrature, of the larger of two rows."""
     stream = nj.streams.from_arrays([[0.3, -0.2], [0.9, 0.4]], [0.5, -1.0])
     ours = moments(stream, noise, y_noise=nj.noise.Gaussian(0.25))
-    noisy = np.asarray(noise.sample(key(0), jnp.tile(stream.x[1][None], (400_000, 1))), np.float64)
-    squares = np.sum(noisy**2, axis=1)
-    for value, sample in [(ours.x_second_moment, squares), (ours.x_fourth_moment, squares**2)]:
-        assert abs(float(value) - sample.mean()) < 5 * sample.std() / np.sqrt(len(sample))
-    np.testing.assert_allclose(ours.y_second_moment, 1.25)
+    squares = np.sum((rule[0] + np.array([[0.9, 0.4]])) ** 2, axis=1)
     largest = np.linalg.eigvalsh(noise.covariance(2))[-1]
-    np.testing.assert_allclose(ours.noise_norm, largest, rtol=1e-5)
+    expected = rule[1] @ squares, rule[1] @ squares**2, 1.25, largest
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
 def per_round(covs):
@@ -126,28 +126,22 @@ def test_moments_of_noise_that_changes_take_the_worst_round():
 DISTRIBUTION = DataMoments(2.0, 5.0, 1.5, 0.1)
 
 
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_horizon_may_be_traced(bound):
-    traced = jax.jit(lambda horizon: bound(DISTRIBUTION, horizon=horizon, radius=1.0))(100)
-    np.testing.assert_allclose(traced, bound(DISTRIBUTION, horizon=100, radius=1.0), rtol=1e-6)
-
-
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_bad_horizon_and_radius_raise(bound):
+def test_horizon_may_be_traced_and_a_bad_one_raises():
+    traced = jax.jit(lambda t: [each(DISTRIBUTION, horizon=t, radius=1.0) for each in BOUNDS])(100)
+    plain = [bound(DISTRIBUTION, horizon=100, radius=1.0) for bound in BOUNDS]
+    np.testing.assert_allclose(traced, plain, rtol=1e-6)
     message = "horizon must be positive and finite, got 0"
-    raises(message, bound, DISTRIBUTION, horizon=0, radius=1.0)
+    raises(message, two_copies, DISTRIBUTION, horizon=0, radius=1.0)
     message = r"radius must be positive and finite, got -1\.0"
-    raises(message, bound, DISTRIBUTION, horizon=10, radius=-1.0)
+    raises(message, two_copies, DISTRIBUTION, horizon=10, radius=-1.0)
 
 
 @pytest.mark.parametrize(
     ("bound", "values", "message"),
     [
         (two_copies, (0.0, 0.0, 0.0, 0.0), "second moment .* must be positive and finite"),
-        (two_copies, (-1.0, -1.0, 1.0, 0.0), "second moment .* must be positive and finite"),
         (two_copies, (1e38, 1e38, 1e38, 1.0), "second moment .* must be positive and finite"),
         (self_bounding, (1.0, 1.0, -1.0, 0.0), "of the moments must be finite and >= 0"),
-        (self_bounding, (1.0, 1.0, 1.0, np.nan), "of the moments must be finite and >= 0"),
     ],
 )
 def test_moments_without_a_finite_bound_raise(bound, values, message):
@@ -166,13 +160,10 @@ def test_noise_without_the_moment_raises():
     ("changes", "message"),
     [
         ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
-        ({"stream": nj.Stream(np.full((3, 2), np.nan), np.ones(3))}, r"x\[0, 0\] is nan"),
         ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
         ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
         ({"noise": per_round(np.ones(4))}, "along the 3 rounds"),
         ({"y_noise": nj.noise.Gaussian(np.ones(2))}, r"scalar distribution, got \[2\]"),
-        ({"y_noise": per_round(np.ones(4))}, "along the 3 rounds"),
-        ({"y_noise": per_round(np.ones((3, 2)))}, r"scalar distribution, got \[3, 2\]"),
     ],
 )
 def test_bad_arguments_of_moments_raise(changes, message):

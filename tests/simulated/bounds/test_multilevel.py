@@ -26,7 +26,7 @@ def exact_of_the_kernel(variances, length_scale, base):
 
 @pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize("base", [1, 2])
-@pytest.mark.parametrize("variance", [0.001, 0.01, 0.05, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("variance", [0.001, 0.05, 0.3])
 def test_the_bound_of_the_gaussian_kernel_holds_and_is_close(variance, base):
     """Measured over bound is at most 1 and at least .4, and near 1 for small noise."""
     variances = variance * np.linspace(0.5, 1.5, 10)
@@ -64,11 +64,11 @@ def test_a_quadratic_attains_the_bound(x64, law, nodes, base):
 
 def test_the_best_options_are_the_best_of_a_grid():
     noise, settings = nj.noise.Laplace(0.2), {"dim": 5, "length_scale": 1.0, "levels": 8}
-    for price in (0.1, 1.0, 10.0):
+    for price in (0.1, 10.0):
         best = nj.bounds.multilevel(noise, price=price, **settings)
         cost = best.second_moment * (1 + price * best.copies)
-        for q in (0.1, 0.25, 0.5, 0.75, 1.0):
-            for r in (0.1, 0.3, 2**-1.5, 0.5, 0.7):
+        for q in (0.1, 0.5, 1.0):
+            for r in (0.1, 2**-1.5, 0.7):
                 other = nj.bounds.multilevel(noise, continue_with=q, ratio=r, **settings)
                 assert cost <= 1.001 * other.second_moment * (1 + price * other.copies)
 

