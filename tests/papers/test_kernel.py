@@ -56,16 +56,19 @@ def test_all_learners_under_gaussian_noise(tmp_path, capsys, monkeypatch):
 
 
 def test_several_data_sets_under_laplace_noise_which_has_no_clones(tmp_path, capsys, rng):
+    """One is in `...csv`, of the stem "..": its results would be written beside the folder."""
     left, right = rng.normal(size=(20, 2)).T
-    table = written(tmp_path / "product.csv", left=left, right=right, product=left * right)
-    data = ["teacher", str(table), "--target", "product"]
-    arguments = ["--noise", "laplace", "--horizons", "32", "--seeds", "2", "--data", *data]
-    assert main("kernel", *arguments, "--out", str(tmp_path)) == 0
+    table = written(tmp_path / "...csv", left=left, right=right, product=left * right)
+    out = tmp_path / "above" / "out"
+    arguments = ["--noise", "laplace", "--horizons", "32", "--seeds", "2", "--out", str(out)]
+    assert main("kernel", *arguments, "--data", "teacher", str(table), "--target", "product") == 0
     printed = capsys.readouterr().out
     assert "teacher: 500 rows, 2 features; laplace noise of variance 0.3 on each" in printed
-    assert "product.csv: 20 rows, 2 features; laplace noise of variance 0.1 on each" in printed
-    for name in ("teacher", "product"):
-        names = [row["learner"] for row in rows_of(tmp_path / name / "results.csv")]
+    assert "20 rows, 2 features; laplace noise of variance 0.1 on each" in printed
+    assert names_in(out.parent) == {"out"}
+    assert names_in(out) == {"teacher", "data"}
+    for name in ("teacher", "data"):
+        names = [row["learner"] for row in rows_of(out / name / "results.csv")]
         assert names == ["parallel_worlds", "uncorrected_kernel", "clean"]
 
 
@@ -85,16 +88,3 @@ def test_a_radial_world_goes_through_the_learners(tmp_path, capsys):
     last = rows["parallel_worlds", 256]
     assert last["regret"] > rows["clean", 256]["regret"]
     assert last["growth_high"] < 1
-
-
-def test_a_data_set_named_dots_is_saved_inside_the_folder(tmp_path, capsys, rng):
-    """`...csv` has the stem "..": results would be written beside the folder."""
-    left, right = rng.normal(size=(30, 2)).T
-    table = written(tmp_path / "...csv", left=left, right=right, gap=left - right)
-    out = tmp_path / "above" / "out"
-    arguments = ["--horizons", "16", "--seeds", "2", "--learners", "uncorrected_kernel"]
-    data = ["--data", str(table), "--target", "gap"]
-    assert main("kernel", *arguments, *data, "--out", str(out)) == 0
-    assert [path.name for path in out.parent.iterdir()] == ["out"]
-    assert [path.name for path in out.iterdir()] == ["data"]
-    assert (out / "data" / "results.csv").is_file()

@@ -40,15 +40,6 @@ def _stream(horizon, first):
     return nj.Stream(stream.x[:horizon], stream.y[:horizon])
 
 
-@pytest.mark.long
-def test_all_parts_are_saved(tmp_path):
-    quick = ["--horizons", "32", "64", "--seeds", "2", "--features", "8"]
-    assert "where the leader does badly" in printed_by("leader", *quick, "--out", str(tmp_path))
-    assert names_in(tmp_path) == {"linear", "kernel", "stress"}
-    learners = {row["learner"] for row in rows_of(tmp_path / "stress" / "stress.csv")}
-    assert learners == {"two_copies", "leader", "leader, told neither", "predicting 0"}
-
-
 @pytest.mark.slow
 def test_noises_of_the_stress_part_have_the_variances_that_it_names(monkeypatch):
     cases = {}

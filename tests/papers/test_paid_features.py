@@ -9,7 +9,7 @@ import noisy_jax as nj
 import paid_features
 from paid_features import known, problem_of, unknown
 from paid_features_picture import draw_payments
-from tests.files import names_in, rows_of
+from tests.files import rows_of
 from tests.keys import key
 from tests.papers import ends_at, main
 
@@ -75,10 +75,9 @@ def test_the_table_has_the_mean_regret_and_its_own_standard_error(monkeypatch):
 
 
 @pytest.mark.slow
-def test_study_writes_its_table_and_picture(tmp_path, capsys):
+def test_regret_of_the_study_grows_as_slowly_as_is_promised(tmp_path, capsys):
     words = ["paid_features", "--horizons", "1024", "8192", "--seeds", "4", "--out"]
     assert main(*words, str(tmp_path)) == 0
-    assert names_in(tmp_path) == {"paid_features.csv", "config.json", "paid_features.png"}
     rows = rows_of(tmp_path / "paid_features.csv")
     assert [row["variance"] for row in rows] == ["known"] * 2 + ["unknown"] * 2
     regrets = [float(row["regret"]) for row in rows]

@@ -5,8 +5,6 @@ import pytest
 
 import noisy_jax as nj
 import scale
-from tests.files import names_in
-from tests.papers import main
 
 
 @pytest.mark.slow
@@ -43,13 +41,3 @@ def test_the_best_learner_changes_where_regrets_cross():
     found = [tuple(row.values()) for row in scale.best_of(rows).rows]
     assert found == [("all", "short", 16), ("all", "a", 100), ("all", "b", 625), ("some", "c", 16)]
     assert [scale.solve_every(t) for t in (16, 1024, 2**20)] == [4, 32, 1024]
-
-
-@pytest.mark.long
-def test_all_learners_are_built_and_few_of_them_saved(tmp_path, monkeypatch):
-    made = scale.contenders(scale.Settings(**scale.Settings.fast()), 10, 2.0)
-    assert all(each.make(64).needs.copies >= 1 for each in made.values())
-    some = {name: made[name] for name in ("norma, ring", "fourier_worlds")}
-    monkeypatch.setattr(scale, "contenders", lambda *_: some)
-    assert main("scale", "--fast", "--out", str(tmp_path)) == 0
-    assert names_in(tmp_path) == {"scale.csv", "best.csv", "config.json", "scale.png"}

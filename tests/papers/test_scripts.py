@@ -1,9 +1,6 @@
 """What all scripts in colabs/papers/ have."""
 
 import importlib
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -52,30 +49,16 @@ def test_help_has_valid_examples_and_the_defaults(name, capsys, monkeypatch):
     assert {*seen} == {name}
 
 
-@pytest.mark.slow
-def test_a_script_is_called_by_its_path(tmp_path):
-    done = subprocess.run(
-        [sys.executable, FOLDER / "drift.py", "--horizon", "0"],
-        cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr == "error: --horizon must be a whole number of at least 1, got 0\n"
-
-
 # Each script's own messages.
 BAD = {
     "contamination": [
         ("--shares 0.2 0.1", "--shares must increase within [0, 0.5), got [0.2, 0.1]"),
-        ("--shares 0.5", "--shares must increase within [0, 0.5), got [0.5]"),
         ("--rows 5", "--rows must be a whole number of at least 10, got 5"),
         ("--noise-variance 0.25", "--noise-variance must be below 0.25, got 0.25"),
-        ("--alpha 0", "--alpha must be positive and finite, got 0.0"),
     ],
     "drift": [
         ("--horizon 0", "--horizon must be a whole number of at least 1, got 0"),
         ("--seeds 1", "--seeds must be a whole number of at least 2, got 1"),
-        ("--tuning-seeds 0", "--tuning-seeds must be a whole number of at least 1, got 0"),
     ],
     "kernel": [
         ("--data boston", "unknown data 'boston'; known are teacher, diabetes,"),
@@ -86,13 +69,10 @@ BAD = {
         ("--noise laplace --learners cloned", "cloned needs --noise gaussian"),
         ("--noise laplace --kernel rational", "noise"),
         ("--kernel rational --cutoff 5", "cutoff"),
-        ("--noise-variance 0", "--noise-variance must be positive and finite, got 0.0"),
-        ("--rate-factor 0", "--rate-factor must be positive and finite, got 0.0"),
         ("--horizons 0 64", "each of --horizons must be a whole number of at least 1, got 0"),
     ],
     "novelty": [
         ("--nu 1", "--nu must be above 0 and below 1, got 1.0"),
-        ("--train 0", "--train must be a whole number of at least 1, got 0"),
         ("--train 1797", "--train must be below 1797, got 1797: some digits must be unseen"),
         ("--rounds 99", "--rounds must be a whole number of at least 500, got 99"),
     ],
@@ -104,17 +84,12 @@ BAD = {
     "unknown_noise": [
         ("--data teacher --noise-variance 0.5", "contains 2 times the variance of the noise"),
         ("--data teacher --offset 1.2", "--offset must be above the largest E‖x̃‖² = 1.3"),
-        ("--data teacher --length-scale 0.3", "no surrogate exists"),
     ],
     "worlds": [
         ("--cutoffs 2 10", "--cutoffs must be below d/(2σ²) = 10, got 10"),
-        ("--cutoffs -1", "--cutoffs must be positive and finite"),
-        ("--dim 0", "--dim must be a whole number of at least 1, got 0"),
-        ("--noise-variance -0.1", "--noise-variance must be finite and >= 0, got -0.1"),
     ],
     "tightness": [
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
-        ("--steps 0", "--steps must be a whole number of at least 1, got 0"),
     ],
 }
 
@@ -130,8 +105,7 @@ def test_bad_input_is_one_clear_line(tmp_path, capsys, name, arguments, message)
     assert message in error
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_folder_that_cannot_be_written_is_named_before_the_work(name, capsys):
-    assert main(name, "--out", f"{__file__}/below") == 2
+def test_a_folder_that_cannot_be_written_is_named_before_the_work(capsys):
+    assert main("kernel", "--out", f"{__file__}/below") == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: cannot write to the folder {__file__}/below")

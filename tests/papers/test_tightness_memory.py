@@ -9,10 +9,9 @@ from tightness_memory import growing_start
 @pytest.mark.parametrize(
     ("decay", "excess", "start"),
     [
-        (0.9, 0.2, 893), (0.9, 0.3, 7), (0.9, 0.4, 26), (0.9, 0.45, 334), (0.5, 0.3, 1270),
-        (0.5, 0.4, 80),
+        *((0.9, 0.3, 7), (0.9, 0.4, 26), (0.9, 0.45, 334), (0.5, 0.4, 80)),
     ],
-)  # fmt: skip
+)
 def test_the_window_grows_from_where_the_three_conditions_hold(decay, excess, start):
     assert growing_start(decay, excess) == start
     t = np.arange(start - 1, 10**5, dtype=float)
@@ -34,7 +33,6 @@ def test_large_starts_are_found():
     ("decay", "excess", "message"),
     [
         (0.0, 0.3, "decay must be positive"),
-        (0.001, 0.2, r"put t0 beyond e\^36 rounds"),
         (0.9, 0.499, r"put t0 beyond e\^36 rounds"),
         (0.5, "0.3", "excess must be numbers, got '0.3'"),
         (0.5, 0.0, "excess must be above 0 and below 0.5, got 0.0"),

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.files import names_in, rows_of
-from tests.papers import ends_at, main, printed_by
+from tests.files import rows_of
+from tests.papers import ends_at, main
 from tuning import draw_rates
-
-
-@pytest.mark.long
-def test_the_study_saves_tables_and_a_picture(tmp_path):
-    quick = ["--horizons", "32", "--seeds", "2", "--factors", "1", "10"]
-    quick += ["--data", "houses", "drifting", "--learners", "two_copies", "cloned"]
-    assert "mixture of rates" in printed_by("tuning", *quick, "--out", str(tmp_path))
-    assert names_in(tmp_path) == {"results.csv", "summary.csv", "config.json", "rates.png"}
-    rows = rows_of(tmp_path / "results.csv")
-    assert len(rows) == 2 * 2 * 6  # data, learners; two rates and four ways
 
 
 @pytest.mark.long

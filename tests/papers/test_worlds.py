@@ -25,11 +25,6 @@ def test_saves_the_kernels_and_prints_what_they_cost(tmp_path):
     assert is_png(tmp_path / "worlds.png")
 
 
-def test_one_world_without_noise(tmp_path):
-    printed = printed_by("worlds", "--noise-variance=0", "--cutoffs=3", "--out", str(tmp_path))
-    assert printed.splitlines()[3].split() == ["3", "inf", "0.0498", "0.9502"]
-
-
 def test_cutoffs_above_the_range_of_the_paper_have_worlds(tmp_path, capsys):
     """d/(4σ²) = 5, d/(2σ²) = 10, and at 0 the kernel has the value 1 − e^(−c), here with c = 8."""
     assert main("worlds", "--cutoffs", "8", "--out", str(tmp_path)) == 0

@@ -1,4 +1,3 @@
-import io
 import os
 import re
 import warnings
@@ -85,13 +84,6 @@ ONE = jax.tree_util.Partial(shifted, jnp.float32(1.0))
 def test_a_checkpoint_of_another_run_is_an_error(file, other, key, tag):
     monte_carlo(ONE, 4, KEY, checkpoint=file, tag="run")
     raises("was made by another run", monte_carlo, other, 8, key, checkpoint=file, tag=tag)
-    monte_carlo(ONE, 8, KEY, checkpoint=file, tag="run")
-
-
-def test_a_checkpoint_of_another_structure_is_an_error(file):
-    simulated(4, file)
-    other = jax.random.normal
-    raises("not a readable checkpoint", monte_carlo, other, 8, KEY, checkpoint=file, tag="run")
 
 
 SUMS = {"a": np.arange(3.0), "b": np.float64(2.0)}
@@ -142,27 +134,6 @@ def test_every_flipped_bit_is_one_clear_error_or_has_no_effect(file, rng):
     assert errors > harmless
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [(4, SUMS | {"a": np.arange(5.0)}), (4, {"a": SUMS["a"]}), (4, SUMS, 1)],
-    ids=["shape", "missing leaf", "another leaf"],
-)
-def test_sums_that_do_not_fit_are_an_error(file, stored):
-    saved(file, stored)
-    raises("not a readable checkpoint", loaded, file)
-
-
-def test_sums_of_a_negative_count_or_of_other_seeds_are_an_error(file):
-    """A file that was made by hand."""
-    levels = {"quantiles": (0.5,)}
-    simulated(8, file, **levels)
-    with np.load(file) as opened:
-        tag, count, *leaves = opened.values()
-    for wrong in (-8, 4):
-        np.savez(file, tag, np.full_like(count, wrong), *leaves)
-        raises("not a readable checkpoint", simulated, 8, file, **levels)
-
-
 def test_on_a_full_disk_the_run_goes_on_with_one_warning(file, monkeypatch):
     simulated(4, file)
     with monkeypatch.context() as patch:
@@ -196,9 +167,42 @@ def test_a_pipe_or_a_folder_in_place_of_a_file_is_one_clear_error(file, made):
     raises(messages[made], loaded, file)
 
 
-@pytest.mark.parametrize("content", ["pickled", "empty", "no archive"])
-def test_a_file_of_another_program_is_one_clear_error(file, content):
-    archive = io.BytesIO()
-    np.savez(archive, **({"arr_0": np.array([{}], object)} if content == "pickled" else {}))
-    file.write_bytes(b"hello" if content == "no archive" else archive.getvalue())
+def written(archive):
+    """A file with these bytes, or with these arrays."""
+
+    def write(file):
+        if isinstance(archive, bytes):
+            file.write_bytes(archive)
+        else:
+            with open(file, "wb") as opened:
+                np.savez(opened, **archive)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "write",
+    {
+        "shape": lambda file: saved(file, (4, SUMS | {"a": np.arange(5.0)})),
+        "missing leaf": lambda file: saved(file, (4, {"a": SUMS["a"]})),
+        "another leaf": lambda file: saved(file, (4, SUMS, 1)),
+        "pickled": written({"arr_0": np.array([{}], object)}),
+        "empty": written({}),
+        "no archive": written(b"hello"),
+    }.items(),
+    ids=lambda pair: pair[0],
+)
+def test_what_does_not_fit_is_one_clear_error(file, write):
+    write[1](file)
     raises(r"a\.npz is not a readable checkpoint", loaded, file)
+
+
+def test_counts_that_cannot_be_are_an_error(file):
+    """A file that was made by hand: of a negative count, or of other seeds than the quantiles."""
+    levels = {"quantiles": (0.5,)}
+    simulated(8, file, **levels)
+    with np.load(file) as opened:
+        tag, count, *leaves = opened.values()
+    for wrong in (-8, 4):
+        np.savez(file, tag, np.full_like(count, wrong), *leaves)
+        raises("not a readable checkpoint", simulated, 8, file, **levels)

@@ -54,12 +54,12 @@ def study(learners, horizons, noise=NOISE, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("horizons", ["[1024, 4096, 16_384]", "[256, 1000, 1024, 4096, 16_384]"])
-def test_the_readmes_study_compiles_few_programs_however_many_horizons(horizons):
+def test_the_readmes_study_compiles_few_programs_however_many_horizons():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (example,) = (each for each in examples if "[1024, 4096, 16_384]" in each)
-    script = COUNTER + example.replace("[1024, 4096, 16_384]", horizons) + "\nprint(compiled)"
+    example = example.replace("[1024, 4096, 16_384]", "[256, 1000, 1024, 2048]")
+    script = f"{COUNTER}{example}\nprint(compiled)"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)},
@@ -151,18 +151,6 @@ def test_learners_of_a_study_are_kept_by_nothing_but_the_caches_of_jax():
     jax.clear_caches()
     gc.collect()
     assert kept() is None
-
-
-@pytest.mark.slow
-def test_each_horizon_sees_its_own_rounds_of_noise_that_changes():
-    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.0, 0.3, 300)))
-    learner = nj.learners.known_covariance(radius=1.0)
-    row, _ = study({"known": learner}, [100, 290], noise, num_seeds=1).rows
-    past, past_noise = jax.tree.map(lambda leaf: leaf[:100], (STREAM, noise))
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), 100), 0)
-    best = COMPARATOR(past).predictions
-    alone = nj.simulated.final_regret(learner, past, past_noise, key, loss=LOSS, comparator=best)
-    np.testing.assert_allclose(row.regret, alone, rtol=1e-4)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ WATCHER = nj.Learner(  # predicts what it was last shown, y and the first featur
 )
 
 
-@pytest.mark.parametrize("horizon", [1, BLOCK, 2 * BLOCK + 5])
+@pytest.mark.parametrize("horizon", [1, BLOCK + 5])
 @pytest.mark.slow
 def test_final_regret_is_the_last_of_the_rollout(horizon):
     stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
@@ -71,7 +71,7 @@ def test_step_sees_nothing_clean():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("round_of_failure", [0, 7, BLOCK + 3])
+@pytest.mark.parametrize("round_of_failure", [0, BLOCK + 3])
 def test_diverged_at_names_the_round(round_of_failure):
     stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
     learner = nj.Learner(
@@ -96,20 +96,16 @@ def test_diverged_in_the_last_step_is_reported():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"learner": STREAM}, "learner must be a Learner, got Stream"),
         ({"learner": nj.learners.two_copies}, "learner must .* got function"),
         ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple: .* makes one"),
         ({"stream": nj.Stream(1j * STREAM.x, STREAM.y)}, "x must be real, got an array"),
         ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
         ({"key": 0}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
-        ({"key": np.zeros(2, np.float32)}, r"got an array \[2\] of float32"),
         ({"y_noise": nj.noise.Gaussian(np.ones(2))}, "scalar distribution"),
         ({"first_round": -1}, "first_round must .* at least 0, got -1"),
-        ({"first_round": 1.5}, r"first_round must .* got 1\.5"),
         ({"noise": nj.noise.Gaussian(np.ones(3))}, r"Gaussian\.cov of shape \[3\] .* dimension 2"),
         ({"stream": nj.Stream(np.ones((5, 2)), np.ones(4))}, r"got x \[5, 2\] and y \[4\]"),
         ({"stream": nj.Stream(np.ones((3, 5, 2)), np.ones((3, 5)))}, r"with jax\.vmap"),
-        ({"stream": nj.Stream(np.ones((0, 2)), np.ones(0))}, "T >= 1"),
         ({"stream": nj.Stream(np.ones((2, 2)), np.array([1.0, np.nan]))}, r"y\[1\] is nan"),
     ],
 )
@@ -214,18 +210,15 @@ def warnings_of(learner, noise, stream=STREAM):
     ("built", "runs"),
     [
         (nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.3)),
-        (nj.noise.Gaussian(0.2), nj.noise.Gaussian(COV)),
         (nj.noise.Gaussian(np.array([0.3, 0.2])), nj.noise.Gaussian(COV)),
-        (nj.noise.Gaussian(0.02), nj.noise.Laplace(0.1)),
         (per_round(nj.noise.Gaussian, np.full(5, 0.02)), nj.noise.Laplace(0.1)),
         (nj.noise.StudentT(df=5.0, scale=0.1), nj.noise.StudentT(df=6.0, scale=0.1)),
         (nj.noise.Gaussian(0.2), per_round(nj.noise.Gaussian, np.linspace(0.1, 0.2, 5))),
-        (columns(0.2), columns(0.3)),
         (columns(0.2), nj.noise.Product([nj.noise.Gaussian(0.2), nj.noise.Gaussian(0.2)])),
     ],
     ids=[
-        *("variance", "covariance", "diagonal", "distribution", "by round", "shape", "one round"),
-        *("column", "kind of column"),
+        *("variance", "diagonal", "distribution by round", "shape", "one round"),
+        "kind of column",
     ],
 )
 def test_a_learner_built_for_other_noise_runs_with_one_warning(built, runs):
@@ -262,10 +255,9 @@ def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
     jax.eval_shape(traced, 0.2)  # warnings are errors
 
 
-@pytest.mark.parametrize("length", [3, 6])
-def test_a_comparator_of_another_length_is_an_error(length):
-    message = rf"comparator must be \[5\], .* got \[{length}\]"
-    options = {"loss": nj.losses.squared(), "comparator": jnp.zeros(length)}
+def test_a_comparator_of_another_length_is_an_error():
+    message = r"comparator must be \[5\], .* got \[6\]"
+    options = {"loss": nj.losses.squared(), "comparator": jnp.zeros(6)}
     raises(message, final_regret, **GOOD, **options)
 
 
@@ -308,7 +300,7 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("kind", ["rbg"])
 def test_the_noise_of_a_round_depends_on_the_key_and_on_t_for_keys_of_any_kind(kind):
     """A batch equals its runs, and a resumed run one that was not interrupted."""
     stream, keys = nj.streams.linear(KEY, 9, 2), jax.random.split(jax.random.key(1, impl=kind), 3)
