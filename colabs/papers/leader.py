@@ -56,7 +56,9 @@ class Settings(regret.RegretSettings):
     noise_variance: float = option(
         0.1, "variance of the noise on each feature; rows have norm at most 1", "V"
     )
-    parts: tuple[str, ...] = option(PARTS, "what to run", "PART", choices=PARTS)
+    parts: tuple[str, ...] = option(
+        PARTS, "what to run", "PART", choices=PARTS, fast=("kernel", "stress")
+    )
     horizons: tuple[int, ...] = regret.horizons((1024, 4096, 16384), fast=(64,))
     seeds: int = regret.seeds(8, fast=2)
     radius: float = regret.radius(1.0)

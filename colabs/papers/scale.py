@@ -57,7 +57,7 @@ class Settings(regret.SeededSettings):
     leader_features: int = option(128, "D of the leaders", "D", at_least(2), fast=8)
     buffer: int = option(512, "τ, rounds that NORMA keeps", "N", at_least(4), fast=128)
     regularization: float = option(0.1, "λ of NORMA", "L", positive)
-    horizons: tuple[int, ...] = regret.horizons((1024, 16384, 131072, 1048576), fast=(64, 128))
+    horizons: tuple[int, ...] = regret.horizons((1024, 16384, 131072, 1048576), fast=(64,))
     seeds: int = option(2, "independent draws of rows and noise", "N", INTERVALS)
 
 

@@ -26,7 +26,7 @@ from noisy_jax.simulated.adversaries.search import (
     stack,
 )
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import check_axes, non_negative, positive, whole
+from noisy_jax.validation import check_axes, choice, non_negative, positive, whole
 from tightness_learners import Case, Family, families
 from tightness_picture import draw_ratios
 from tightness_regrets import counted
@@ -64,6 +64,10 @@ class Settings(SeededSettings):
     variances: tuple[float, ...] = option(
         (0.0, 1.0, 4.0), "variances of the noise", "V", _variances, fast=(1.0,)
     )
+    learners: tuple[str, ...] = option(
+        (), "learners to try, by the names in the table (default: all)", "NAME", may_be_empty=True,
+        fast=("two_copies", "norma"),
+    )  # fmt: skip
     y_size: float = option(2.0, "size of the largest target", "Y", positive)
     steps: int = option(60, "steps of the ascent", "N", at_least(1), fast=2)
     seeds: int = option(
@@ -74,6 +78,10 @@ class Settings(SeededSettings):
 def run(settings: Settings) -> Iterator[Report]:
     """All learners at all horizons and noise levels."""
     every = families(settings.y_size)
+    names = dict.fromkeys(family.cases[0].learner for family in every)
+    for name in settings.learners:
+        choice("each of --learners", name, tuple(names))
+    every = [each for each in every if each.cases[0].learner in (settings.learners or names)]
     counts = [row for horizon in settings.horizons for row in of_counts(horizon)]
     with progress_bar("streams", "program") as progress:
         rows = []

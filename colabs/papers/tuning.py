@@ -54,8 +54,9 @@ class Settings(SeededSettings):
 
     data: tuple[str, ...] = option(DATA, "data to run on", "NAME", choices=DATA, fast=("diabetes",))
     learners: tuple[str, ...] = option(
-        (*LINEAR, *KERNEL), "learners", "NAME", choices=(*LINEAR, *KERNEL)
-    )
+        (*LINEAR, *KERNEL), "learners", "NAME", choices=(*LINEAR, *KERNEL),
+        fast=("two_copies", "parallel_worlds"),
+    )  # fmt: skip
     factors: tuple[float, ...] = option(
         (0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
         "multiples of the theorem's learning rate",

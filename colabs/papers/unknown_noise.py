@@ -70,7 +70,9 @@ class Settings(regret.RegretSettings):
       python colabs/papers/unknown_noise.py --show whole --data diabetes --length-scale 1
     """
 
-    show: tuple[str, ...] = option(SHOWN, "what is compared", choices=SHOWN)
+    show: tuple[str, ...] = option(
+        SHOWN, "what is compared", choices=SHOWN, fast=("truncation", "averaging")
+    )
     data: tuple[str, ...] = data_option(("teacher", "diabetes"), fast=("teacher",))
     noise: str = noise_option("gaussian")
     noise_variance: float | None = option(

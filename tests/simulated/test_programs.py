@@ -143,6 +143,7 @@ def test_an_error_of_a_function_for_any_horizon_is_shown():
     raises("no learner for this", study, {"a": nj.simulated.AnyHorizon(make)}, [60])
 
 
+@pytest.mark.slow
 def test_learners_of_a_study_are_kept_by_nothing_but_the_caches_of_jax():
     learner = nj.learners.two_copies(radius=1.0)
     kept = weakref.ref(learner.step)

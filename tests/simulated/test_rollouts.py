@@ -41,13 +41,12 @@ def test_final_regret_is_the_last_of_the_rollout(horizon):
     np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("x_changes", [False, True])
-def test_noise_of_targets_that_changes_by_round(x_changes):
+def test_noise_that_changes_by_round():
     """Each round shows what a round of its own distributions shows, over several blocks."""
     horizon = BLOCK + 3
     stream = nj.streams.linear(jax.random.key(0), horizon, 2)
     scales = jnp.linspace(0.5, 2.0, horizon)
-    noise = per_round(nj.noise.Gaussian, scales) if x_changes else NOISE
+    noise = per_round(nj.noise.Gaussian, scales)
     y_noise = per_round(nj.noise.Laplace, scales)
     run = jax.jit(lambda key: nj.rollout(WATCHER, stream, noise, key, y_noise=y_noise).predictions)
     samples, _ = observations(stream, noise, KEY, copies=1, y_noise=y_noise)
@@ -159,17 +158,9 @@ def test_a_stream_of_lists_is_one_of_arrays():
     learner = nj.learners.two_copies(radius=1.0)
     runs = [nj.rollout(learner, stream, NOISE, KEY).predictions for stream in (LISTS, arrays)]
     np.testing.assert_allclose(*runs, rtol=1e-6)
-    best = nj.comparators.linear_ball(LISTS, 1.0).predictions
-    regrets = [
-        final_regret(learner, stream, NOISE, KEY, loss=nj.losses.squared(), comparator=best)
-        for stream in (LISTS, arrays)
-    ]
-    np.testing.assert_allclose(*regrets, rtol=1e-6)
     assert nj.bounds.moments(LISTS, NOISE).x_second_moment == 25 + 2 * 0.2
     nj.comparators.l1_ball(LISTS, radius=1.0)
     nj.comparators.convex_ball(LISTS, nj.losses.huber(), radius=1.0)
-    clean = nj.wrappers.noiseless(BLIND, LISTS)
-    assert np.all(np.isfinite(nj.rollout(clean, LISTS, NOISE, KEY).predictions))
 
 
 def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():

@@ -26,11 +26,11 @@ def descent(theory, factor):
 
 def test_bound_at_a_rate_factor_is_that_of_gradient_descent_at_the_rate():
     factors = np.array([0.5, 1.0, 8.0])
-    faster = jax.vmap(lambda factor: nj.bounds.at_rate_factor(THEORY, factor))(factors)
+    faster = jax.vmap(lambda factor: at_rate_factor(THEORY, factor))(factors)
     np.testing.assert_allclose(faster.learning_rate, factors * THEORY.learning_rate, rtol=1e-6)
     np.testing.assert_allclose(faster.regret, [descent(THEORY, f) for f in factors], rtol=1e-6)
     np.testing.assert_allclose(faster.second_moment, THEORY.second_moment)
-    assert nj.bounds.at_rate_factor(THEORY, 8.0).regret == pytest.approx(descent(THEORY, 8.0))
+    assert at_rate_factor(THEORY, 8.0).regret == pytest.approx(descent(THEORY, 8.0))
 
 
 @pytest.mark.parametrize(("factor", "max_bias"), [(0.25, 0.01), (16.0, 0.2)])

@@ -47,7 +47,7 @@ def test_lower_bounds_of_analytic_losses(loss, lower_bounds):
     [
         (losses.huber(width=0.5), 0.5, lambda p: _huber(p - 1, 0.5)),
         (losses.epsilon_insensitive(epsilon=0.3), 3, lambda p: np.maximum(0, np.abs(p - 1) - 0.3)),
-        (losses.soft_margin(margin=2.0), 3.0, lambda p: np.maximum(0, 2 - p)),
+        (losses.hinge(margin=2.0), 3.0, lambda p: np.maximum(0, 2 - p)),
     ],
 )
 def test_equals_a_search_over_a_grid(loss, radius, profile):

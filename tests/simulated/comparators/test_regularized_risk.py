@@ -15,7 +15,7 @@ LOSSES = [
     losses.logistic(),
     losses.exponential(),
     losses.smoothed_hinge(sharpness=4.0),
-    losses.soft_margin(margin=0.3),
+    losses.hinge(margin=0.3),
     losses.epsilon_insensitive(epsilon=0.2),
     losses.epsilon_insensitive(epsilon=0.0),
     losses.huber(width=0.3),
