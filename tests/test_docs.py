@@ -74,6 +74,16 @@ def test_each_public_name_has_one_home():
     assert len({*homes}) == len(homes)
 
 
+def test_each_public_name_is_in_a_guide_a_notebook_or_a_script():
+    """And there are at most 250 of them: `import noisy_jax.sklearn` adds seven."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    pages += [*(ROOT / "colabs").glob("*.ipynb"), *(ROOT / "colabs" / "papers").glob("*.py")]
+    words = {*re.findall(r"\w+", " ".join(page.read_text("utf-8") for page in pages))}
+    first = {id(_value(path)): path.rpartition(".")[2] for path in public_names()}
+    assert {*first.values()} - words == set()
+    assert len(first) <= 250 - 7
+
+
 def _value(path):
     value = nj
     for word in path.split(".")[1:]:
