@@ -35,8 +35,8 @@ def told(learner):
 
 def row(name):
     function, learner = getattr(nj.learners, name), inspect.unwrap(LEARNERS[name].make)(**OPTIONS)
-    file = Path(inspect.getsourcefile(inspect.unwrap(function))).relative_to(ROOT).as_posix()
-    first = " ".join(inspect.getdoc(function).split("\n\n")[0].split())
+    file = Path(inspect.getfile(inspect.unwrap(function))).relative_to(ROOT).as_posix()
+    first = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
     cells = f"[`{name}`](../{file})", first, learner.needs.copies, told(learner)
     flags = learner.needs.labels, learner.clean_estimates is not None
     return "| " + " | ".join(map(str, [*cells, *("yes" if flag else "–" for flag in flags)])) + " |"
