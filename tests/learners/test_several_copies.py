@@ -3,6 +3,7 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import noisy_jax as nj
@@ -15,8 +16,8 @@ W, X, Y = np.array([0.3, -0.8]), np.array([1.0, 0.5]), 0.7
 def test_the_estimate_is_unbiased_and_varies_less_than_that_of_two_copies():
     """Exact means over noise of ±0.5 on each coordinate of three copies."""
     copies = X + 0.5 * np.array([*itertools.product([-1.0, 1.0], repeat=6)]).reshape(-1, 3, 2)
-    samples = nj.Sample(copies, np.full(len(copies), Y))
-    found = jax.vmap(gradient_estimate, (None, 0))(W, samples)
+    samples = nj.Sample(jnp.asarray(copies), jnp.full(len(copies), Y))
+    found = jax.vmap(gradient_estimate, (None, 0))(jnp.asarray(W), samples)
     pairs = [
         2 * (copies[:, i] @ W - Y)[:, None] * copies[:, j]
         for i, j in itertools.permutations(range(3), 2)
