@@ -77,6 +77,7 @@ WHOLE_ROOM = {
     "learners/test_contract",
     "learners/test_portability",
     "observed/test_as_before",
+    "observed/test_coverage",
 }
 """Files of tests that run through all modules of a room."""
 

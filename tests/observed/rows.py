@@ -69,20 +69,6 @@ def gaussians(covs):
     return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.asarray(covs)))
 
 
-def check_left_out(copies, y, method=None, rtol=0.01, variances=None):
-    """Compares variances with fits without each row, which estimate their own noise."""
-    n = len(y)
-
-    def fitted(kept):
-        known = None if variances is None else gaussians(variances[kept])
-        return nj.fit(from_arrays(copies[kept], y[kept], noise=known), method)
-
-    fit, left = fitted(np.arange(n)), [fitted(np.delete(np.arange(n), row)) for row in range(n)]
-    for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
-        apart = np.array([other.values for other in others]) - one.values
-        np.testing.assert_allclose(np.diag(one.covariance), (apart**2).sum(axis=0), rtol=rtol)
-
-
 def covered(fits, truth):
     """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits.
 
@@ -93,19 +79,6 @@ def covered(fits, truth):
         ends = np.array([one.interval() for one in (fit, fit.uncorrected)])[..., -np.size(truth) :]
         inside.append([(low <= truth) & (truth <= high) for low, high in ends])
     return np.mean(inside, axis=0)
-
-
-def check_coverage(tables, truth, method=None, *, bias=0.01):
-    """93% to 97% of intervals, no more bias beyond chance; returns the uncorrected coverage."""
-    fits = [nj.fit(table, method) for table in tables]
-    (coverage, plain), slopes = covered(fits, truth), [fit.coefficients for fit in fits]
-    mean = np.mean(slopes, axis=0)
-    print(f"of {len(slopes)} tables: coverage {coverage}, mean {mean}")
-    error = np.std(slopes, axis=0) / len(slopes) ** 0.5
-    np.testing.assert_array_less(np.abs(mean - truth), 5 * error + bias)
-    assert 0.93 < coverage.mean() < 0.97
-    assert np.all(np.abs(coverage - 0.95) < max(0.03, 4 * (0.95 * 0.05 / len(slopes)) ** 0.5))
-    return plain
 
 
 def waves(omega, weights):

@@ -14,7 +14,15 @@ from tests.observed import stored
 BEFORE = json.loads(stored.FILE.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", stored.CASES)
+def slow(name):
+    """Curves of one's own and kernel fits are compiled."""
+    return name.startswith(("kernel", "model"))
+
+
+NAMES = [pytest.param(one, marks=pytest.mark.slow) if slow(one) else one for one in stored.CASES]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_numbers_are_those_that_were_stored(name):
     tolerance = stored.CASES[name].tolerance
     assert stored.apart(stored.run(name), BEFORE[name], tolerance) == []

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.assumptions import CHECKS, AssumptionWarning, doubts
-from noisy_jax.observed.fits.seen import Seen
+from noisy_jax.observed.fits.assumptions import AssumptionWarning, doubts
 from noisy_jax.observed.observations import from_arrays
 from tests.keys import SHIFT
 
@@ -26,13 +25,6 @@ def misclassified_twice(rng, n):
     x = 1.0 * (rng.random((n, 1)) < 0.4)
     seen = np.where(rng.random((n, 2)) < 0.15, 1 - x, x)
     return from_arrays(seen[:, :, None], x[:, 0] + 0.5 * rng.normal(size=n))
-
-
-def questionnaire(rng, n):
-    """Answers 1 to 5, of which one in five is wrong by 1."""
-    x = rng.integers(1, 6, size=n)
-    seen = np.clip(x + rng.choice([-1, 0, 1], p=[0.1, 0.8, 0.1], size=n), 1, 5)
-    return from_arrays(1.0 * seen[:, None], x + 0.5 * rng.normal(size=n), noise=0.2)
 
 
 def transformed(function, sd, copies=2):
@@ -97,34 +89,6 @@ def half_exact(rng, n):
     return from_arrays(x, (a + a * b)[:, 0], noise=[0.25, 0.0])
 
 
-def exact_shows_noise(rng, n):
-    """A column whose noise is said to be 0 tells in each replicate how large the noise is."""
-    error = 0.5 * rng.normal(size=(n, 2))
-    x = np.stack([rng.normal(size=(n, 1)) + error, np.abs(error)], axis=-1)
-    return from_arrays(x, rng.normal(size=n), noise=[0.25, 0.0])
-
-
-def of_schools(rng, n):
-    """One measurement for all rows of a school."""
-    school = np.arange(n) // 5
-    x = rng.normal(size=n)[school]
-    seen = (x + 0.5 * rng.normal(size=n)[school])[:, None]
-    return from_arrays(seen, x + 0.3 * rng.normal(size=n), noise=0.25)
-
-
-def joined_twice(rng, n):
-    x = rng.normal(size=(n // 2, 1))
-    seen = np.tile(x + 0.5 * rng.normal(size=x.shape), (2, 1))
-    return from_arrays(seen, np.tile(x[:, 0] + 0.3 * rng.normal(size=n // 2), 2), noise=0.25)
-
-
-def wrong_matrix(rng, n):
-    """Fewer are recorded as 1 than wrong recordings alone give; then most fits raise."""
-    recorded = (rng.random(n) < 0.05) * 1
-    wrong = {"x1": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])}
-    return nj.table({"x1": recorded, "y": rng.normal(size=n)}, target="y", noise=wrong)
-
-
 def incomplete(make):
     """A table `[n, V, 1]` of which the last copy is missing in half of the rows."""
 
@@ -140,26 +104,16 @@ def incomplete(make):
 
 WRONG = {
     "0 and 1": (misclassified, r"'x1' \(2 values\).*declare the column exact"),
-    "0 and 1, replicates": (misclassified_twice, r"'x1' \(2 values\)"),
-    "1 to 5": (questionnaire, r"'x1' \(5 values\)"),
-    "schools": (of_schools, r"one measurement stands in several rows.*'x1' \(300 values"),
-    "rows twice": (joined_twice, r"whole rows are there several times.*'x1' \(750 values"),
     "0 and 1, incomplete": (incomplete(misclassified_twice), r"'x1' \(2 values\)"),
     "exponential, incomplete": (incomplete(transformed(exponential, 0.5, 3)), "'x1' .by"),
     "means": (drifting, r"different means in 'x1' .by up to 0\.4?.*subtract its mean from each"),
-    "means, incomplete": (incomplete(drifting), "different means in 'x1'"),
     "copied": (filled_in, r"equal in many rows in 'x1' \(1 and 2\)"),
     "sd as variance": (too_large, "estimated below 0.*standard deviation in place of a variance"),
     "embedding": (transformed(waves, 0.785), "untransformed measurements"),
-    "embedding of three": (transformed(waves, 0.785, 3), "untransformed measurements"),
     "exponential": (transformed(exponential, 0.5), "'x1' .by"),
-    "square": (transformed(lambda x: (x**2)[..., None], 0.5), "'x1' .by"),
-    "product": (computed(np.multiply), "'x3' .computed from 'x1' and 'x2'.*untransformed"),
     "rounded product": (computed(lambda a, b: (a - 2) * (b - 2), digits=3), "'x1' and 'x2'"),
-    "square of one": (computed(lambda a, b: a**2), "'x3' .computed from 'x1'[)]"),
     "wave of one": (computed(lambda a, b: np.sin(2 * a)), "'x3' .computed from 'x1'[)]"),
     "exact replicates differ": (half_exact, "'x2' .its replicates differ"),
-    "exact replicates show noise": (exact_shows_noise, "'x2' .its replicates differ"),
 }
 
 
@@ -186,21 +140,6 @@ def test_what_cannot_be_classical_error_is_said(name):
     assert fit.risk.verdict() != "the correction helps"
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", ["0 and 1", "embedding", "exponential", "square", "product"])
-def test_it_is_said_of_nearly_all_small_tables(name):
-    rng = np.random.default_rng(1 + 1000 * SHIFT)
-    assert sum(bool(doubts(WRONG[name][0](rng, 200))) for _ in range(40)) >= 34
-
-
-def test_each_check_finds_something():
-    rng = np.random.default_rng(3)
-    makers = [wrong_matrix, *(make for make, _ in WRONG.values())]
-    tables = [Seen(make(rng, 800)) for make in makers]
-    for check in CHECKS:
-        assert any(check.find(seen) for seen in tables), check.text
-
-
 def test_names_may_hold_anything(rng):
     frame = {"…{first}": misclassified(rng, 600).x[:, 0, 0], "y": rng.normal(size=600)}
     (doubt,) = doubts(nj.table(frame, target="y", noise={"…{first}": 0.1}))
@@ -210,9 +149,7 @@ def test_names_may_hold_anything(rng):
 
 DRAWS = {
     "gaussian": lambda rng, shape: rng.normal(size=shape),
-    "laplace": lambda rng, shape: rng.laplace(size=shape) / 2**0.5,
     "uniform": lambda rng, shape: rng.uniform(-(3**0.5), 3**0.5, size=shape),
-    "student": lambda rng, shape: rng.standard_t(3, size=shape) / 3**0.5,
     "skewed": lambda rng, shape: rng.exponential(size=shape) - 1,
 }
 """Noise of variance 1."""
@@ -255,13 +192,9 @@ def with_exact(noise, columns, size):
 
 RIGHT = {
     "gaussian": replicates("gaussian", "normal", 2),
-    "laplace": replicates("laplace", "lognormal", 2),
-    "student": replicates("student", "lognormal", 2),
     "uniform": replicates("uniform", "classes", 2),
     "incomplete": incomplete(transformed(lambda x: x[..., None], 0.5, 3)),
     "three copies": replicates("skewed", "lognormal", 3),
-    "exact": with_exact("gaussian", "normal", 0.5),
-    "exact, laplace": with_exact("laplace", "lognormal", 0.3),
     "exact, little noise": with_exact("uniform", "clusters", 0.05),
 }
 
@@ -270,9 +203,9 @@ RIGHT = {
 @pytest.mark.parametrize("n", [40, pytest.param(600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", RIGHT)
 def test_classical_errors_are_not_doubted(name, n):
-    """At most 1% of tables: 8 of 100 would be a chance of 1e-5."""
+    """At most 1% of tables: 6 of 40 would be a chance of 4e-6."""
     rng = np.random.default_rng(2 + 1000 * SHIFT)
-    assert sum(bool(doubts(RIGHT[name](rng, n))) for _ in range(100)) < 8
+    assert sum(bool(doubts(RIGHT[name](rng, n))) for _ in range(40)) < 6
 
 
 def test_noise_of_discrete_values_and_rounded_numbers_are_not_doubted(rng):
@@ -299,15 +232,14 @@ def test_one_row_of_each_cluster_is_checked(rng):
 
 
 @pytest.mark.slow
-def test_every_way_to_fit_says_it(rng, tmp_path):
+def test_every_way_to_fit_says_it(rng):
     observed = misclassified(rng, 1024)
     sick = from_arrays(observed.x, 1.0 * (observed.y > 0), noise=nj.noise.Gaussian([0.12, 0.0]))
     ways = {
         "jackknife": lambda: nj.fit(observed, errors="jackknife"),
         "weights": lambda: nj.fit(observed, weights=np.arange(1024)),
         "chunks": lambda: nj.fit([observed.rows(np.arange(700)), observed.rows(np.arange(324))]),
-        "logistic": lambda: nj.fit(sick, model="logistic"),
-        "kernel": lambda: nj.fit(sick, nj.methods.Fourier(length_scale=2.0, num_features=8)),
+        "kernel": lambda: nj.fit(sick, nj.fourier(length_scale=2.0, num_features=8)),
     }
     for way, fit in ways.items():
         with pytest.warns(AssumptionWarning, match="2 values") as caught:
@@ -315,8 +247,6 @@ def test_every_way_to_fit_says_it(rng, tmp_path):
         assert [one.filename for one in caught] == [__file__], way
         assert "(2 values)" in str(made)
         assert made.risk is None or made.risk.verdict() != "the correction helps"
-        made.save(tmp_path / "fit.json")
-        assert str(nj.load_fit(tmp_path / "fit.json")) == str(made)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", nj.fits.AssumptionWarning)
         assert nj.fit(observed).remarks

@@ -81,15 +81,3 @@ def test_nothing_is_said_without_reason(rng):
     y = np.where(THIRD, OTHER, inside.y > 0)
     with pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"):
         nj.fit(dataclasses.replace(inside, y=1.0 * y), nj.methods.Logistic(clusters=CLUSTERS))
-
-
-def test_columns_of_one_cluster_beside_products_and_wrong_categories_have_a_fit(rng):
-    """Without its group nothing is left of such a column but rounding: no LinAlgError."""
-    plain = table(rng)
-    frame = {"a": plain.x[:, 0, 0], "b": INSIDE, "y": plain.y}
-    wrong = nj.noise.Misclassified([[0.99, 0.01], [0.02, 0.98]])
-    for noise, options in (({}, {"products": [("a", "b")]}), ({"b": wrong}, {})):
-        rows = nj.table(frame, target="y", noise={"a": 0.25} | noise, **options)
-        with pytest.warns(AssumptionWarning, match="determined by the rows of one cluster"):
-            fit = nj.fit(rows, clusters=CLUSTERS)
-        assert np.isfinite(fit.coefficients).all()

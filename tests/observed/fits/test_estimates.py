@@ -40,25 +40,9 @@ def column(summary, name):
     return np.array([row[name] for row in summary.rows])
 
 
-def test_p_values_are_those_of_scipy_with_its_standard_errors(rng):
-    x = rng.normal(size=40)
-    y = 0.2 + 0.3 * x + rng.normal(size=40)
-    found = stats.linregress(x, y)
-    design = np.column_stack([np.ones(40), x])
-    residual = y - found.intercept - found.slope * x
-    covariance = np.linalg.inv(design.T @ design) * (residual @ residual) / 38
-    fit = line([found.intercept, found.slope], covariance, 38)
-    intercept, slope = fit.summary().rows
-    np.testing.assert_allclose(slope["std_error"], found.stderr, rtol=1e-10)
-    np.testing.assert_allclose(slope["p_value"], found.pvalue, rtol=1e-8)
-    t = found.intercept / found.intercept_stderr
-    np.testing.assert_allclose(intercept["p_value"], 2 * stats.t.sf(abs(t), 38), rtol=1e-8)
-
-
 @pytest.mark.parametrize("model", METHODS)
-@pytest.mark.parametrize("noise", [0 * COV, COV])
-def test_a_summary_has_the_numbers_of_the_fit(rng, model, noise):
-    fit = nj.fit(table(rng, model, noise=noise), METHODS[model])
+def test_a_summary_has_the_numbers_of_the_fit(rng, model):
+    fit = nj.fit(table(rng, model), METHODS[model])
     for one in (fit, fit.uncorrected):
         summary = one.summary(level=0.9)
         estimate, error = one.values, one.std_error
@@ -101,7 +85,7 @@ def test_intervals_of_predictions_are_by_the_delta_method(rng, model):
     raises("level is of intervals", fit.predict, x, level=0.5)
 
 
-@pytest.mark.parametrize("center", [0.0, 1000.0, -30_000.0])
+@pytest.mark.parametrize("center", [0.0, -30_000.0])
 def test_intervals_of_predictions_under_jit_are_those_of_numpy(rng, center):
     """In float32 too: columns that are far from 0 lose only the digits that float32 has of them."""
     rows = from_arrays(center + rng.normal(size=(300, 2)), rng.normal(size=300), noise=0.1)
@@ -111,19 +95,6 @@ def test_intervals_of_predictions_under_jit_are_those_of_numpy(rng, center):
     _, low, high = jax.jit(lambda x: fit.predict(x, interval=True))(x)
     size = 1e-5 * (1 + np.abs(np.concatenate([np.ravel(low), np.ravel(high)])).max())
     np.testing.assert_allclose(np.asarray(high - low, float), above - below, rtol=0.02, atol=size)
-
-
-def test_intervals_of_predictions_contain_products(rng):
-    x, y = rng.normal(size=(400, 2)), rng.normal(size=400)
-    known = from_arrays(x, y, noise=[0.1, 0.0], names=["a", "b"], products=[("a", "b")])
-    fit = nj.fit(known)
-    assert fit.labels == ("intercept", "a", "b", "a * b")
-    assert fit.names == ("a", "b")
-    z = np.array([1.0, 2.0, -3.0, -6.0])
-    value, low, high = fit.predict({"b": -3.0, "a": 2.0}, interval=True)
-    np.testing.assert_allclose(value, z @ fit.values)
-    half = stats.t.ppf(0.975, np.min(fit.degrees_of_freedom)) * (z @ fit.covariance @ z) ** 0.5
-    np.testing.assert_allclose([value - low, high - value], half, rtol=1e-9)
 
 
 def test_a_column_may_be_called_intercept(rng):
@@ -161,13 +132,10 @@ def test_residuals_of_counts_are_of_the_exposure(rng):
 
 def test_attributes_that_are_gone_say_what_to_write(rng):
     fit = nj.fit(table(rng, "linear"))
-    for name, instead in {
-        "intercept_std_error": r"fit\.std_error\[0\]",
-        "intercept_interval": r"fit\.interval\(\), which includes the intercept",
-        "band": r"fit\.predict\(x, interval=True\)",
-    }.items():
-        with pytest.raises(AttributeError, match=f"LinearFit.{name} left in version .* {instead}"):
-            getattr(fit, name)
+    with pytest.raises(
+        AttributeError, match=r"LinearFit.band left in version .* fit\.predict\(x, i"
+    ):
+        fit.band  # noqa: B018
     with pytest.raises(AttributeError, match="'LinearFit' object has no attribute 'slope'"):
         fit.slope  # noqa: B018
 
@@ -182,40 +150,22 @@ def test_ratios_are_exponentials_of_coefficients_and_of_both_ends(rng, model, he
         for name, end in zip(("ratio_low", "ratio_high"), one.interval(), strict=True):
             np.testing.assert_allclose(column(summary, name), np.exp(end))
     assert "ratio" not in fit.summary().rows[0]
-
-
-def test_linear_fits_have_no_ratios(rng):
-    fit = nj.fit(table(rng, "linear"))
-    raises("ratios are for logistic and Poisson fits", fit.summary, ratios=True)
-    raises("level must be above 0 and below 1", fit.summary, level=95)
-
-
-def test_a_known_covariance_has_the_normal_distribution():
-    fit = line([0.0, 1.96, 0.0], np.diag([0, 1, 0]), np.inf)
-    rows = fit.summary().rows
-    np.testing.assert_allclose(rows[1]["p_value"], 2 * stats.norm.sf(1.96), rtol=1e-10)
-    assert np.isnan(rows[2]["p_value"])  # 0/0
-    words = str(fit.summary())
-    assert " z " in words
-    assert "Normal distribution; p values are two-sided." in words
+    line = nj.fit(table(rng, "linear"))
+    raises("ratios are for logistic and Poisson fits", line.summary, ratios=True)
 
 
 def test_a_summary_says_what_makes_its_tests_doubtful(rng):
     x = rng.normal(size=(60, 1))
     y = x[:, 0] + rng.normal(size=60)
     weak = nj.fit(from_arrays(x, y, noise=0.95 * x.var()))
-    assert weak.share < 1
-    assert "do not trust intervals and p values" in str(weak.summary())
     assert f"Only {percent(weak.share)} of the stated error" in str(weak.summary())
     with pytest.warns(nj.fits.AssumptionWarning, match="'x1' "):
         doubted = nj.fit(from_arrays((x > 0.5) * 1.0, y, noise=0.02))
     assert "Note: " in str(doubted.summary())
 
 
-@pytest.mark.slow
 def test_names_are_escaped_in_notebooks(rng):
-    tables = [table(rng, model, names=(SCRIPT, "b"), target=SCRIPT) for model in METHODS]
-    fits = [nj.fit(one, method) for one, method in zip(tables, METHODS.values(), strict=True)]
+    fits = [nj.fit(table(rng, "linear", names=(SCRIPT, "b"), target=SCRIPT))]
     x = rng.normal(size=(200, 1))
     y, known = rng.normal(size=200), {"noise": nj.noise.Gaussian(0.1), "target": SCRIPT}
     kernel = from_arrays(x, y, names=(SCRIPT,), **known)
@@ -237,9 +187,5 @@ def test_a_frame_has_a_row_for_each_name(rng):
 
 
 def test_a_share_below_one_is_never_100_percent():
-    assert [percent(share) for share in (0.9999, 0.996, 0.8, 0.5)] == [
-        "99.9%",
-        "99.6%",
-        "80%",
-        "50%",
-    ]
+    shown = ["99.9%", "99.6%", "80%", "50%"]
+    assert [percent(share) for share in (0.9999, 0.996, 0.8, 0.5)] == shown

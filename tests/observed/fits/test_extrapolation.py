@@ -1,7 +1,6 @@
 """Curves of SIMEX against closed forms and SciPy; what a fit says of them."""
 
 import numpy as np
-import pytest
 from scipy.optimize import curve_fit
 from sklearn.linear_model import LinearRegression
 
@@ -40,11 +39,10 @@ def test_rational_is_least_squares_as_by_scipy(rng):
     np.testing.assert_allclose(made, curve(at, *found), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["quadratic", "rational"])
-def test_a_fit_has_its_curve(rng, kind):
-    x = rng.normal(size=(300, 2))
+def test_a_fit_has_its_curve(rng):
+    kind, x = "rational", rng.normal(size=(100, 2))
     table = nj.observations.from_arrays(x, x @ [1.0, -1], noise=[0.1, 0.0], names=["a", "b"])
-    fit = nj.fit(table, nj.methods.SIMEX(LinearRegression(), extrapolation=kind, draws=10))
+    fit = nj.fit(table, nj.methods.SIMEX(LinearRegression(), extrapolation=kind, draws=2))
     np.testing.assert_allclose(fit.curve([-1])[0], [fit.intercept, *fit.coefficients])
     np.testing.assert_allclose(fit.estimates[0, 1:], fit.uncorrected.coefficients)
     words = "SIMEX of LinearRegression", f"{kind} curve", "Approximate."

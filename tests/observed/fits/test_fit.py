@@ -55,26 +55,17 @@ def test_chunks_are_for_linear_fits(rng):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"weights": np.ones(200)}, "leave out weights with Logistic: a method owns"),
-        ({"model": "poisson", "errors": "jackknife"}, "leave out errors, model with Logistic"),
-    ],
-)
-def test_options_beside_a_method_say_where_they_belong(rng, options, message):
-    raises(message, nj.fit, table(rng, "logistic"), METHODS.Logistic(), **options)
-
-
-@pytest.mark.parametrize(
     ("method", "options", "message"),
     [
         (METHODS.Logistic, {}, r"method is a class: write nj.methods.Logistic\(\)$"),
-        (METHODS.Fourier, {}, r"write nj.methods.Fourier\(length_scale=…\)$"),
-        (METHODS.Model, {}, r"write nj.methods.Model\(curve=…, start=…\)$"),
         (METHODS.SIMEX, {}, r"write nj.methods.SIMEX\(estimator=…\)$"),
         ("probit", {}, "or 'linear', 'logistic' or 'poisson', got 'probit'"),
         ("logistic", {"model": "poisson"}, "the method 'logistic' or model='poisson', not both"),
-        (METHODS.Poisson(), {"errors": "jackknife"}, "leave out errors with Poisson"),
+        (
+            METHODS.Poisson(),
+            {"errors": "jackknife"},
+            "leave out errors with Poisson: a method owns",
+        ),
     ],
 )
 def test_a_method_that_is_none_says_what_to_write(rng, method, options, message):
@@ -93,23 +84,14 @@ def test_predictions_at_replicates_say_that_their_mean_is_meant(rng):
 
 def test_files_say_what_they_hold(rng, tmp_path):
     path = tmp_path / "fit.json"
-    fits = {
-        "linear": nj.fit(table(rng)),
-        "fit": nj.fit(table(rng, "poisson"), METHODS.Poisson()),
-        "kernel": nj.fit(table(rng), nj.methods.Fourier(length_scale=1.0, num_features=8)),
-    }
-    for kind, fit in fits.items():
-        fit.save(path)
-        values = json.loads(path.read_text())
-        assert (values["kind"], values["version"]) == (kind, nj.__version__)
-        assert type(nj.load_fit(path)) is type(fit)
+    nj.fit(table(rng)).save(path)
+    values = json.loads(path.read_text())
+    assert (values["kind"], values["version"]) == ("linear", nj.__version__)
     del values["sha256"]
     for change, message in (
         ({"kind": "cubic"}, "its kind is 'cubic'"),
-        ({"kind": None}, "its kind is None"),
-        ({"kind": []}, "does not hold a fit"),
         ({"more": 1}, "'more'"),
-        ({"candidates": 3}, "does not hold a fit"),
+        ({"kind": []}, "does not hold a fit"),
     ):
         changed = {**values, **change}
         path.write_text(json.dumps({**changed, "sha256": digest_of(changed)}))
@@ -131,8 +113,7 @@ def predictors(rng):
     labels = 1.0 * (y > y.mean() + rng.normal(size=len(y)))
     yield nj.fit(table)
     yield nj.fit(from_arrays(x, labels, noise=0.1), model="logistic")
-    yield nj.fit(from_arrays(x, rng.poisson(np.exp(y - 6)), noise=0.1), model="poisson")
-    yield nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=8))
+    yield nj.fit(table, nj.fourier(length_scale=1.0, num_features=8))
     yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
 
 
@@ -156,10 +137,10 @@ def test_other_things_than_a_table_get_the_right_call(rng):
     x, y = data(rng)
     table = r"fit takes one table of .*: nj\.fit\(nj\.observations\.from_arrays\(x, y, noise=…\)\)"
     file = r"the path 'file\.csv'; read the file: nj\.fit\(nj\.csv\('file\.csv', target=…"
-    for method in (y, None, METHODS.Logistic(), nj.methods.Fourier(length_scale=1.0)):
-        for given in (x, jnp.asarray(x), pd.DataFrame(x), x.tolist(), [1.0]):
+    for method in (y, None, METHODS.Logistic()):
+        for given in (x, jnp.asarray(x), pd.DataFrame(x), [1.0]):
             raises(table, nj.fit, given, method)
-        raises(file, nj.fit, "file.csv", method)
+    raises(file, nj.fit, "file.csv")
 
 
 def test_fits_inside_jit_say_that_they_run_on_the_host(rng):

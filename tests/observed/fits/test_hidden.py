@@ -13,7 +13,7 @@ from noisy_jax.observed.fits.choices import choices
 from noisy_jax.observed.fits.errors import fourier_errors
 from noisy_jax.observed.fits.hidden import hidden_share
 from noisy_jax.observed.fits.judged import Comparison, largest_bias
-from tests.observed.fits.test_fourier import error_of, features, fitted, generator, sine, table
+from tests.observed.fits.test_fourier import features, fitted, generator, sine, table
 from tests.observed.rows import waves
 
 RISKS: Any = {"corrected": 0.3, "uncorrected": 0.5, "difference": -0.2}
@@ -53,7 +53,6 @@ def test_intervals_contain_the_largest_bias_and_students_t():
     ("change", "why"),
     [
         ({"corrected": -0.1}, "an estimated error is below 0"),
-        ({"uncorrected": -0.1}, "an estimated error is below 0"),
         ({"hidden_share": 0.6}, "the noise hides most of the fit"),
     ],
 )
@@ -68,7 +67,6 @@ def test_what_the_noise_hides_gets_no_verdict(change, why):
     assert more_rows == ("hidden_share" in change)
 
 
-@pytest.mark.slow
 def test_the_share_of_the_weights_that_the_noise_hides():
     law = {"length_scale": 1.0, "characteristic": nj.noise.Gaussian(1.0)}
     frequencies = nj.moments.gaussian_frequencies(jax.random.key(0), 40, dim=1, **law)
@@ -96,21 +94,10 @@ def test_a_group_judges_what_the_other_groups_choose():
     assert order[0] not in chosen
 
 
-@pytest.mark.slow
-def test_known_noise_of_replicates_is_averaged():
-    """Two copies with known Gaussian noise are their mean with half the variance."""
-    x, y = sine(640, np.random.default_rng(2), copies=2, gaussian=0.2)
-    small = features(1.0, num_features=16)
-    both = fitted(table(x, y, nj.noise.Gaussian(0.2)), small)
-    mean = fitted(table(x.mean(axis=1), y, nj.noise.Gaussian(0.1)), small)
-    np.testing.assert_allclose(both.weights, mean.weights, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(both.risk.corrected, mean.risk.corrected, rtol=1e-3)
-
-
 @pytest.fixture(scope="module")
 def lost():
     """A table whose noise hides most of a sine."""
-    return table(*sine(1280, np.random.default_rng(3), gaussian=4.0), nj.noise.Gaussian(4.0))
+    return table(*sine(800, np.random.default_rng(3), gaussian=4.0), nj.noise.Gaussian(4.0))
 
 
 @pytest.mark.slow
@@ -138,25 +125,3 @@ def test_selections_contain_the_bias(lost):
     other = 1 - found.names.index(found.best)
     assert found.difference_bias[other] == pytest.approx(found.bias[0])  # a line has none
     assert found.tied == ("waves", "line")
-    again = nj.select({"a": candidates["waves"], "b": candidates["waves"]}, lost, jax.random.key(0))
-    np.testing.assert_array_equal(again.difference_bias, [0, 0])  # paired
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.parametrize("variance", [4.0, 25.0])
-def test_intervals_hold_where_the_noise_hides_the_function(variance):
-    """With damped readings and no bound they covered .7 and .5, with false verdicts in .2."""
-    rng, covered, false = generator(int(variance)), [], []
-    while len(false) < 40:
-        observations = table(*sine(2000, rng, gaussian=variance), nj.noise.Gaussian(variance))
-        try:
-            fit = fitted(observations, features(0.7))
-        except ValueError:  # the noise explains all of x
-            continue
-        errors = np.array([error_of(one) + 0.01 for one in (fit, fit.uncorrected)])
-        apart = np.abs([fit.risk.corrected, fit.risk.uncorrected] - errors)
-        covered.append(apart < fit.risk.half_widths()[:2])
-        false.append(fit.risk.verdict() == "the correction helps" and errors[0] > errors[1])
-    assert np.all(np.mean(covered, axis=0) > 0.95 - 5 * (0.95 * 0.05 / 40) ** 0.5)
-    assert np.mean(false) < 0.03 + 5 * (0.03 * 0.97 / 40) ** 0.5

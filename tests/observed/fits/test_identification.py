@@ -67,11 +67,10 @@ def test_strength_and_fullers_modification_of_one_column():
         np.testing.assert_allclose(fit.coefficients, [slope], rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_what_is_left_of_the_moments_is_positive_definite():
     rng = np.random.default_rng(3)
     below = 0
-    for _ in range(100):
+    for _ in range(30):
         x, y = correlated(40, rng)
         fit = nj.fit(from_arrays(x, y, noise=1.0))
         below += np.linalg.eigvalsh(fit.gram)[0] < 0
@@ -79,7 +78,7 @@ def test_what_is_left_of_the_moments_is_positive_definite():
         assert np.linalg.eigvalsh(left)[0] > 0
         np.testing.assert_allclose(left @ fit.coefficients, fit.cross, rtol=1e-6)
         assert np.isfinite(fit.std_error).all()
-    assert below > 10  # tables that raised an error without the modification
+    assert below > 3  # tables that raised an error without the modification
 
 
 def test_the_table_says_how_strong_the_identification_is(rng):

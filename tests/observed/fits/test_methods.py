@@ -8,7 +8,6 @@ and is smaller in tables of few rows.
 
 import numpy as np
 import pytest
-from odrpack import odr_fit
 from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
@@ -99,29 +98,3 @@ def test_without_noise_it_is_least_squares_with_robust_errors():
     meat = (z * residual[:, None] ** 2).T @ z
     np.testing.assert_allclose(fit.covariance, bread @ meat @ bread, rtol=1e-6)  # HC3
     np.testing.assert_allclose(fit.uncorrected.covariance, fit.covariance)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("ratio", [0.5, 4.0])
-def test_orthogonal_distance_regression_is_a_fit_whose_noise_is_estimated(ratio):
-    """`odrpack` knows the ratio of the error variances only, and no other scatter of y about f.
-
-    With D the covariance of the errors in x up to a factor, and v the variance of y's error up to
-    the same factor, its weights (b, −1) are an eigenvector of the covariance of (x, y) relative to
-    diag(D, v). The eigenvalue is the factor: (S − factor D) b = s, the normal equations of `fit`
-    with noise factor D. A `fit` that is given this noise gives the same coefficients.
-    """
-    rng = np.random.default_rng(1 + 1000 * SHIFT)
-    clean = rng.normal(size=(200, 2)) @ [[1.0, 0.5], [0.0, 1.0]]
-    spread = np.array([0.3, 0.6])
-    x = clean + spread * rng.normal(size=clean.shape)
-    y = 1 + clean @ [2.0, -1.0] + 0.3 * ratio**0.5 * rng.normal(size=200)
-    options = {"weight_x": 1 / spread**2, "weight_y": 1 / (0.09 * ratio)}
-    options |= {"sstol": 1e-15, "partol": 1e-15}
-    options["jac_beta"] = lambda x, b: np.stack([np.ones(x.shape[1]), *x])
-    options["jac_x"] = lambda x, b: np.broadcast_to(b[1:, None], x.shape)
-    odr = odr_fit(lambda x, b: b[0] + b[1:] @ x, x.T, y, [0.0, 1.0, -1.0], **options)
-    factor = odr.sum_square / (len(y) - 1)
-    assert 0.65 < factor < 1.5  # near 1: the variances that the weights state are right
-    fit = nj.fit(from_arrays(x, y, noise=factor * spread**2))
-    np.testing.assert_allclose(fit.values, odr.beta, rtol=1e-6)

@@ -102,7 +102,6 @@ def test_doubts_and_categories_of_the_first_part_are_remarks(rng):
     ("call", "message"),
     [
         (lambda one, other: nj.fit([one, other]), r"must have the columns \['x1', 'x2'\]"),
-        (lambda one, other: one.plus(3), "nj.fits.moments.table. makes one"),
         (lambda one, other: nj.fits.moments([1.0]), "nj.table makes one"),
         (lambda one, other: nj.fit([one], model="logistic"), "takes one table"),
         (lambda one, other: nj.fit([one], clusters=[0]), "without weights and clusters"),

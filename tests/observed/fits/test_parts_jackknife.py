@@ -7,8 +7,7 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.groups import labels_of, streamed_labels
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.keys import SHIFT
-from tests.observed.rows import agree, covered
+from tests.observed.rows import agree
 
 FACTOR = np.linalg.cholesky([[0.3, 0.1], [0.1, 0.2]])
 
@@ -31,21 +30,7 @@ def without(fits):
     return np.sqrt((len(fits) - 1) * np.var([fit.values for fit in fits], axis=0))
 
 
-@pytest.mark.parametrize("clustered", [False, True])
-def test_equals_fits_that_leave_out_a_group_of_rows_or_clusters(rng, clustered):
-    x, y = table(5000, rng)
-    clusters = rng.integers(40, size=5000) if clustered else None
-    fit = jackknifed(observed(x, y), clusters)
-    agree(fit, nj.fit(observed(x, y)), "coefficients", "intercept", rtol=1e-9)
-    groups = labels_of(10 + 5 * x, y, clusters)
-    left = [nj.fit(observed(x[groups != g], y[groups != g])) for g in range(32)]
-    np.testing.assert_allclose(fit.std_error, without(left), rtol=1e-6)
-    plain = without([one.uncorrected for one in left])
-    np.testing.assert_allclose(fit.uncorrected.std_error, plain, rtol=1e-6)
-    assert fit.degrees_of_freedom == 31
-
-
-@pytest.mark.parametrize("rows", [12, 40, 300])
+@pytest.mark.parametrize("rows", [12, 300])
 def test_small_tables_have_at_least_8_groups_whatever_the_chunks_are(rng, rows):
     x, y = table(rows, rng)
     x = x + 5 * x.mean(axis=0)
@@ -84,7 +69,7 @@ def test_risk_is_that_of_rows_left_out(rng):
     np.testing.assert_allclose(risk.interval(), ends, rtol=1e-4)
 
 
-@pytest.mark.parametrize("cuts", [[1], [900], [1000, 1001, 3000], [64, 128], [2999]])
+@pytest.mark.parametrize("cuts", [[900], [1000, 1001, 3000]])
 def test_chunks_give_the_fit_of_the_whole_also_where_a_column_begins_constant(rng, cuts):
     """Of a table that is sorted by an indicator."""
     x, y = table(4000, rng)
@@ -98,26 +83,6 @@ def test_chunks_give_the_fit_of_the_whole_also_where_a_column_begins_constant(rn
     agree(chunks, whole, "intercept", "covariance", "reliability", "gram", rtol=1e-6)
     agree(chunks.risk, whole.risk, "difference", rtol=1e-6)
     assert str(chunks) == str(whole)
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_rows_that_depend_on_each_other_are_given_as_clusters():
-    """The sandwich takes rows to be independent, and is seen to be too sure."""
-    found, jackknife, sandwich, labels = [], [], [], np.arange(8000) // 20
-    for seed in range(40):
-        rng = np.random.default_rng(seed + 1000 * SHIFT)
-        waves = rng.normal(size=(2, 8000 // 20, 2)).repeat(20, axis=1)  # blocks of equal rows
-        x, y = waves[0], waves[0] @ [1.0, -0.5] + waves[1, :, 0]
-        noisy = observed(x + rng.normal(size=x.shape) @ FACTOR.T, y)
-        fit = nj.fit(noisy, errors="jackknife", clusters=labels)
-        found.append(fit.values)
-        jackknife.append(fit.std_error)
-        sandwich.append(nj.fit(noisy).std_error)
-    true = np.std(found, axis=0, ddof=1)
-    # A standard deviation of 40 numbers has a relative standard error of 1/√78.
-    np.testing.assert_allclose(np.mean(jackknife, axis=0) / true, 1, atol=5 / 78**0.5)
-    assert np.all(np.mean(sandwich, axis=0) / true < 0.4)
 
 
 def test_groups_do_not_follow_the_order_of_rows_or_of_labels():
@@ -149,16 +114,6 @@ def test_a_column_that_is_constant_in_all_chunks_is_named(rng):
     raises("'y' takes one value only, 2", nj.fit, [from_arrays(x[:, :1], 0 * y + 2, noise=0.0)])
 
 
-@pytest.mark.statistical
-@pytest.mark.long
-def test_intervals_cover():
-    rng = np.random.default_rng(5 + 1000 * SHIFT)
-    fits = (nj.fit(observed(*table(1600, rng)), errors="jackknife") for _ in range(2000))
-    coverage, _ = covered(fits, np.array([1, -0.5]) / 5)
-    assert ((coverage >= 0.93) & (coverage <= 0.97)).all()
-
-
-OTHER = from_arrays(np.ones((3, 2)), np.ones(3), noise=0, target="z")
 NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
 
 
@@ -168,19 +123,12 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
         (lambda one: nj.fit(one, errors="bootstrap"), "must be .sandwich. or .jackknife., got .b"),
         (lambda one: nj.fit([one], errors="sandwich"), "reads rows twice, and chunks"),
         (lambda one: nj.fit([one], clusters=[0] * 100), "without weights and clusters"),
-        (lambda one: nj.fit([]), "at least one chunk"),
-        (
-            lambda one: nj.fit(one, object()),
-            "such as nj.methods.* or nj.methods.Fourier.*, got object",
-        ),
-        (lambda one: nj.fit(one).interval(95), "level must be above 0 and below 1, got 95"),
         (lambda one: nj.fit(one, clusters=NAN), "clusters must be labels, got NaN in row 7"),
         (
             lambda one: nj.fit([one.rows(np.arange(7))]),
             "7 rows are too few .*; join the chunks, and fit one table",
         ),
         (lambda one: jackknifed(one, np.arange(100) % 7), "at least 8 clusters, got 7"),
-        (lambda one: nj.fit([one, OTHER]), "one has .* and 'z'"),
     ],
 )
 def test_bad_input_raises(rng, call, message):

@@ -14,15 +14,14 @@ from tests.quadrature import gauss_hermite
 N = 500
 
 
-def table(rng, *, rows=N, spread=(0.1, 3.0), scatter=0.5, errors_in_y=True, law="normal"):
+def table(rng, *, rows=N, spread=(0.1, 3.0), scatter=0.5, errors_in_y=True):
     """y = 1 + 2x − z + e, with errors in x and y by row, and an exact z that depends on x."""
     x = rng.normal(size=rows)
     z = 0.5 * x + rng.normal(size=rows)
     sd = np.exp(rng.uniform(*np.log(spread), size=rows))
     sd_y = np.exp(rng.uniform(*np.log(spread), size=rows)) * errors_in_y
-    draw = rng.normal if law == "normal" else lambda size: rng.laplace(size=size) / 2**0.5
-    y = 1 + 2 * x - z + scatter * rng.normal(size=rows) + sd_y * draw(size=rows)
-    frame = {"x": x + sd * draw(size=rows), "z": z, "y": y}
+    y = 1 + 2 * x - z + scatter * rng.normal(size=rows) + sd_y * rng.normal(size=rows)
+    frame = {"x": x + sd * rng.normal(size=rows), "z": z, "y": y}
     noise = {"x": nj.sd(sd)} | ({"y": nj.sd(sd_y)} if errors_in_y else {})
     return nj.table(frame, target="y", noise=noise)
 
@@ -74,20 +73,7 @@ def test_where_they_are_used():
     assert all(nj.fit(one).effective_rows is None for one in alike)
 
 
-def test_rows_that_say_nothing_do_no_harm():
-    """With equal weights their noise hides the column, so that little of it can be taken away."""
-    mixed = table(np.random.default_rng(2), spread=(0.1, 100.0), errors_in_y=False)
-    fit = nj.fit(mixed)
-    low, high = (end[1:] for end in fit.interval())
-    assert np.all((low < [2.0, -1.0]) & (high > [2.0, -1.0]))
-    assert np.all(fit.std_error < 0.1)
-    equal = nj.fit(mixed, weights=np.ones(N))
-    assert equal.strength < 6 < fit.strength
-    assert abs(equal.coefficients[0] - 2) > 5 * abs(fit.coefficients[0] - 2)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.6, 0.75])
-@pytest.mark.parametrize("rows", [40, 141, 390])
+@pytest.mark.parametrize(("share", "rows"), [(0.5, 40), (0.6, 141), (0.75, 390)])
 def test_an_exact_column_may_be_constant_in_half_of_the_rows(rows, share):
     """As in tables that are sorted by groups."""
     rng = np.random.default_rng(rows)
@@ -128,30 +114,6 @@ def test_the_uncorrected_fit_has_equal_weights():
     judged = nj.fit(by_row, weights=row_weights(by_row)).risk
     np.testing.assert_allclose(fit.risk.corrected, judged.corrected)
     assert abs(fit.risk.uncorrected - judged.uncorrected) > 1e-3
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.parametrize("law", ["normal", "laplace"])
-def test_coverage_and_variance(law):
-    """Coefficients and the scatter, whose standard deviation is .5; against equal weights."""
-    rng = np.random.default_rng(int(jax.random.randint(key(1), (), 0, 2**31 - 1)))
-    truth, inside, slopes, scatter = np.array([2.0, -1.0]), [], [], []
-    for _ in range(600):
-        one = table(rng, spread=(0.2, 1.5), law=law)
-        fits = nj.fit(one), nj.fit(one, weights=np.ones(N))
-        low, high = (end[1:] for end in fits[0].interval())
-        inside.append((low <= truth) & (high >= truth))
-        slopes.append([fit.coefficients for fit in fits])
-        low, high = fits[0].scatter_interval()
-        scatter.append((low <= 0.5) & (high >= 0.5))
-    coverage, spread = np.mean(inside, axis=0), np.std(slopes, axis=0)
-    print(f"{law}: coverage {coverage}, scatter {np.mean(scatter)}, deviations {spread}")
-    np.testing.assert_allclose(np.mean(slopes, axis=0)[0], truth, atol=0.02)
-    assert 0.93 < coverage.mean() < 0.97
-    assert np.all((coverage > 0.92) & (coverage < 0.98))
-    assert 0.92 < np.mean(scatter) < 0.975
-    assert spread[0, 0] < 0.6 * spread[1, 0]
 
 
 def test_the_scatter_is_what_is_left_of_the_residuals():

@@ -40,9 +40,8 @@ FITS = {
     "products": lambda: nj.fit(table(noise=0.1, products=[NAMES])),
     "chunks of uncertain noise": lambda: nj.fit(PARTS),
     "logistic": lambda: nj.fit(LABELS, model="logistic"),
-    "poisson": lambda: nj.fit(table(np.round(np.abs(Y))), model="poisson"),
     "calibration": lambda: nj.fit(LABELS, nj.methods.RegressionCalibration("logistic")),
-    "quadratic": lambda: nj.fit(TABLE, nj.methods.SIMEX(LinearRegression(), draws=5)),
+    "quadratic": lambda: nj.fit(TABLE, nj.methods.SIMEX(LinearRegression(), draws=2)),
     "rational": lambda: nj.fit(TABLE, nj.methods.SIMEX(slope, draws=5, extrapolation="rational")),
     "kernel": lambda: nj.fit(TABLE, nj.methods.Fourier(length_scale=1.0, num_features=8)),
 }
@@ -74,8 +73,10 @@ def test_a_file_holds_the_whole_result(tmp_path, kind):
     assert (str(again), again._repr_html_()) == (str(made), made._repr_html_())
 
 
-@pytest.mark.parametrize(("form", "version"), [(None, "0.3.0"), (9, "7.1.0"), (None, None)])
-@pytest.mark.parametrize("kind", ["logistic", "learned"])
+@pytest.mark.parametrize(
+    ("kind", "form", "version"),
+    [("logistic", None, "0.3.0"), ("learned", 9, "7.1.0"), ("logistic", None, None)],
+)
 def test_a_file_of_another_version_is_told_with_the_version(tmp_path, kind, form, version):
     make, load = SAVED[kind]
     path = tmp_path / "fit.json"
@@ -93,7 +94,7 @@ def check_holds(path, load, whole):
     assert path.read_bytes() == whole
 
 
-@pytest.mark.parametrize("kind", ["linear", "kernel", "model", "learned"])
+@pytest.mark.parametrize("kind", ["kernel", "learned"])
 def test_a_flipped_bit_is_one_clear_error_or_changes_nothing(tmp_path, rng, kind):
     """A wrong digit of a number is still JSON."""
     made, load = SAVED[kind]
@@ -102,7 +103,7 @@ def test_a_flipped_bit_is_one_clear_error_or_changes_nothing(tmp_path, rng, kind
     whole = path.read_bytes()
     check_holds(path, load, whole)
     errors = []
-    for place in rng.integers(len(whole), size=100):
+    for place in rng.integers(len(whole), size=60):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
@@ -110,7 +111,7 @@ def test_a_flipped_bit_is_one_clear_error_or_changes_nothing(tmp_path, rng, kind
             check_holds(path, load, whole)
         except ValueError as error:
             errors.append(str(error))
-    assert len(errors) > 80
+    assert len(errors) > 45
     assert all(one.startswith(f"{path} does not hold ") and "\n" not in one for one in errors)
 
 

@@ -5,7 +5,6 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -15,7 +14,7 @@ from noisy_jax.observed.fits.groups import labels_of
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.fits.test_simex_added_noise import least_squares as with_errors
-from tests.observed.rows import agree, check_coverage, regression
+from tests.observed.rows import agree, regression
 
 SIMEX, CALIBRATION = nj.methods.SIMEX, nj.methods.RegressionCalibration
 VARIANCES = np.array([0.25, 0.0])
@@ -23,7 +22,7 @@ BETA = np.array([1.0, -0.5])
 WEIGHTS = np.array([3, -0.4, -1.8, -1.2, 1.4])  # of the quadratic curve, at the levels 0, ½, … 2
 
 
-def drawn(rng, n=400, model="linear", variances=VARIANCES):
+def drawn(rng, n=200, model="linear", variances=VARIANCES):
     return regression(rng, n, model, BETA, variances)
 
 
@@ -42,39 +41,15 @@ def slopes(x, y):
     return np.linalg.solve(x.T @ x, x.T @ y)
 
 
-def maximum_likelihood(x, y):
-    """Of logistic regression, by Newton's method, with the inverse of the information."""
-    design, theta = np.column_stack([np.ones(len(y)), x]), np.zeros(3)
-    for _ in range(8):
-        p = expit(design @ theta)
-        information = (design * (p * (1 - p))[:, None]).T @ design
-        theta = theta + np.linalg.solve(information, design.T @ (y - p))
-    return theta, np.linalg.inv(information)
-
-
-@pytest.mark.slow
-def test_many_draws_have_the_limit_in_closed_form(rng):
-    """(S + λC)⁻¹ s at λ, up to O(1/n), and the weights of the quadratic curve on them."""
-    x, y = drawn(rng, 40_000)
-    fit = nj.fit(from_arrays(x, y, noise=VARIANCES), SIMEX(slopes, draws=200, errors="none"))
-    cov = np.cov(np.column_stack([x, y]), rowvar=False)
-    levels = np.array([0, 0.5, 1, 1.5, 2])
-    expected = [np.linalg.solve(cov[:2, :2] + v * np.diag(VARIANCES), cov[:2, 2]) for v in levels]
-    np.testing.assert_allclose(fit.estimates, expected, atol=2e-3)
-    np.testing.assert_allclose(fit.coefficients, WEIGHTS @ expected, atol=3e-3)
-    np.testing.assert_array_equal(fit.levels, levels)
-
-
-@pytest.mark.slow
 def test_the_rational_curve_is_exact_for_one_noisy_column(rng):
-    x, y = drawn(rng, 40_000)
+    x, y = drawn(rng, 10_000)
     table = from_arrays(x, y, noise=VARIANCES)
     exact = nj.fit(table)
     kinds = "quadratic", "rational"
-    options = {"draws": 200, "errors": "none"}
+    options = {"draws": 60, "errors": "none"}
     methods = [SIMEX(slopes, extrapolation=one, **options) for one in kinds]
     quadratic, rational = (nj.fit(table, method) for method in methods)
-    agree(rational, exact, "coefficients", atol=8e-3)
+    agree(rational, exact, "coefficients", atol=0.03)
     far = np.abs(quadratic.coefficients - exact.coefficients)[0]
     assert 0.01 < far < 0.25 * np.abs(exact.uncorrected.coefficients - exact.coefficients)[0]
     agree(rational.uncorrected, exact.uncorrected, "coefficients", rtol=1e-10)
@@ -130,7 +105,7 @@ def test_jackknife_is_simex_without_groups_of_rows_or_clusters(rng, clustered):
 
 def test_weights_are_given_to_functions_and_to_scikit_learn(rng):
     x, y = drawn(rng)
-    weights = np.where(rng.random(400) < 0.2, 0.0, rng.uniform(0.5, 2, 400))
+    weights = np.where(rng.random(200) < 0.2, 0.0, rng.uniform(0.5, 2, 200))
     table, rest = from_arrays(x, y, noise=VARIANCES), weights > 0
     options = {"draws": 3, "levels": [1, 2], "errors": "none", "weights": weights}
 
@@ -149,21 +124,6 @@ def test_weights_are_given_to_functions_and_to_scikit_learn(rng):
     for other in (least_squares, lambda x, y, degree=1: least_squares(x, y)):
         message = "takes no weights of the rows: give a function of x, y and weights"
         raises(message, nj.fit, table, SIMEX(other, **options))
-
-
-@pytest.mark.parametrize("kind", ["known", "replicates"])
-def test_equal_weights_change_nothing(rng, kind):
-    """Nor do clusters of one row, beside the groups that are left out."""
-    clean, y = drawn(rng, variances=np.zeros(2))
-    x = clean[:, None] + 0.4 * rng.normal(size=(400, 1 if kind == "known" else 2, 2))
-    table = from_arrays(x, y, noise=0.16 if kind == "known" else None)
-    options = {"draws": 2, "levels": [1, 2], "errors": "jackknife"}
-    one, other = (
-        nj.fit(table, SIMEX(weighted, **options, weights=np.full(400, size))) for size in (1.0, 3.0)
-    )
-    agree(one, other, "values", "std_error", rtol=1e-8)
-    plain = nj.fit(table, SIMEX(least_squares, **options))
-    agree(plain, one, "values", "std_error", rtol=1e-8)
 
 
 def test_numbers_of_functions_have_names_and_no_intercept(rng):
@@ -195,19 +155,20 @@ def test_numbers_of_functions_have_names_and_no_intercept(rng):
 
 
 def test_a_classifier_of_scikit_learn(rng):
-    x, y = drawn(rng, 400, "logistic")
-    table = from_arrays(x, y, noise=VARIANCES)
-    model = LogisticRegression(C=1e8, tol=1e-8, solver="newton-cholesky")
-    options = {"draws": 2, "levels": [1, 2]}
-    fit = nj.fit(table, SIMEX(model, **options))
-    ours = nj.fit(table, SIMEX(maximum_likelihood, **options, errors="jackknife"))
-    np.testing.assert_allclose(fit.values, ours.coefficients, rtol=1e-3)
-    np.testing.assert_allclose(fit.std_error, ours.std_error, rtol=1e-2)
+    x, y = drawn(rng, 200, "logistic")
+    model, plain = (
+        LogisticRegression(C=1e8, tol=1e-8),
+        LogisticRegression(C=1e8, tol=1e-8).fit(x, y),
+    )
+    method = SIMEX(model, draws=2, levels=[1, 2], errors="none")
+    fit = nj.fit(from_arrays(x, y, noise=VARIANCES), method)
+    wanted = [*plain.intercept_, *plain.coef_[0]]
+    np.testing.assert_allclose(fit.uncorrected.values, wanted, rtol=1e-6)
+    assert fit.coefficients[0] > wanted[1]
     assert not hasattr(model, "coef_")  # a clone is fitted
 
 
-@pytest.mark.parametrize("model", ["linear", "logistic", "poisson"])
-@pytest.mark.parametrize("kind", ["replicates", "unequal"])
+@pytest.mark.parametrize(("model", "kind"), [("linear", "replicates"), ("logistic", "unequal")])
 def test_replicates_are_pooled(rng, model, kind):
     """Also in regression calibration; the jackknife counts their estimate."""
     clean, y = drawn(rng, 640, model, variances=np.zeros(2))
@@ -228,15 +189,6 @@ def test_replicates_are_pooled(rng, model, kind):
     raises("estimated from the rows: use errors='jackknife'", nj.fit, table, method)
 
 
-def test_without_noise_nothing_is_corrected(rng):
-    x, y = drawn(rng, 200)
-    for errors in ("extrapolated", "jackknife"):
-        method = SIMEX(with_covariance, draws=3, errors=errors)
-        fit = nj.fit(from_arrays(x, y, noise=0.0), method)
-        np.testing.assert_allclose(fit.coefficients, fit.uncorrected.coefficients, rtol=1e-8)
-        np.testing.assert_allclose(fit.std_error, fit.uncorrected.std_error, rtol=1e-6)
-
-
 def test_a_fit_says_where_the_curve_decides_and_where_a_variance_is_lost(rng):
     x, y = drawn(rng, 4000, variances=np.array([1.5, 0.0]))
     method = SIMEX(lambda x, y: with_errors(x, y), draws=20)
@@ -252,14 +204,6 @@ def test_a_fit_says_where_the_curve_decides_and_where_a_variance_is_lost(rng):
     assert any("the variance of 'x1' is extended below zero" in one for one in fit.remarks)
 
 
-def test_progress(rng):
-    x, y = drawn(rng, 200)
-    calls = []
-    method = SIMEX(with_covariance, draws=3, progress=lambda *one: calls.append(one))
-    nj.fit(from_arrays(x, y, noise=VARIANCES), method)
-    assert [calls[0], calls[-1]] == [(1, 13), (13, 13)]
-
-
 def test_what_cannot_be_fitted_raises(rng):
     x, y = drawn(rng)
     table = from_arrays(x, y, noise=VARIANCES)
@@ -267,56 +211,22 @@ def test_what_cannot_be_fitted_raises(rng):
     def wrong(match, method=None, table=table, **options):
         raises(match, lambda: nj.fit(table, method or SIMEX(**{"estimator": slopes} | options)))
 
-    for name, call in {
-        "linear": r"SIMEX\(LinearRegression\(\)\), got 'linear'",
-        "logistic": r"SIMEX\(LogisticRegression\(C=1e9\)\), got",
-        "poisson": r"SIMEX\(PoissonRegressor\(alpha=0\)\), got",
-        "probit": r"SIMEX\(LinearRegression\(\)\), got 'probit'",
-    }.items():
-        wrong(f"estimator must be a linear estimator .* nj.methods.{call}", estimator=name)
-    wrong("or a function of x", estimator=3)
+    call = r"nj.methods.SIMEX\(LogisticRegression\(C=1e9\)\), got"
+    wrong(f"estimator must be a linear estimator .* {call}", estimator="logistic")
     wrong("or a function of x", estimator=LinearRegression)
     wrong("two or more different numbers, got 1.0", levels=[1.0, 1.0])
     wrong("levels must be positive", levels=[0.0, 1.0])
     wrong("draws must be a whole number of at least 2", draws=1)
     wrong("extrapolation must be", extrapolation="cubic")
-    wrong("errors must be", errors="bootstrap")
     wrong("linear in x", estimator=make_pipeline(PolynomialFeatures(), LinearRegression()))
     wrong("needs covariances", estimator=least_squares, errors="extrapolated", draws=2)
     wrong("must return 3 finite numbers", SIMEX(lambda x, y: np.full(3, np.nan), draws=2))
     wrong("must return a vector", SIMEX(lambda x, y: x, draws=2))
-    wrong(r"must be \[2, 2\]", SIMEX(lambda x, y: (np.ones(2), np.eye(3)), draws=2))
     wrong("SIMEX takes one table", table=[table])
-    few = SIMEX(slopes, clusters=np.arange(400) % 7, draws=2)
+    few = SIMEX(slopes, clusters=np.arange(200) % 7, draws=2)
     wrong("at least 8 clusters, got 7", few)
-    extrapolated = SIMEX(with_covariance, clusters=np.arange(400) // 4, errors="extrapolated")
+    extrapolated = SIMEX(with_covariance, clusters=np.arange(200) // 4, errors="extrapolated")
     wrong("which know of no clusters: use errors='jackknife'", extrapolated)
     wrong("varies no more than its error", table=from_arrays(x, y, noise=9.0))
-    wrong("at least 8 rows", table=from_arrays(x[:7], y[:7], noise=VARIANCES))
     correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
     wrong("errors in y that are independent", table=correlated)
-
-
-@pytest.mark.long
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("model", "n", "count", "options", "bias"),
-    [
-        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "quadratic"}, 0.02),
-        ("linear", 200, 1500, {"errors": "extrapolated", "extrapolation": "rational"}, 0.01),
-        ("linear", 200, 300, {"errors": "jackknife", "draws": 20}, 0.02),
-        ("logistic", 480, 600, {"draws": 20, "extrapolation": "quadratic"}, 0.02),
-    ],
-)
-def test_intervals_cover_the_truth_and_the_bias_is_small(rng, model, n, count, options, bias):
-    """At a reliability of 0.85; a line's bias without a correction is 0.18."""
-    whole = with_errors if model == "linear" else maximum_likelihood
-
-    def estimator(x, y):
-        theta, cov = whole(x, y)
-        return theta[1:], cov[1:, 1:]
-
-    variances, method = np.array([0.176, 0.0]), SIMEX(estimator, **options)
-    rows = (drawn(rng, n, model, variances) for _ in range(count))
-    tables = (from_arrays(*one, noise=variances) for one in rows)
-    check_coverage(tables, BETA, method, bias=bias)

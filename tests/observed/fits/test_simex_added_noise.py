@@ -56,8 +56,7 @@ def check(found, expected):
     assert np.abs(expected[0][-1] - expected[0][0]).max() > 0.05
 
 
-@pytest.mark.parametrize("by_row", [False, True])
-@pytest.mark.parametrize("without", [None, 1])
+@pytest.mark.parametrize(("by_row", "without"), [(False, None), (True, 1)])
 def test_estimates_are_those_of_a_loop_over_draws_and_levels(rng, by_row, without):
     calls = []
     found = simulation(rng, by_row, seed=5, progress=lambda *one: calls.append(one))
