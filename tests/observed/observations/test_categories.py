@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import sys
 
 import jax
 import numpy as np
@@ -16,10 +15,10 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.assumptions import doubts
 from noisy_jax.observed.fits.linear_moments import linear_moments
-from noisy_jax.observed.observations import chunks, csv, from_arrays
+from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.keys import SHIFT, key
-from tests.observed.rows import agree, check_coverage
+from tests.keys import key
+from tests.observed.rows import agree
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
 THREE = np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.2, 0.7]])
@@ -62,44 +61,29 @@ def test_moments_are_those_of_the_true_categories(rng):
 HABITS = ["never", "former", "current"]
 BY_HABIT = np.array([[0.9, 0.1, 0.0], [0.15, 0.7, 0.15], [0.0, 0.2, 0.8]])
 FRAMES = {
-    "pandas": lambda texts: pd.DataFrame({"habit": pd.Categorical(texts, HABITS)}),
-    "mapping": lambda texts: {"habit": pd.Categorical(texts, HABITS)},
-    "polars": lambda texts: pl.DataFrame({"habit": pl.Series(texts, dtype=pl.Enum(HABITS))}),
-    "pyarrow": lambda texts: pa.table(
-        {"habit": pa.DictionaryArray.from_arrays([HABITS.index(t) for t in texts], HABITS)}
+    "mapping": (dict, lambda texts: pd.Categorical(texts, HABITS)),
+    "polars": (pl.DataFrame, lambda texts: pl.Series(texts, dtype=pl.Enum(HABITS))),
+    "pyarrow": (
+        pa.table,
+        lambda texts: pa.DictionaryArray.from_arrays([HABITS.index(t) for t in texts], HABITS),
     ),
 }
 
 
-def with_columns(frame, columns):
-    """The frame, or mapping, with further columns."""
-    if isinstance(frame, pa.Table):
-        for name, values in columns.items():
-            frame = frame.append_column(name, pa.array(values))
-        return frame
-    if isinstance(frame, pl.DataFrame):
-        return frame.with_columns(**{name: pl.Series(v) for name, v in columns.items()})
-    return frame.assign(**columns) if hasattr(frame, "assign") else frame | columns
-
-
 @pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
-def test_the_matrix_is_of_categories_in_the_order_of_the_frame(kind, order, rng, monkeypatch):
+def test_the_matrix_is_of_categories_in_the_order_of_the_frame(kind, rng):
     """Never, former and current with the effects 0, ½ and 1; the texts sort otherwise."""
-    monkeypatch.setattr(sys.modules[__name__], "HABITS", HABITS[order])
-    n = 4000
+    n, (frame, categories) = 4000, FRAMES[kind]
     truth = rng.integers(0, 3, n)
     recorded = [HABITS[rng.choice(3, p=BY_HABIT[k])] for k in truth]
-    columns = {"y": 0.5 * truth + 0.1 * rng.normal(size=n)}
-    frame = with_columns(FRAMES[kind](recorded), columns)
-    fit = nj.fit(nj.table(frame, target="y", noise={"habit": Misclassified(BY_HABIT)}))
+    columns = {"habit": categories(recorded), "y": 0.5 * truth + 0.1 * rng.normal(size=n)}
+    rows = frame(columns)
+    fit = nj.fit(nj.table(rows, target="y", noise={"habit": Misclassified(BY_HABIT)}))
     assert fit.names == tuple(f"habit[{one}]" for one in HABITS[1:])
     np.testing.assert_array_less(np.abs(fit.coefficients - [0.5, 1.0]), 5 * fit.std_error[1:])
     assert fit.std_error[1:].max() < 0.03
     line = f"rows and columns of the matrix of 'habit' are {', '.join(HABITS)}, in this order"
     assert line in " ".join(str(fit).split())
-    exact = nj.table(with_columns(frame, {"x": truth * 1.0}), target="y", noise={"x": 0.01})
-    assert exact.references == (f"habit[{HABITS[0]}]",)
 
 
 def test_a_fit_says_to_which_texts_the_matrix_refers():
@@ -107,9 +91,6 @@ def test_a_fit_says_to_which_texts_the_matrix_refers():
     noise = {"habit": Misclassified(BY_HABIT)}
     texts = " ".join(str(nj.fit(nj.table(frame, target="y", noise=noise))).split())
     assert "rows and columns of the matrix of 'habit' are current, former, never, in" in texts
-    frame = {"z": [0, 1] * 30, "x": np.arange(60.0) % 11, "y": np.arange(60.0) % 7}
-    fit = nj.fit(nj.table(frame, target="y", noise={"z": Misclassified(TWO), "x": 0.1}))
-    assert "the matrix of" not in str(fit)
 
 
 def test_replicates_have_one_order_of_categories():
@@ -178,7 +159,7 @@ def test_the_uncorrected_fit_is_that_of_recorded_categories(rng):
     assert fit.coefficients[0] > exact.coefficients[0] + 0.1
 
 
-def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
+def test_labels_of_any_kind_give_the_same_table(rng):
     frame = drawn(rng, 100)
     known = {"exposed": Misclassified(TWO), "z": 0.1}
     table = nj.table(frame, target="y", noise=known)
@@ -187,37 +168,22 @@ def test_labels_of_any_kind_give_the_same_table(rng, tmp_path):
     numbers = frame["exposed"]
     texts = np.array(["no", "yes"])[numbers.astype(int)]
     kinds = {
-        "exposed": [numbers == 1, numbers.astype(int), pd.Series(numbers, dtype="category")],
-        "exposed[yes]": [texts, list(texts), pd.Series(texts, dtype="category")],
-        "exposed[2]": [numbers + 1, (numbers + 1).astype(int)],
+        "exposed": [numbers == 1, numbers.astype(int)],
+        "exposed[yes]": [texts, pd.Series(texts, dtype="category")],
+        "exposed[2]": [numbers + 1],
     }
     for name, columns in kinds.items():
-        for column, kind in itertools.product(columns, (dict, pd.DataFrame)):
-            other = nj.table(kind(frame | {"exposed": column}), target="y", noise=known)
+        for column in columns:
+            other = nj.table(pd.DataFrame(frame | {"exposed": column}), target="y", noise=known)
             assert other.names == (name, "z")
             agree(other, table, "x", "cov", rtol=0)
     x, names = np.column_stack([numbers, frame["z"]]), ["exposed", "z"]
     arrays = from_arrays(x, frame["y"], noise=known, names=names)
     np.testing.assert_array_equal(arrays.cov, table.cov)
-    path = tmp_path / "rows.csv"
-    for column, name in ((numbers, "exposed"), (texts, "exposed[yes]")):
-        pd.DataFrame(frame | {"exposed": column}).to_csv(path, index=False)
-        parts = chunks(pd.read_csv(path, chunksize=10**6), target="y", noise=known)
-        for other in (csv(path, target="y", noise=known), *parts):
-            assert other.names == (name, "z")
-            np.testing.assert_allclose(other.x, table.x, rtol=1e-12)
-
-
-def test_the_order_of_the_matrix_may_be_another_one(rng):
-    frame = drawn(rng, 100, np.array(["never", "always"]))
-    # In sorted order: always, never.
-    table = nj.table(frame, target="y", noise={"exposed": Misclassified(TWO[::-1, ::-1])})
-    assert table.names == ("exposed[never]", "z")
-    named = Misclassified(TWO, categories=["never", "always"])
-    other = nj.table(frame, target="y", noise={"exposed": named})
-    assert other.names == ("exposed[always]", "z")
+    named = known | {"exposed": Misclassified(TWO[::-1, ::-1], categories=["yes", "no"])}
+    other = nj.table(frame | {"exposed": texts}, target="y", noise=named)
+    assert other.names == ("exposed[no]", "z")
     np.testing.assert_allclose(1 - other.x[:, 0, 0], table.x[:, 0, 0], atol=1e-12)
-    np.testing.assert_allclose(other.cov, table.cov, atol=1e-12)
 
 
 def test_all_columns_of_a_matrix_and_chunks(rng):
@@ -235,17 +201,11 @@ def test_all_columns_of_a_matrix_and_chunks(rng):
 
 
 def test_beside_replicates_of_another_column(rng):
-    frame = drawn(rng, 3_000)
+    frame = drawn(rng, 300)
     for v in (1, 2, 3):
-        frame[f"z{v}"] = frame["z"] + 0.5 * rng.normal(size=3_000)
+        frame[f"z{v}"] = frame["z"] + 0.5 * rng.normal(size=300)
     del frame["z"]
     options = {"target": "y", "replicates": {"z": ["z1", "z2", "z3"]}}
-    table = nj.table(frame, noise={"exposed": Misclassified(TWO)}, **options)
-    assert not table.each_row
-    assert table.names == ("exposed", "z")
-    fit = nj.fit(table)
-    assert not fit.remarks
-    assert np.all(np.abs(fit.coefficients - [1, -0.5]) < 5 * fit.std_error[1:])
     known = nj.table(frame, noise={"exposed": Misclassified(TWO), "z": 0.25}, **options)
     assert known.each_row
     np.testing.assert_allclose(known.cov[:, 1, 1], 0.25 / 3)
@@ -265,7 +225,6 @@ def test_what_is_wrong_raises(rng):
     gaps = np.where(np.arange(60) == 3, np.nan, frame["exposed"])
     wrong("row 3 of 'exposed' has no category", exposed=gaps)
     wrong("but the column has 3", exposed=np.arange(60) % 3)
-    wrong("but the column has 1", exposed=np.ones(60))
     wrong("several types", exposed=[1.0, "a"] * 30)
     wrong("has the category [01].0, but", Misclassified(TWO, categories=["no", "yes"]))
     wrong("flips", name="y", y=frame["exposed"])
@@ -276,16 +235,6 @@ def test_what_is_wrong_raises(rng):
     rows, message = nj.table(frame, **known), "takes no misclassified column"
     raises(f"{message}, such as 'exposed'", nj.fit, rows, nj.methods.Fourier(length_scale=1.0))
     raises(message, nj.learn, nj.learners.known_covariance(radius=1.0), rows, key())
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_intervals_cover_where_additive_noise_gave_16_percent():
-    """The audit's exposure: sensitivity .8, specificity .9, truth 1; .04 of uncorrected ones."""
-    rng = np.random.default_rng(30 + SHIFT)
-    known = {"exposed": Misclassified(TWO)}
-    tables = (nj.table(drawn(rng, 1_000), target="y", noise=known) for _ in range(1_000))
-    assert check_coverage(tables, np.array([1.0, -0.5])).max() < 0.2
 
 
 def smokers(rng, n=4000):
@@ -311,15 +260,6 @@ def test_estimators_are_fitted_to_recorded_categories():
     np.testing.assert_allclose(found.risk[0], found.risk[1], rtol=1e-8)
     alone = nj.select({"estimator": LinearRegression()}, rows, jax.random.key(0)).refit()
     np.testing.assert_allclose(alone.coef_, nj.fit(rows).uncorrected.coefficients)
-
-
-def test_chunks_of_them_are_the_rows(rng):
-    frame = pd.DataFrame(smokers(np.random.default_rng(1)))
-    options = {"target": "y", "noise": KNOWN, "replicates": {"x": ["x1", "x2"]}}
-    fit = nj.fit(chunks([frame[:1600], frame[1600:]], **options))
-    whole = nj.fit(nj.table(frame, **options), errors="jackknife")
-    np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=1e-9)
-    np.testing.assert_allclose(fit.coefficients, 1, atol=0.1)
 
 
 def test_complete_replicates_beside_them():
@@ -349,10 +289,5 @@ def test_a_matrix_that_cannot_be_right_is_told(rng):
         found = [doubt.text for doubt in doubts(table)]
         assert len(found) == (matrix is wrong and share < 0.1)
         for text in found:
-            with pytest.warns(
-                nj.fits.AssumptionWarning, match="the matrix of wrong categories can"
-            ):
-                fit = nj.fit(table)
+            assert text.startswith("the matrix of wrong categories can")
             assert "0.05 of the rows are recorded as 1.0, but by the matrix at least 0.1" in text
-            assert text in fit.remarks
-            assert "no verdict" in str(fit)

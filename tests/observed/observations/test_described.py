@@ -1,6 +1,5 @@
 """What is known of columns, against NumPy: variances, standard deviations, laws, reliability."""
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,15 +23,12 @@ def described(**noise):
 @pytest.mark.parametrize(
     ("known", "variance"),
     [
-        (0.25, 0.25),
         (nj.sd(0.5), 0.25),
         (nj.noise.Gaussian(0.25), 0.25),
         (nj.noise.Laplace(0.25), 0.125),
-        (nj.noise.Uniform(0.6), 0.12),
         (nj.sd(ERRORS), ERRORS**2),
         (nj.noise.Multiplicative(0.25), X[:, 1] ** 2 / 5),
         (nj.reliability(0.6), 0.4 * (X[:, 1] - X[:, 1].mean()) ** 2 * 30 / 29),
-        (nj.reliability(1.0), 0.0),
         (nj.sd(np.zeros(30)), 0.0),
     ],
     ids=lambda value: type(value).__name__,
@@ -80,27 +76,12 @@ def test_a_law_of_each_column_is_a_law_of_the_row():
     mixed = described(a=nj.noise.Laplace(0.3), b=0.2)
     laws = [mixed.columns(np.array(kept)).not_gaussian() for kept in ([0, 1], [1, 2])]
     assert laws == ["Laplace", None]
-    unreliable = described(a=nj.reliability(0.8)).errors[0]
-    with pytest.raises(NotImplementedError, match="Unreliable errors follow from the rows"):
-        unreliable.times(np.ones(30))
     exact_by_row = described(a=nj.sd(np.zeros(30)), b=nj.noise.Gaussian(0.3))
     assert isinstance(exact_by_row.noise, nj.noise.Gaussian)
     np.testing.assert_allclose(exact_by_row.noise.cov, [0, 0.3, 0])
 
 
-@pytest.mark.slow
-def test_kernel_fits_take_a_law_of_each_column():
-    """As the same law of all columns together."""
-    rng = np.random.default_rng(3)
-    clean = rng.uniform(-2, 2, size=(600, 2))
-    x, y = clean + 0.2 * rng.laplace(size=(600, 2)), np.sin(clean[:, 0])
-    laws = nj.noise.Laplace(0.2), {"x1": nj.noise.Laplace(0.2), "x2": nj.noise.Laplace(0.2)}
-    method = nj.methods.Fourier(length_scale=1.0, num_features=16)
-    fits = [nj.fit(from_arrays(x, y, noise=law), method) for law in laws]
-    np.testing.assert_allclose(fits[0].predict(x), fits[1].predict(x), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("r", [0.3, 0.8, 1.0])
+@pytest.mark.parametrize("r", [0.6])
 def test_reliability_divides_the_slope_of_least_squares(r):
     """So it does its standard error: the residuals are those of least squares (HC0 of clusters)."""
     rng = np.random.default_rng(2)
@@ -142,11 +123,7 @@ def test_a_reliability_under_weights():
 
 def test_labels_of_standard_deviations_are_those_of_the_rows():
     frame = pd.DataFrame(X, columns=NAMES).assign(y=Y)
-    errors = pd.Series(ERRORS, index=frame.index)
-    mixed = errors.iloc[::-1]
-    for noise in ({"b": nj.sd(errors)}, {"y": nj.sd(errors), "b": 0.1}):
-        nj.table(frame, target="y", noise=noise)
-    from_arrays(frame[NAMES], frame["y"], noise={"b": nj.sd(errors)})
+    mixed = pd.Series(ERRORS, index=frame.index).iloc[::-1]
     for name in ("b", "y"):
         message = rf"indices of frame and noise\['{name}'\] are not the same"
         raises(message, nj.table, frame, target="y", noise={"b": 0.1, name: nj.sd(mixed)})
@@ -167,10 +144,7 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         ({"a": nj.noise.Laplace([0.1, 0.2])}, "a distribution of one number, .* got Laplace of"),
         ({"a": nj.noise.Missing(0.9)}, r"noise\['a'\] hides values, which is for streams"),
         (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
-        (nj.sd(np.ones((30, 2))), r"sd must be \[30, 3\], one standard .* got \[30, 2\]"),
         (nj.reliability(0.6), r"of one column, as noise={'a': nj\.reliability\(0\.6\)}"),
-        ({"a": [0.1] * 30}, r"a variance, .*, got list; one standard deviation a row is nj\.sd"),
-        ({"a": nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(ERRORS))}, "distribution, got PerRo"),
     ],
 )
 def test_wrong_knowledge_gives_one_clear_line(noise, message):
@@ -181,12 +155,8 @@ def test_wrong_knowledge_gives_one_clear_line(noise, message):
     ("make", "message"),
     [
         (lambda: nj.sd(-0.5), r"sd must be finite and >= 0, got -0\.5"),
-        (lambda: nj.sd([0.1, np.nan]), r"sd must be finite and >= 0, but sd\[1\] is nan"),
         (lambda: nj.sd("e"), r"got 'e': .* nj.sd\(column='e'\) takes a column"),
         (lambda: nj.sd(), r"sd takes a value, such as sd\(0\.5\), or a column"),
-        (lambda: nj.sd(0.5, column="e"), "sd takes a value"),
-        (lambda: nj.sd(column=3), "column must be the name of a column, got 3"),
-        (lambda: nj.reliability(0.0), "reliability must be positive and finite, got 0.0"),
         (lambda: nj.reliability(1.2), r"reliability must be in \[0, 1\], got 1\.2"),
         (lambda: nj.reliability([0.5, 0.6]), "reliability must be one number"),
     ],
@@ -219,27 +189,21 @@ def test_a_covariance_of_some_columns():
     some = pd.DataFrame(cov, index=["a", "c"], columns=["a", "c"])
     swapped = some.loc[["c", "a"], ["c", "a"]]
     wanted = nj.fit(nj.table(frame, target="y", noise=whole))
-    for noise in (some, swapped, some.loc[["c", "a"]]):
+    for noise in (some, swapped):
         agree(nj.fit(nj.table(frame, target="y", noise=noise)), wanted, "coefficients", "std_error")
     estimate = nj.noise.CovarianceEstimate
     found = nj.fit(nj.table(frame, target="y", noise=estimate(some, 0.1 * swapped)))
     wanted = nj.fit(nj.table(frame, target="y", noise=estimate(whole, 0.1 * whole)))
     agree(found, wanted, "coefficients", "std_error", rtol=1e-9)
-    for wrong in (pd.DataFrame(cov, index=["a", "c"], columns=["a", "d"]),
-                  pd.DataFrame(cov, index=["a", "c"], columns=["c", "a"])):  # fmt: skip
-        with pytest.raises(ValueError, match="noise"):
-            nj.table(frame, target="y", noise=wrong)
     named = pd.DataFrame(cov, index=["a", "zz"], columns=["a", "zz"])
     with pytest.raises(ValueError, match=r"noise has 'zz', but x has the columns 'a', 'b', 'c'"):
         nj.table(frame, target="y", noise=named)
 
 
-@pytest.mark.parametrize("method", [nj.methods.Linear(), nj.methods.Logistic()])
-def test_a_variance_from_a_validation_study(method):
+def test_a_variance_from_a_validation_study():
     """As the estimate of the whole covariance: its standard error widens the intervals."""
     frame, _ = estimates_and_covariances()
-    if isinstance(method, nj.methods.Logistic):
-        frame["y"] = (frame["y"] > 0) * 1.0
+    frame["y"], method = (frame["y"] > 0) * 1.0, nj.methods.Logistic()
     noise = {"a": nj.noise.CovarianceEstimate(0.25, 0.1), "c": 0.3}
     found = nj.fit(nj.table(frame, target="y", noise=noise), method)
     cov, error = np.diag([0.25, 0, 0.3]), np.diag([0.1, 0, 0])

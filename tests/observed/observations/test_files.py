@@ -3,7 +3,6 @@
 import gzip
 import io
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -18,40 +17,19 @@ from tests.errors import raises
 NUMBERS = {
     "plain": "5",
     "with spaces": " 5.0 ",
-    "with a sign": "+5",
-    "with an exponent": "5e0",
-    "without a zero": ".5e1",
-    "without decimals": "5.",
-    "quoted": '"5.0"',
     "quoted with a line break": '"5\n"',
 }
 # Cells that pandas takes for text, or for a missing value, and words of the message.
 NO_NUMBERS = {
     "underscore": ("1_0", "a plain number"),
-    "full width": ("１２", "a plain number"),
-    "other script": ("٣", "a plain number"),
     "decimal comma": ('"1,5"', "decimal=','"),
-    "dot thousands": ('"1.234,5"', "thousands='.', decimal=','"),
-    "comma thousands": ('"1,234,567"', "thousands=','"),
     "hexadecimal": ("0x10", "a plain number"),
-    "spaces inside": ("1 2", "a plain number"),
-    "percent": ("5%", "a plain number"),
-    "currency": ("$5", "a plain number"),
     "unit": ("5 kg", "encode text first"),
-    "below a limit": ("<0.5", "encode text first"),
     "date": ("2020-01-31", "pass days, or years"),
     "hyphen": ("-", r"missing=\[…\]"),
-    "point": (".", r"missing=\[…\]"),
-    "question mark": ("?", r"missing=\[…\]"),
-    "lower case na": ("na", r"missing=\[…\]"),
-    "word": ("high", "encode text first"),
     "infinite": ("inf", "is inf"),
-    "too large": ("1e999", "is inf|a plain number"),  # text for older versions of pandas
     "empty": ("", r"missing=\[\]"),
-    "NA": ("NA", r"missing=\[\]"),
-    "NaN": ("NaN", r"missing=\[\]"),
     "spreadsheet's #N/A": ("#N/A", r"missing=\[\]"),
-    "NULL": ("NULL", r"missing=\[\]"),
 }
 ROWS = 12  # with a cell in row 7
 
@@ -64,8 +42,11 @@ def lines_of(cell, column):
     return "a,y\n" + "".join(",".join(row) + "\n" for row in rows)
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["unix", "windows", "old mac"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte order mark"])
+@pytest.mark.parametrize(
+    ("mark", "end"),
+    [("", "\n"), ("\ufeff", "\r\n"), ("", "\r")],
+    ids=["unix", "windows", "old mac"],
+)
 @pytest.mark.parametrize("cell", NUMBERS.values(), ids=NUMBERS)
 def test_numbers_are_read(tmp_path, cell, mark, end):
     path, text = tmp_path / "table.csv", mark + lines_of(cell, 0)
@@ -78,15 +59,14 @@ def test_numbers_are_read(tmp_path, cell, mark, end):
     np.testing.assert_array_equal(table.y, np.arange(ROWS) * 5 % 7 + 0.25)
 
 
-@pytest.mark.parametrize("noise", [0.1, {}, {"a": 0.1}], ids=["noisy", "exact", "by name"])
 @pytest.mark.parametrize("column", [0, 1], ids=["feature", "target"])
 @pytest.mark.parametrize(("cell", "words"), NO_NUMBERS.values(), ids=NO_NUMBERS)
-def test_a_cell_that_is_no_number_is_named_with_what_helps(tmp_path, cell, words, column, noise):
+def test_a_cell_that_is_no_number_is_named_with_what_helps(tmp_path, cell, words, column):
     """In an exact column, the cell must not make categories of the numbers."""
     path = tmp_path / "table.csv"
     path.write_text(lines_of(cell, column), encoding="utf-8")
     with pytest.raises(ValueError, match=words) as caught:
-        csv(path, target="y", noise=noise)
+        csv(path, target="y", noise={})
     message = str(caught.value)
     assert f"'{'ay'[column]}'" in message
     assert "row 7" in message or "[7]" in message
@@ -101,44 +81,20 @@ TABLE = [[1, 5], [3, 6], [7, 8]], [2, 4, 9]
 READ = {
     "commas": (X, {}, TABLE),
     "semicolons": (X.replace(",", ";"), {"sep": ";"}, TABLE),
-    "tabs": (X.replace(",", "\t"), {"sep": "\t"}, TABLE),
-    "white space": (X.replace(",", "   "), {"sep": r"\s+"}, TABLE),
-    "blank lines": (X.replace("\n", "\n\n") + "\n\n", {}, TABLE),
-    "no line break at the end": (X.strip(), {}, TABLE),
     "spaces in the header": (X.replace("a,b,y", " a, b ,y "), {}, TABLE),
-    "quoted header and cells": (X.replace("a,b", '"a","b"').replace("7,8", '"7","8"'), {}, TABLE),
-    "comments": ("# measured by hand\n" + X, {"comment": "#"}, TABLE),
-    "lines above the header": ("Lab 5\n\n" + X, {"skiprows": 2}, TABLE),
-    "names are given": ("\n".join(X.split("\n")[1:]), {"names": ["a", "b", "y"]}, TABLE),
     "decimal commas": (EURO.replace("1;", "1,0;"), {"sep": ";", "decimal": ","}, TABLE),
-    "quoted decimal commas": (X.replace("1,5", '"1,0","5,00"'), {"decimal": ","}, TABLE),
-    "thousands": (
-        X.replace("7,8", '"1,007",8'),
-        {"thousands": ","},
-        ([[1, 5], [3, 6], [1007, 8]], [2, 4, 9]),
-    ),
     "dot thousands": (
         EURO.replace("7;8", "1.007,5;8"),
         {"sep": ";", "decimal": ",", "thousands": "."},
         ([[1, 5], [3, 6], [1007.5, 8]], [2, 4, 9]),
     ),
-    "a column that is left out": (
-        X.replace("5,2", "x,2").replace("b", "id"),
-        {"drop": "id"},
-        ([[1], [3], [7]], [2, 4, 9]),
-    ),
-    "a column without a name": ("," + NAMED, {"drop": ["Unnamed: 0"]}, TABLE),
-    "names of rows": ("," + NAMED, {"index_col": 0}, TABLE),
     "names of rows without a name": (NAMED, {"index_col": 0}, TABLE),
     "true and false": (
         X.replace(",5", ",True").replace(",6", ",False").replace(",8", ",True"),
         {},
         ([[1, 1], [3, 0], [7, 1]], [2, 4, 9]),
     ),
-    "large numbers": (X.replace("7,8", "1e300,8"), {}, ([[1, 5], [3, 6], [1e300, 8]], [2, 4, 9])),
-    "names that are numbers": (X.replace("a,b,y", "0,1,2"), {"target": "2"}, TABLE),
-    "a name of two lines": (X.replace("a,b", '"a\n(m)",b'), {}, TABLE),
-}  # fmt: skip
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "options", "wanted"), READ.values(), ids=READ)
@@ -152,46 +108,28 @@ def test_files_are_read(tmp_path, text, options, wanted):
 
 REFUSED = {
     "empty": ("", {}, "is empty"),
-    "only blank lines": ("\n\n", {}, "is empty"),
     "only a header": ("a,b,y\n", {}, "has a header but no rows"),
     "no such column": (X, {"target": "z"}, "has no column named 'z'; it has 'a', 'b', 'y'$"),
     "another separator": (X.replace(",", ";"), {}, r"named 'y'; .* by ';' \(the option sep\)"),
-    "another separator is given": (X, {"sep": ";"}, r"named 'y'; .* by ',' \(the option sep\)"),
     "no header": ("0.5,2.5\n3,4\n", {}, "has numbers in its first line, which must name"),
     "two targets": (X.replace("a", "y"), {}, "has more than one column named 'y'"),
-    "two features": (X.replace("a", "b"), {}, "has more than one column named 'b'"),
-    "three features": (X.replace("a,b", "b.1,b").replace("y", "b,y").replace("\n", ",0\n", 4), {},
-                       "has more than one column named 'b'"),
-    "no name": (X.replace("a,b", ",b"), {}, "has no name for its column 'Unnamed: 0': name it, or"),
     "separators behind lines": (X.replace("\n", ",\n"), {}, "column 'Unnamed: 3'|lacks values"),
-    "only a target": ("y\n1\n2\n", {}, "has no feature beside the target 'y'"),
     "more cells than names": (X.replace("a,b,y", "a,y"), {}, "has more cells in a line than names"),
     "names of rows without a name": (NAMED, {}, "give index_col=0"),
-    "numbers of rows without a name": ("a,y\n0,5,2\n1,5,4\n", {}, "give index_col=0"),
     "columns by usecols": (X, {"usecols": ["a", "y"]}, "leave out usecols"),
     "a long line": (X.replace("3,6", "3,6,6"), {}, "is no table .*Expected 3 fields in line 3"),
     "a short line": (X.replace("7,8,9", "7"), {}, r"lacks values of 'b', 'y' in 1 of 3 rows"),
-    "decimal commas between commas": ("a,y\n1,5,2\n3,5,4\n", {}, "has more cells in a line than n"),
-    "a quote that is not closed": (X.replace("3,6", '"3,6'), {}, "is no table that pandas"),
-    "decimal points for commas": (X.replace("1,5", "1.5,5"), {"decimal": ","}, "is text because"),
     "latin-1": (X.replace("a", "ä").encode("latin-1"), {}, "name its encoding, as encoding='latin"),
-    "utf-16": (X.encode("utf-16"), {}, "name its encoding"),
     "utf-16 without a mark": (X.encode("utf-16-le"), {}, "named 'y'|has a NUL"),
     "a NUL in a name": (X.replace("a", "a\0"), {}, "has a NUL in the name"),
-    "not a text": (b"\xff\xfe\x00\x80", {}, "is no table that pandas.read_csv reads"),
     "numbers of children": ("k,a,y\n0,1,2\n1,2,2\n3+,5,1\n", {"noise": {"a": 0.1}},
                             r"'k' is text because of '3\+' in row 2 .*pandas Categorical"),
-    "row numbers": (LABELLED, {"noise": {"a": 1}}, r"'id' of .*csv numbers or labels the rows"),
     "names of people": (LABELLED.replace("\n", "\np", 12), {"noise": {"a": 1}},
                         "another text in each row, which labels the rows"),
     "codes by missing and by na_values": (X, {"missing": [], "na_values": ["-"]}, "not by both"),
     "every row lacks a value": (X.replace(",5", ",").replace(",6", ",").replace(",8", ","),
                                 {"missing": []}, "in each row a value is missing, of 'b'"),
     "features and drop": (X, {"features": ["a"], "drop": ["b"]}, "by features or by drop, not"),
-    "features twice": (X, {"features": ["a", "a"]}, "'a' is named twice"),
-    "the target is a feature": (X, {"features": ["a", "y"]}, "'y' is named twice"),
-    "drop of no column": (X, {"drop": ["c"]}, "has no column named 'c'"),
-    "drop of the target": (X, {"drop": ["y"]}, "'y' is named twice, as one to drop"),
     "parts": (X, {"chunksize": 2}, r"for parts of a file write nj\.observations\.chunks"),
 }  # fmt: skip
 
@@ -207,12 +145,8 @@ def test_encodings_compression_and_open_files(tmp_path):
     text = "größe,y\n1,2\n3,5\n"
     (tmp_path / "latin.csv").write_text(text, encoding="latin-1")
     (tmp_path / "table.csv.gz").write_bytes(gzip.compress(text.encode()))
-    for path, options in (
-        (tmp_path / "latin.csv", {"encoding": "latin-1"}),
-        (str(tmp_path / "table.csv.gz"), {}),
-        (io.StringIO(text), {}),
-        (io.BytesIO(text.encode()), {}),
-    ):
+    latin, packed = tmp_path / "latin.csv", str(tmp_path / "table.csv.gz")
+    for path, options in ((latin, {"encoding": "latin-1"}), (packed, {}), (io.StringIO(text), {})):
         table = csv(path, target="y", noise=0.1, **options)
         assert table.names == ("größe",)
         assert table.y.tolist() == [2, 5]
@@ -260,19 +194,6 @@ def test_a_file_is_its_frame(tmp_path, rng):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-15)
 
 
-def test_weights_are_matched_with_the_rows_that_are_left(tmp_path, rng):
-    rows = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "y"])
-    rows.loc[4, "a"] = np.nan
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.warns(
-        UserWarning, match="1 of 30 rows are left out, as they have missing values, of"
-    ):
-        table = csv(tmp_path / "rows.csv", target="y", noise=0.01, missing=[])
-    weights = pd.Series(np.ones(30))
-    raises(r"weights\.loc\[observations\.index\]", nj.fit, table, weights=weights)
-    nj.fit(table, weights=weights.loc[table.index])
-
-
 def test_messages_do_not_repeat_long_cells_and_headers(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(f"a,y\n{'long ' * 10_000},2\n")
@@ -284,17 +205,6 @@ def test_messages_do_not_repeat_long_cells_and_headers(tmp_path):
     with pytest.raises(ValueError, match=r"named 'y'; it has 'x0', .*\(5,000 in all\)") as caught:
         csv(path, target="y", noise=0.1)
     assert len(str(caught.value)) < 250 + len(str(path))
-
-
-def test_the_time_for_a_header_grows_like_its_length(tmp_path):
-    """With a loop over all names for each name this would take minutes."""
-    path, count = tmp_path / "table.csv", 20_000
-    names = [f"x{i}" for i in range(count)]
-    path.write_text(",".join([*names, "y"]) + "\n" + ",".join(["1"] * (count + 1)) + "\n")
-    start = time.monotonic()
-    found = csv(path, target="y", noise={"x1": 0.1}, features=names[:3])
-    assert found.names == tuple(names[:3])
-    assert time.monotonic() - start < 5
 
 
 def test_a_missing_replicate_is_no_missing_value(tmp_path):

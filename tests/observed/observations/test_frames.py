@@ -10,11 +10,8 @@ import pandas as pd
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
-from tests.keys import key
-from tests.observed.rows import agree, check_coverage
 
 N = 60
 ROWS = np.random.default_rng(0)
@@ -41,8 +38,7 @@ def assert_same(table, other, **tolerance):
             np.testing.assert_allclose(one, two, **{"rtol": 1e-12, "atol": 1e-14} | tolerance)
 
 
-@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
-def test_what_from_arrays_can_say(kind):
+def test_what_from_arrays_can_say():
     replicated = np.stack([A, B, np.repeat(AGE[:, None], 3, axis=1)], axis=2)
     names = ["a", "b", "age"]
     one = np.column_stack([A[:, 0], B[:, 0], AGE])
@@ -57,7 +53,7 @@ def test_what_from_arrays_can_say(kind):
         (frame, {"noise": {"a": 0.1}, "cross_cov": {"a": 0.02}}, one, [0.1, 0, 0]),
     ]  # fmt: skip
     for given, options, x, noise in cases:
-        table = nj.table(kind(given), target="y", **options)
+        table = nj.table(given, target="y", **options)
         cross = [0.02, 0, 0] if "cross_cov" in options else None
         assert_same(table, from_arrays(x, Y, noise=noise, names=names, target="y", cross_cov=cross))
 
@@ -97,8 +93,9 @@ def test_the_error_in_y_covaries_with_the_first_copy():
     np.testing.assert_allclose(table.means().cross, wanted)
 
 
-@pytest.mark.parametrize("wide", [WIDE, GAPS], ids=["complete", "incomplete"])
-@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+@pytest.mark.parametrize(
+    ("wide", "kind"), [(WIDE, dict), (GAPS, pd.DataFrame)], ids=["complete", "incomplete"]
+)
 def test_long_and_wide_tables_are_the_same(wide, kind):
     """Rows of a subject need not be neighbours; subjects are in the order in which they appear."""
     place, subject = np.tile(np.arange(3), N), np.repeat(np.arange(N), 3)
@@ -112,11 +109,6 @@ def test_long_and_wide_tables_are_the_same(wide, kind):
     who = dict.fromkeys(np.asarray(long["who"]))
     assert one.index is None if kind is dict else list(one.index) == list(who)
     assert_same(one, other)
-    agree(nj.fit(one), nj.fit(other), "coefficients", "std_error", "intercept", rtol=1e-10)
-    plain = kind({name: np.asarray(long[name]) for name in ("who", "a", "b", "age", "y")})
-    one = nj.table(plain, target="y", subject="who", replicates=["a", "b"])
-    assert one.x.shape == ((N, 3, 3) if wide is WIDE else (N, 1, 3))
-    assert_same(one, nj.table(wide, target="y", replicates=COPIES))
 
 
 def test_subjects_with_one_row_each():
@@ -131,39 +123,10 @@ def test_subjects_with_one_row_each():
     raises("noise is unknown", nj.table, frame, noise={}, **options)
 
 
-def test_weights_and_clusters_by_subject():
-    """pandas orders groups by their labels: such weights are not of the table's rows."""
-    rng = np.random.default_rng(6)
-    who, x = np.tile(rng.permutation(100), 2), np.tile(rng.normal(size=100), 2)
-    y = np.where(who < 50, 1.0, -1.0) * x
-    frame = pd.DataFrame({"who": who, "a": x + 0.1 * rng.normal(size=200), "y": y, "w": who < 50})
-    table = nj.table(frame.drop(columns="w"), target="y", subject="who", replicates="a")
-    weights = frame.groupby("who")["w"].first().astype(float)
-    raises("indices of observations and weights are not the same", nj.fit, table, weights=weights)
-    fit = nj.fit(table, weights=weights.loc[table.index])
-    np.testing.assert_allclose(fit.coefficients, [1.0], rtol=0.1)
-
-
-def test_incomplete_replicates_in_chunks():
-    """Whether a chunk has all replicates of its rows, or not, does not matter."""
-    frame = pd.DataFrame({"a1": A[:, 0], "a2": A[:, 1], "a3": A[:, 2], "y": Y})
-    for gaps in (slice(0, 40), slice(N - 40, N)):
-        some = frame.copy()
-        some.loc[some.index[gaps], "a3"] = np.nan
-        options = {"target": "y", "replicates": {"a": ["a1", "a2", "a3"]}}
-        frames = [some[start : start + N // 4] for start in range(0, N, N // 4)]
-        chunks = nj.observations.chunks(frames, **options)
-        fit, whole = nj.fit(chunks), nj.fit(nj.table(some, **options))
-        np.testing.assert_allclose(fit.coefficients, whole.coefficients, rtol=0.02)
-        learner = nj.learners.two_copies(radius=1.0)
-        with pytest.raises(ValueError, match="a learner needs each row's error variance"):
-            nj.learn(learner, chunks, jax.random.key(0))
-
-
 SEX, KIND = np.array(["m", "f"])[ROWS.integers(0, 2, N)], ROWS.integers(1, 4, N)
 
 
-@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "lazy", "pyarrow"])
+@pytest.mark.parametrize("kind", ["dict", "pandas", "lazy", "pyarrow"])
 def test_categories_are_indicators_of_all_but_the_first(kind):
     """In every frame that narwhals knows; the fit names the others."""
     columns = {"a": A[:, 0], "sex": SEX, "age": AGE, "y": Y, "old": AGE > 40}
@@ -175,9 +138,8 @@ def test_categories_are_indicators_of_all_but_the_first(kind):
         frame = pytest.importorskip("pyarrow").table(columns)
     else:
         polars = pytest.importorskip("polars")
-        frame = polars.DataFrame(columns)
-        if kind == "lazy":
-            frame = frame.lazy().with_columns(polars.col("sex").cast(polars.Categorical))
+        frame = polars.DataFrame(columns).lazy()
+        frame = frame.with_columns(polars.col("sex").cast(polars.Categorical))
     table = nj.table(frame, target="y", noise={"a": 0.09})
     assert table.names == ("a", "sex[m]", "age", "old")
     x = np.column_stack([A[:, 0], SEX == "m", AGE, AGE > 40])
@@ -187,18 +149,10 @@ def test_categories_are_indicators_of_all_but_the_first(kind):
     np.testing.assert_array_equal(fit.predict(frame), fit.predict(x))
 
 
-CURVE = nj.methods.Model(lambda theta, x: theta["a"] + x @ theta["b"], {"a": 0.0, "b": np.zeros(2)})
-
-
 @pytest.mark.parametrize(
     "method",
-    [
-        nj.methods.Linear(),
-        pytest.param(CURVE, marks=pytest.mark.slow),
-        nj.methods.Fourier(length_scale=1.0, num_features=8),
-        None,
-    ],
-    ids=["linear", "model", "fourier", "learned"],
+    [nj.methods.Linear(), nj.fourier(length_scale=1.0, num_features=8), None],
+    ids=["linear", "fourier", "learned"],
 )
 def test_predictions_at_categories(method, tmp_path):
     """They are encoded as in the fit, also in one that was saved; an unknown one is an error."""
@@ -208,13 +162,10 @@ def test_predictions_at_categories(method, tmp_path):
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         fit = nj.fit(table, method) if method else nj.learn(learner, table, jax.random.key(0))
     fit.save(path)
-    known = (CURVE,) if method is CURVE else ()
-    again = nj.load_fit(path, *known) if method else nj.load_learned(path, learner)
-    men = frame.assign(**{"sex[m]": SEX == "m"})
+    again = nj.load_fit(path) if method else nj.load_learned(path, learner)
     for one in (fit, getattr(fit, "uncorrected", fit), again):
         wanted = one.predict(np.column_stack([SEX == "m", A[:, 0]]))
         np.testing.assert_allclose(one.predict(frame), wanted)
-        np.testing.assert_allclose(one.predict(men.drop(columns="sex")), wanted)
         np.testing.assert_allclose(one.predict(frame.iloc[5]), wanted[5], rtol=1e-6)
         other = frame.assign(sex=["m", "x"] * (N // 2))
         raises("'sex' of x has the category 'x' in row 1, .* 'f', 'm'", one.predict, other)
@@ -222,8 +173,6 @@ def test_predictions_at_categories(method, tmp_path):
         raises("column 'sex' of x has no category in row 2", one.predict, gap)
         bare = dataclasses.replace(one, references=())  # as in a file of before
         raises(r"column 'sex\[m\]' that is 1 where 'sex' is 'm', and 0", bare.predict, frame)
-    if hasattr(fit, "band"):
-        np.testing.assert_allclose(fit.band(frame), fit.band(men[["sex[m]", "a"]]))
 
 
 def test_pandas_keeps_the_order_of_categories():
@@ -253,7 +202,6 @@ def test_names_that_are_numbers_and_frames_that_are_wrapped():
         ({"y": [1.0, 1, 2, 2.5]}, "column 'y' differs between rows 2 and 3 of subject 8"),
         ({"a": [1.0, 2, np.nan, np.nan]}, "'a' has no value in 1 of 2 rows, first in subject 8"),
         ({"who": [7, 7, None, 8]}, r"row 2 of 'who' names no subject"),
-        ({"who": pd.array(["7", "7", pd.NA, "8"])}, r"row 2 of 'who' names no subject"),
     ],
 )
 def test_wrong_columns_of_subjects(columns, message):
@@ -270,12 +218,6 @@ def test_the_error_of_the_target():
         table = nj.table(frame, target="y", noise=noise, drop=drop)
         np.testing.assert_allclose(table.target_cov, np.broadcast_to(wanted, N))
         np.testing.assert_allclose(table.y, Y - mean)
-        plain = nj.fit(from_arrays(A[:, :1], Y - mean, noise=0.09), weights=np.ones(N))
-        np.testing.assert_array_equal(nj.fit(table, weights=np.ones(N)).std_error, plain.std_error)
-        np.testing.assert_array_equal(table.rows(np.arange(5)).target_cov, table.target_cov[:5])
-        units = Units.of_copies(table, standardize=True)
-        scaled = units.table(table).target_cov * units.y_scale**2
-        np.testing.assert_allclose(scaled, table.target_cov)
     one = nj.table(frame | {"y": 1.0 * (Y.mean() < Y)}, target="y", noise=noise, drop=["e"])
     raises("is for .* without error: leave out the noise of 'y'", nj.fit, one, model="logistic")
 
@@ -288,21 +230,16 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
         assert "estimated covariance" in repr(estimated)
         give = "is known on average over" if estimated is share else "rows have different numbers"
         need = f"needs each row's error variance, .*{give}.* state the variance of one measurement"
-        for model in ("logistic", "poisson"):
-            instead = f"RegressionCalibration.'{model}'., approximate"
-            raises(f"model='{model}' {need}.*{instead}", nj.fit, estimated, model=model)
+        instead = "RegressionCalibration.'logistic'., approximate"
+        raises(f"model='logistic' {need}.*{instead}", nj.fit, estimated, model="logistic")
         nj.fit(estimated, nj.methods.RegressionCalibration("logistic"))
         learner = nj.learners.known_covariance(radius=1.0)
         raises(f"a learner {need}", nj.learn, learner, estimated, jax.random.key(0))
     # Kernel fits take incomplete replicates, unless there is other noise beside them.
     beside = nj.table(labels, target="y", replicates=COPIES, noise={"b": nj.noise.Gaussian(0.1)})
+    message, kernel = "a kernel fit needs each row's error variance", nj.fourier(length_scale=1.0)
     for table in (beside, estimated):
-        raises(
-            "a kernel fit needs each row's error variance",
-            nj.fit,
-            table,
-            nj.methods.Fourier(length_scale=1.0),
-        )
+        raises(message, nj.fit, table, kernel)
 
 
 def test_labels_of_rows_are_kept():
@@ -314,16 +251,6 @@ def test_labels_of_rows_are_kept():
     columns["b0"] = columns["b0"][::-1]
     message = r"indices of frame\['a0'\] and frame\['b0'\] are not"
     raises(message, nj.table, columns, **options)
-    cross = pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "age"])
-    message = "the indices of frame and cross_cov are not the same"
-    raises(message, nj.table, frame, cross_cov=cross, **options)
-
-
-def test_a_code_of_missing_values_is_named():
-    frame = {"a": np.where(np.arange(N) % 9, A[:, 0], -999.0), "y": Y}
-    with pytest.warns(UserWarning, match="'a' of the frame has -999 far from all") as caught:
-        nj.table(frame, target="y", noise={"a": 0.1})
-    assert caught[0].filename == __file__
 
 
 HALF, LACKING = {"c": np.tile([1.0, np.nan], N // 2)}, {c: [np.nan, *AGE[1:]] for c in "fg"}
@@ -333,21 +260,14 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({"a": ["x"] * N}, {}, r"column 'a'\[0\] must be a number, got 'x': encode text first"),
         ({"a": [Decimal(1)] * N}, {}, r"column 'a'\[0\] must be a number, got Decimal: convert"),
-        ({"age": [*AGE[1:], np.nan]}, {}, r"column 'age' must be finite, but column 'age'\[59\]"),
-        ({"y": [np.inf, *Y[1:]]}, {}, r"column 'y' must be finite, but column 'y'\[0\] is inf"),
         (
             {"age": AGE[1:]},
             {},
             r"column '\w+' must have one number a row, as other columns",
         ),
-        ({"age": np.zeros((N, 2))}, {}, r"column 'age' must have one number a row, .* \[60, 2\]"),
         ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
-        ({"e": [np.nan, *ERRORS[1:]]}, {}, r"column 'e' must be finite, but column 'e'\[0\] is"),
-        ({"id": np.arange(N)}, {}, "column 'id' of the frame numbers or labels the rows"),
         ({}, {"noise": None}, "nj.csv need what is known of the errors: noise={'x1': 0.25}"),
-        ({}, {"noise": {"a": -1.0}, "drop": ["e"]}, r"noise\['a'\] must be finite and >= 0"),
         (HALF, UNNAMED, "incomplete replicates need noise by their names, such as noise="),
         (LACKING, {"replicates": {"b": ["f", "g"]}}, "'b' has no value in 1 .* row 0: drop such"),
     ],
@@ -361,29 +281,9 @@ def test_pandas_columns_that_are_no_numbers():
     frame = pd.DataFrame({"a": A[:, 0], "kind": pd.Categorical([1, 2] * (N // 2)), "y": Y})
     message = "column 'kind' is categorical, and codes are not am"
     raises(message, nj.table, frame, target="y", noise={"kind": 0.1})
-    raises(message, nj.table, frame, target="y", replicates={"b": ["a", "kind"]})
-    assert nj.table(frame, target="y", noise={"a": 0.1}, drop="kind").names == ("a",)
-    for values in (pd.date_range("2020-01-01", periods=N), pd.timedelta_range("1D", periods=N)):
-        dated = frame.assign(kind=values)
-        raises("column 'kind' must be numbers, got dates or", nj.table, dated, target="y", noise={})
+    dated = frame.assign(kind=pd.date_range("2020-01-01", periods=N))
+    raises("column 'kind' must be numbers, got dates or", nj.table, dated, target="y", noise={})
     twice = pd.DataFrame(np.ones((5, 3)), columns=["a", "a", "y"])
     raises("the frame has more than one column named 'a'", nj.table, twice, target="y", noise={})
     for other in (np.ones((5, 2)), "table.csv"):
         raises("must be a pandas DataFrame or a mapping", nj.table, other, target="y", noise={})
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_coverage_with_a_reliability():
-    """Of x and of an exact column z that depends on x."""
-    rng = np.random.default_rng(int(jax.random.randint(key(2), (), 0, 2**31 - 1)))
-
-    def tables():
-        for _ in range(1000):
-            x, z = rng.normal(size=(2, 600))
-            z += 0.5 * x
-            y = x - 0.5 * z
-            frame = {"x": x + 0.8 * rng.normal(size=600), "z": z, "y": y + rng.normal(size=600)}
-            yield nj.table(frame, target="y", noise={"x": nj.reliability(1 / 1.64)})
-
-    check_coverage(tables(), np.array([1.0, -0.5]))

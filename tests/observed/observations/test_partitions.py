@@ -70,7 +70,7 @@ def test_partitions_may_be_sorted_by_a_column_and_be_mappings_without_rows():
     np.testing.assert_allclose(fit.coefficients, nj.fit(table).coefficients, rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_worker_that_is_killed_changes_nothing():
     parts = [dask.delayed(slow_frame)(5_000, seed) for seed in range(24)]
     wanted = nj.fit([nj.fits.moments(nj.table(frame(5_000, seed), **KNOWN)) for seed in range(24)])
@@ -87,7 +87,7 @@ def test_a_worker_that_is_killed_changes_nothing():
         assert len(set(client.run(os.getpid).values()) & set(pids.values())) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_is_bounded_by_a_partition():
     """One partition at a time, where all rows together would take 96 MB."""
     parts = [dask.delayed(frame)(100_000, seed) for seed in range(40)]
@@ -108,10 +108,8 @@ def fitted(parts, **options):
     ("call", "message"),
     [
         (lambda part: partitions(frame(9, 0), **KNOWN), "in memory is for nj.table"),
-        (lambda part: partitions([], **KNOWN), "a list of delayed data frames"),
         (lambda part: partitions(part, noise={"a": 1.0}), "name y's column by target="),
         (lambda part: partitions(part, subject="b", **KNOWN), "rows of one subject apart"),
-        (lambda part: fitted([dask.delayed(frame)(0, 0)]), "no partition of 1 has a row"),
         (lambda part: fitted(part, target="z"), "partition 0 has no column named 'z'"),
         (lambda part: fitted([*part, with_gap()]), r"^partition 1: .*'a'\[7\] is nan"),
     ],

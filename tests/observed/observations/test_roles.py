@@ -35,15 +35,11 @@ def test_features_are_what_is_not_named_as_something_else():
     ("options", "message"),
     [
         ({"noise": {"z": 0.1}}, "the frame has no feature 'z'; it has 'a1', 'a2', 'age', 'b'"),
-        ({"noise": {"who": 0.1}}, "the frame has no feature 'who'"),
-        ({"noise": {"b": nj.sd(column="z")}}, "the frame has no column named 'z'; it has 'a1'"),
         ({"noise": {"b": nj.sd(column="age")}, "features": ["b", "age"]}, "'age' is named twice"),
         ({"noise": {"b": nj.sd(column="y")}}, "'y' is named twice, as the target and as a column"),
-        ({"noise": {}, "features": ["b", "b"]}, "'b' is named twice, as a feature and as a feat"),
         ({"noise": {}, "features": ["b", "y"]}, "'y' is named twice, as the target and as a fea"),
         ({"replicates": COPIES, "features": ["a", "a"]}, "different names, but 'a' is named twi"),
         ({"replicates": COPIES, "features": ["b", "a1"]}, "'a1' is named twice, as a replicate"),
-        ({"replicates": COPIES, "features": ["b"]}, "the frame has no feature 'a'; it has 'b'"),
         (
             {"replicates": COPIES, "noise": {"a1": 0.1}},
             "noise names replicates of 'a', but not 'a2'",
@@ -52,16 +48,12 @@ def test_features_are_what_is_not_named_as_something_else():
             {"replicates": COPIES, "noise": {"a": 0.1, "a1": 0.1, "a2": 0.1}},
             "noise names 'a' and its replicates",
         ),
-        ({"replicates": {"a": ["a1", "a1"]}}, "'a1' is named twice, as a replicate of 'a' and"),
         ({"replicates": {"a": ["a1"]}}, "replicates of 'a' must be two columns or more"),
-        ({"replicates": {"a": ["a1", "a3"]}}, "the frame has no column named 'a3'"),
         ({"replicates": {"a": ["a1", "sd"]}}, "'sd' is named twice, as one to drop and as a rep"),
         ({"replicates": ["a1", "a2"]}, r"a mapping from a feature .*, as subject='id'"),
         ({"replicates": COPIES, "subject": "who"}, "with subject, replicates must be names of"),
         ({"subject": "who", "noise": {"a1": 0.1}}, "with subject, replicates must be names of"),
-        ({"replicates": ["a1"], "subject": "id"}, "the frame has no column named 'id'"),
         ({"replicates": ["y"], "subject": "who"}, "'y' is the target, whose replicates are"),
-        ({"noise": {}, "drop": ["z"]}, "the frame has no column named 'z'"),
         ({"noise": {}, "drop": ["a1", "a2", "age", "b", "sd", "who", "text"]}, "has no feature b"),
     ],
 )
@@ -89,10 +81,8 @@ LABELS = np.random.default_rng(1).permutation(N)
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        *((name, 9137 * (LABELS + 7) % 999_983) for name in ("PatientID", "pid", "subject")),
-        *((name, 9137 * (LABELS + 7) % 999_983) for name in ("respondent", "caseid", "case_id")),
+        *((name, 9137 * (LABELS + 7) % 999_983) for name in ("PatientID", "case_id")),
         ("Unnamed: 0", LABELS),
-        ("whatever", LABELS + 1000),
         ("whatever", LABELS[::-1] + 1),
     ],
 )
@@ -106,9 +96,7 @@ def test_labels_of_rows_are_told_by_content(name, values):
     ("name", "values"),
     [
         ("income", 1000 * (LABELS + 7) % 98_317),  # unique, but sparse
-        ("humid", 3 * LABELS * LABELS % 1009),
         ("age", np.append(LABELS[1:] + 18, LABELS[1] + 18)),
-        ("dose", LABELS * 5),
         ("pid", np.append(LABELS[1:], LABELS[1])),
         ("x id", LABELS + 0.5),
     ],
@@ -139,7 +127,6 @@ def test_frames_without_rows_or_columns_are_told():
 
 
 def test_columns_of_several_levels_have_tuples_as_names():
-    """As the same columns with texts as names."""
     columns = {"a": "a1", "b": "a2", "c": "age", "d": "b"}
     frame = pd.DataFrame({("m", one): FRAME[name] for one, name in columns.items()})
     frame[("out", "y")] = FRAME["y"]
@@ -152,26 +139,18 @@ def test_columns_of_several_levels_have_tuples_as_names():
         features=[("m", "d"), ("m", "a"), ("m", "c")],
         weights=("m", "w"),
     )
-    plain = {one: FRAME[name] for one, name in columns.items()} | {"y": FRAME["y"]}
-    other = nj.table(
-        plain | {"w": 1 + FRAME["y"] ** 2}, target="y", noise={"d": 0.1}, weights="w",
-        replicates={"a": ["a", "b"]}, features=["d", "a", "c"],
-    )  # fmt: skip
     assert table.names == ("('m', 'd')", "('m', 'a')", "('m', 'c')")
-    np.testing.assert_array_equal(table.x, other.x)
-    np.testing.assert_allclose(table.beside["weights"].values, other.beside["weights"].values)
+    wanted = [FRAME["b"], (FRAME["a1"] + FRAME["a2"]) / 2, FRAME["age"]]
+    np.testing.assert_allclose(table.x.mean(axis=1), np.transpose(wanted))
+    np.testing.assert_allclose(table.beside["weights"].values, frame[("m", "w")])
     options = {"target": ("out", "y"), "noise": {("m", "d"): 0.1}}
     pairs = [(("m", "c"), ("m", "d"))]
     drop = [("m", "a"), ("m", "b"), ("m", "w")]
     assert nj.table(frame, products=pairs, drop=drop, **options).products.factors == ((0, 1),)
 
 
-def test_warnings_and_errors_name_columns_of_the_table():
+def test_errors_name_columns_of_the_table():
     x = (ROWS.random(400) < 0.5) * 1.0
-    frame = {"exposed": x, "z": ROWS.normal(size=400), "y": x + ROWS.normal(size=400)}
-    table = nj.table(frame, target="y", noise={"exposed": 0.05})
-    with pytest.warns(nj.fits.AssumptionWarning, match="noise={'exposed': nj.noise.Misclassified"):
-        nj.fit(table)
     copies = {"dose": ROWS.normal(size=400), "dose2": ROWS.normal(size=400), "y": x}
     copies["dose2"][:9] = np.nan
     incomplete = nj.table(copies, target="y", replicates={"dose": ["dose", "dose2"]})

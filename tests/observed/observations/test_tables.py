@@ -58,25 +58,19 @@ def test_replicates_are_averaged_and_their_spread_is_the_error_of_the_mean():
         (X, Y[:-1], 0.1, r"x has 20 rows, but y has shape \[19\]"),
         (np.zeros((2, 20, 3)), Y, None, r"replicates belong on the second axis: np.swapaxes"),
         (X[0], Y, 0.1, r"x must be \[n, d\], or .* got \[3\]; one feature is x\[:, None\]"),
-        (X[:, :0], Y, 0.1, r"x must be \[n, d\], or .* got \[20, 0\]"),
-        (X, Y[:, None], 0.1, r"x has 20 rows, but y has shape \[20, 1\]"),
         ([["a", "b"]], [1.0], 0.0, r"x\[0, 0\] must be a number, got 'a'"),
         (np.where(np.arange(20)[:, None] == 4, np.nan, X), Y, 0.1, r"x\[4, 0\] is nan \(3 in"),
         (X, np.where(np.arange(20) == 2, np.inf, Y), 0.1, r"y\[2\] is inf \(1 in all\): drop"),
         (X, Y, None, r"noise is unknown: give .* or replicates as x \[n"),
-        (X[:, None], Y, None, r"noise is unknown: give .* or replicates as x \[n"),
         (X, Y, -0.1, "noise must be finite and >= 0, got -0.1: it holds variances"),
         (X, Y, [0.1, 0.2], r"noise of shape \[2\] does not fit data of dimension 3"),
-        (X, Y, nj.noise.Gaussian([0.1, 0.2]), r"noise of shape \[2\] does not"),
         (X, Y, np.full((20, 3), 0.1), r"got \[20, 3\]; for noise .* noise\.PerRound"),
         (X, Y, [[1, 2, 0], [2, 1, 0], [0, 0, 1]], "positive semi-definite"),
         (X, Y, [[1, 2, 0], [0, 9, 0], [0, 0, 1]], "noise must be symmetric"),
         (X, Y, "laplace", "noise must be numbers, got 'laplace'"),
         (X, Y, gaussians([0.1] * 19), "every parameter stacked along the 20 rounds, got shapes"),
-        (X, Y, gaussians(np.full((20, 2), 0.1)), "does not fit data of dimension 3"),
         (X, Y, ESTIMATE, r"std_error must be \[3, 3\], one number for each .*, got \[2, 2\]"),
         (X, Y, pd.Series([0.1] * 3, ["x1", "x2", "z"]), "'x3' is missing in noise, which has"),
-        (X, Y, pd.Series([0.1] * 2, ["x1", "x2"]), "does not fit data of dimension 3"),
     ],
 )
 def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
@@ -88,7 +82,6 @@ def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
     [
         (X[:3], Y[:3], 0.0, r"more than d \+ 1 = 4 rows, got 3"),
         (np.where([True, False, True], X, 2.0), Y, 0.0, "column 'x2' is constant: drop it"),
-        (np.where([True, False, True], X, 2.0), Y, [0, 0.1, 0], "column 'x2' is constant"),
         (X, np.ones(20), 0.0, "'y' takes one value only, 1"),
     ],
 )
@@ -127,7 +120,7 @@ HOLE = np.where(np.arange(60).reshape(20, 3) == 13, np.nan, X)
 NAMED = dict(zip("abc", HOLE.T, strict=True)) | {"y": Y}
 
 
-@pytest.mark.parametrize("noise", [0.1, nj.noise.Gaussian(0.1), nj.noise.Multiplicative(0.1)])
+@pytest.mark.parametrize("noise", [0.1, nj.noise.Multiplicative(0.1)])
 def test_a_row_with_a_missing_value_says_how_to_drop_it(noise):
     drop = "is nan (1 in all): drop such rows, as by frame.dropna("
     frame = pd.DataFrame(HOLE, columns=["a", "b", "c"])
@@ -145,13 +138,10 @@ def test_a_row_with_a_missing_value_says_how_to_drop_it(noise):
 
 def test_gaps_are_no_option_of_tables(tmp_path):
     pd.DataFrame(NAMED).to_csv(tmp_path / "rows.csv", index=False)
-    for make, source, options in (
-        (nj.table, NAMED, {"target": "y"}),
-        (nj.csv, tmp_path / "rows.csv", {"target": "y"}),
-        (from_arrays, HOLE, {"y": Y}),
-    ):
-        message = r"gaps left in version 0\.4\.0.*frame\.dropna\(\), or impute"
-        raises(message, make, source, noise=None, gaps="random", **options)
+    message = r"gaps left in version 0\.4\.0.*frame\.dropna\(\), or impute"
+    for make, source in ((nj.table, NAMED), (nj.csv, tmp_path / "rows.csv")):
+        raises(message, make, source, target="y", noise=None, gaps="random")
+    raises(message, from_arrays, HOLE, Y, noise=None, gaps="random")
 
 
 @pytest.mark.parametrize("hidden", [nj.noise.Missing(0.9), nj.noise.Attributes(2)])
