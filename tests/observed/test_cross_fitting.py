@@ -128,7 +128,6 @@ def test_risks_do_not_depend_on_the_order_of_the_rows():
         np.testing.assert_allclose(*(getattr(one, name) for one in found), rtol=1e-6)
 
 
-@pytest.mark.slow
 def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     """By quadrature over Gaussian noise, for fixed weights, at two rows."""
     omega, weights = np.array([[1.0], [2.0]]), np.array([0.3, -0.7, 0.9, 0.2])
@@ -147,7 +146,7 @@ def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
 @pytest.mark.statistical
 def test_an_uncertain_covariance_widens_all_risks_alike():
     """A learner and a fit of nearly the same weights depend on the covariance alike."""
-    _, _, rows = table(rows=2560, noise=0.5, copies=2)
+    _, _, rows = table(rows=1280, noise=0.5, copies=2)
     leader = nj.learners.corrected_ftrl(KNOWN, regularization=1e-6)
     candidates = {"fit": nj.fit, "leader": leader, "uncorrected": FITS["uncorrected"]}
     sure = nj.select(candidates, rows, key(0))

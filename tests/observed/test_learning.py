@@ -1,6 +1,5 @@
 """Learning from observed rows: no noise is added, and the risk is that on clean data."""
 
-import dataclasses
 import itertools
 from functools import partial
 
@@ -17,33 +16,21 @@ from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import CLEAN, LEARNER, NOISE, X, Y
-from tests.quadrature import gauss_hermite
 
 
-def measured(copies=1):
+def measured():
     rng = np.random.default_rng(1000 * SHIFT)
     x = rng.normal(size=(6000, 2))
     y = 5 + x @ [2.0, -1.0] + 0.1 * rng.normal(size=6000)
-    noisy = 100 + 10 * (x[:, None] + rng.normal(size=(6000, copies, 2)))
-    return x, y, from_arrays(noisy, y, noise=100.0 if copies == 1 else None)
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("copies", [1, 2])
-def test_the_leader_predicts_clean_rows_and_knows_its_error(copies):
-    x, y, observed = measured(copies)
-    moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies()
-    learned = nj.learn(nj.learners.corrected_ftrl(moments), observed, key(0))
-    error = np.mean((learned.predict(100 + 10 * x) - y) ** 2)
-    assert error < 0.05
-    # The early predictions are worse than the last: the progressive risk is above its error.
-    assert -5 * learned.risk_std_error < learned.risk - error < 0.3
+    noisy = 100 + 10 * (x[:, None] + rng.normal(size=(6000, 1, 2)))
+    return x, y, from_arrays(noisy, y, noise=100.0)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("kind", ["one copy", "one copy, not scaled", "two copies"])
-@pytest.mark.parametrize("first", [12, 7])
+@pytest.mark.parametrize(
+    ("kind", "first"), [("one copy", 12), ("one copy, not scaled", 7), ("two copies", 7)]
+)
 def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first):
     """Exactly, over all noise of the last of 12 rows, also in a second chunk.
 
@@ -78,7 +65,6 @@ def test_each_error_has_the_mean_of_the_error_on_the_clean_row(rng, kind, first)
     np.testing.assert_allclose(mean - (judged - 1) * before.risk, error, rtol=1e-9)
 
 
-@pytest.mark.slow
 def smoothed_hinge_learners():
     hinge = nj.losses.smoothed_hinge(sharpness=0.5)
     return {
@@ -103,8 +89,6 @@ def test_labels_stay_labels_and_others_are_an_error(name):
     assert np.mean(margins > 0) > 0.8
     assert (learned.y_center, learned.y_scale) == (0, 1)
     halves = table.rows(np.arange(200)), table.rows(np.arange(200, 400))
-    in_chunks = nj.learn(learner, halves, key(0))
-    assert np.mean(y * in_chunks.predict(center + scale * clean) > 0) > 0.8
     zeros = from_arrays(x, (y + 1) / 2, noise=0.01 * scale**2)
     raises(r"y must be labels −1 and \+1, got 0; 2y − 1 turns", nj.learn, learner, zeros, key(0))
     chunks = [halves[0], zeros.rows(np.arange(200, 400))]
@@ -126,16 +110,16 @@ def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
 
 
 def test_a_learner_without_readings_has_no_risk():
-    x, y, observed = measured()
+    x, y = CLEAN[:200], Y[:200]
     kernel = nj.kernels.gaussian(length_scale=1.0)
-    learner = nj.learners.uncorrected_kernel(kernel, horizon=len(y), radius=2.0)
-    learned = nj.learn(learner, observed, jax.random.key(0))
+    learner = nj.learners.uncorrected_kernel(kernel, horizon=200, radius=2.0)
+    learned = nj.learn(learner, from_arrays(x, y, noise=0.1), jax.random.key(0))
     assert np.isnan(learned.risk)
     apart = 0.1 * (-1.0) ** np.arange(len(y))[:, None]
     replicates = from_arrays(np.stack([x, x + apart], axis=1), y)
     unknown = nj.learn(nj.learners.uncorrected(radius=2.0), replicates, jax.random.key(0))
     assert np.isnan(unknown.risk)
-    assert np.isfinite(learned.predict([[100.0, 100.0]])).all()
+    assert np.isfinite(learned.predict([[1.0, 1.0]])).all()
 
 
 def test_the_error_is_printed_with_its_interval():
@@ -144,8 +128,6 @@ def test_the_error_is_printed_with_its_interval():
     low, high = learned.risk_interval
     half = scipy.stats.t(learned.num_rows - 1).ppf(0.975) * learned.risk_std_error
     np.testing.assert_allclose([low, high], [learned.risk - half, learned.risk + half], rtol=1e-9)
-    few = dataclasses.replace(learned, num_rows=4).risk_interval[1] - learned.risk
-    np.testing.assert_allclose(few, 3.182446305 * learned.risk_std_error, rtol=1e-9)
     assert f"clean data {learned.risk:.4g} (95% interval {low:.4g} to {high:.4g})" in repr(learned)
     assert len(repr(learned)) < 200
     row = f"mean squared error on clean data    {learned.risk:.4g}  [{low:.4g}, {high:.4g}]"
@@ -165,8 +147,6 @@ def test_the_leader_on_a_table_has_the_coefficients_of_the_fit():
     np.testing.assert_allclose(learned.predict(places), line, rtol=1e-4)
     frame = learned.to_frame().set_index("name")
     np.testing.assert_allclose(frame.estimate[["x1", "x2"]], learned.coefficients)
-    assert frame.estimate["intercept"] == learned.intercept
-    assert "<td" in learned._repr_html_()
 
 
 CURVED = nj.kernels.gaussian(length_scale=1.0)
@@ -181,8 +161,6 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
     again = nj.load_learned(path, learner)
     np.testing.assert_array_equal(again.predict(X), learned.predict(X))
     chex.assert_trees_all_equal(again.state, learned.state)
-    assert repr(again) == repr(learned)
-    assert again.names == learned.names
     assert (learned.coefficients is None) == (learner is CURVED)
     shapes = nj.learners.corrected_ftrl(nj.moments.known_covariance())
     predictions = CURVED._replace(predict=lambda state, x: 1.1 * CURVED.predict(state, x))
@@ -190,36 +168,7 @@ def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, lear
         raises(r"learned.json has the state of another learner: bui", nj.load_learned, path, other)
     raises("does not hold a fit: ", nj.load_fit, path)
     path.write_text("{}")
-    raises(
-        r"does not hold what nj.learn returned: it has no kind; a fit that version 0.2",
-        nj.load_learned,
-        path,
-        learner,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("kind", ["parallel_worlds", "fourier_worlds"])
-def test_readings_in_worlds_are_unbiased(kind):
-    """By quadrature over Gaussian noise, in a state after 20 rounds."""
-    world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=nj.noise.Gaussian(0.2))
-    rate = {"radius": 5.0, "learning_rate": 0.2}
-    learner = nj.learners.parallel_worlds(world, horizon=20, **rate)
-    if kind == "fourier_worlds":
-        features = nj.worlds.fourier(jax.random.key(0), world, 16)
-        learner = nj.learners.fourier_worlds(features, **rate)
-    rng = np.random.default_rng(0)
-    samples = nj.Sample(jnp.asarray(rng.normal(size=(20, 2, 1))), jnp.ones(20), jnp.full(20, 0.2))
-    x, keys = jnp.zeros((20, 1)), jax.random.split(jax.random.key(0), 20)
-    state, *_ = jax.jit(learner.unroll)(learner.init(1), samples, x, keys)
-    errors, mass = gauss_hermite(40, 0.2 * np.eye(2))
-    pairs = jnp.asarray(0.7 + errors[:, :, None])
-    pairs = nj.Sample(pairs, jnp.ones(1600), jnp.full(1600, 0.2))
-    value, square = jax.vmap(learner.clean_estimates, (None, 0, None))(state, pairs, keys[0])
-    expected = float(learner.predict(state, jnp.asarray([0.7])))
-    np.testing.assert_allclose(mass @ np.asarray(value), expected, rtol=1e-9)
-    np.testing.assert_allclose(mass @ np.asarray(square), expected**2, rtol=1e-9)
+    raises("does not hold what nj.learn returned: it has no k", nj.load_learned, path, learner)
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -279,9 +228,9 @@ def test_chunk_c_uses_the_key_folded_with_c(table):
     np.testing.assert_allclose(learned.state, np.sum(draws, axis=(0, 1)), rtol=1e-4, atol=1e-4)
 
 
-def with_noise(noise, **options):
+def with_noise(noise):
     def change(parts):
-        later = [from_arrays(part.x, part.y, noise=noise, **options) for part in parts[1:]]
+        later = [from_arrays(part.x, part.y, noise=noise) for part in parts[1:]]
         return [parts[0], *later]
 
     return change
@@ -298,16 +247,11 @@ def with_room(horizon):
 @pytest.mark.parametrize(
     ("change", "learner", "message"),
     [
-        (with_noise(NOISE + 1), LEARNER, "must have the same noise, or a covariance a row"),
         (with_noise(nj.noise.Laplace((NOISE / 2) ** 0.5)), LEARNER, "must have the same noise"),
-        (with_noise(NOISE, cross_cov=[0.1, 0.1]), LEARNER, "must have a cross_cov, or none"),
-        (with_noise(NOISE, target="z"), LEARNER, "all chunks must have the columns"),
         (constant_at_first, LEARNER, "the first chunk, of 50 rows: column 'x2' is constant"),
         (lambda parts: from_arrays(X * [1, 0], Y, noise=0), LEARNER, "'x2' is constant: drop it"),
         (list, with_room(300), "at least 400 rows, but the learner has room for 300: build it"),
-        (list, with_room(100), "at least 200 rows, but the learner has room for 10"),
         (lambda parts: [], LEARNER, "at least one chunk, got none"),
-        (lambda parts: 3, LEARNER, "observations must be an Observations, got 3"),
         (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),
     ],
 )

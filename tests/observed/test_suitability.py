@@ -27,16 +27,8 @@ def test_noise_beyond_the_rows_own_variance_is_an_error_and_chance_is_not(rng):
         return nj.learn(learner, from_arrays(x, y, noise=variances, names=names), jax.random.key(0))
 
     assert np.isfinite(learned([1.02, 1.0]).risk)
-    raises(
-        r"'age' varies no more than its error.*and their error 1.5. Is 1.5 a standard",
-        learned,
-        [0.5, 1.5],
-    )
-    raises(
-        r"cannot be told apart, as .* varies no more than the error in it",
-        learned,
-        [[0.9, 0.5], [0.5, 0.9]],
-    )
+    raises("'age' varies no more than its error.*error 1.5. Is 1.5 a standard", learned, [0.5, 1.5])
+    raises("cannot be told apart, as .* varies no more", learned, [[0.9, 0.5], [0.5, 0.9]])
 
 
 def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
@@ -95,7 +87,6 @@ def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):
         raises(r"built for other .* noise than the rows have", learned, noise)
 
 
-@pytest.mark.slow
 def test_fourier_features_take_no_covariance_of_each_row():
     rows = from_arrays(X[:, :1], Y, noise=gaussians(np.linspace(0.1, 0.3, len(Y))))
     learner = fourier_leader(1.0, nj.noise.Gaussian(0.2))
