@@ -9,7 +9,7 @@ from tests.files import names_in, written
 
 pytestmark = pytest.mark.slow
 
-QUICK = ["--horizons", "64", "256", "1024", "--seeds", "4"]
+QUICK = ["--horizons", "64", "128", "256", "--seeds", "4"]
 
 
 def test_main_job_on_bundled_data(tmp_path, capsys):

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
@@ -13,15 +12,15 @@ import scipy.stats
 import noisy_jax as nj
 from noisy_jax.reports.intervals import half_width, p_value
 from noisy_jax.reports.tables import plus_minus
-from noisy_jax.simulated.results import study_of_estimates
 from tests.keys import SHIFT, key
 
 
-@pytest.mark.parametrize("freedom", [1, 3.5, 15, 1e6])
-@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize(("freedom", "level"), [(1, 0.95), (3.5, 0.8), (1e6, 0.95)])
 def test_it_is_students_quantile(freedom, level):
-    expected = 2.0 * scipy.stats.t(freedom).ppf((1 + level) / 2)
+    law = scipy.stats.t(freedom)
+    expected = 2.0 * law.ppf((1 + level) / 2)
     np.testing.assert_allclose(half_width(2.0, freedom, level=level), expected, rtol=1e-9)
+    np.testing.assert_allclose(p_value(-0.7, freedom), 2 * law.sf(0.7), rtol=1e-8)
 
 
 def test_a_known_error_has_the_normal_quantile_and_one_draw_has_no_interval():
@@ -29,14 +28,6 @@ def test_a_known_error_has_the_normal_quantile_and_one_draw_has_no_interval():
     widths = half_width(1.0, [np.inf, 4, 0, np.nan])
     np.testing.assert_allclose(widths[:2], [1.959963984540054, scipy.stats.t(4).ppf(0.975)])
     assert np.isnan(widths[2:]).all()
-
-
-@pytest.mark.parametrize("freedom", [1.0, 3.5, 31.0, np.inf])
-@pytest.mark.parametrize("t", [0.0, -0.7, 2.04, 9.0])
-def test_a_p_value_is_the_mass_of_both_tails(freedom, t):
-    law = scipy.stats.norm if np.isinf(freedom) else scipy.stats.t(freedom)
-    tail, _ = scipy.integrate.quad(law.pdf, abs(t), np.inf, epsabs=0, epsrel=1e-10)
-    np.testing.assert_allclose(p_value(t, freedom), 2 * tail, rtol=1e-8)
 
 
 def test_a_p_value_is_small_exactly_where_the_interval_excludes_zero():
@@ -56,30 +47,6 @@ def test_coverage_with_six_draws_alone_and_of_five_together():
     together = (abs(mean) < half_width(error, 5, comparisons=5)).all(axis=1).mean()
     assert 0.95 - 0.006 < together < 0.97
     assert (abs(mean) < half_width(error)).mean() < 0.9  # the normal quantile is too short
-
-
-@pytest.mark.statistical
-def test_printed_intervals_of_studies_cover_with_six_seeds():
-    """4,000 learners of mean regret 100, and of mean 0 their difference to the first one."""
-    count = 4000
-
-    def run(key):
-        regret, difference = jax.random.normal(key, (2, count))
-        return 100 + regret, difference, jnp.zeros(count)
-
-    estimate = nj.monte_carlo(run, 6, key(1))
-    names = [f"{k}" for k in range(count)]
-    bounds = {(name, 64): (float("nan"), float("nan")) for name in names}
-    study = study_of_estimates(names, [estimate], bounds, {"horizons": [64]})
-    rows = study.rows
-    deviation = 5 * (0.95 * 0.05 / count) ** 0.5  # with the normal quantile 0.89 are covered
-    assert abs(np.mean([row.low <= 100 <= row.high for row in rows]) - 0.95) < deviation
-    table = study.table
-    halves = [[float(cell(row)) for heading, cell in table.columns if heading == "± 95%"]
-              for row in table.rows]  # fmt: skip
-    offsets = np.array([[row.regret - 100, row.difference] for row in rows])
-    covered = np.mean(abs(offsets) < halves, axis=0)
-    assert np.all(abs(covered - 0.95) < deviation + 0.02)  # one digit is printed, of about 1
 
 
 def test_one_seed_has_no_interval_and_says_so():

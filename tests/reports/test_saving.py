@@ -46,8 +46,10 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("fails", ["write", "fsync", "replace"])
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    ("kind", "fails"),
+    [*((kind, "write") for kind in WRITERS), ("bytes", "fsync"), ("bytes", "replace")],
+)
 @pytest.mark.filterwarnings("ignore:cannot write the checkpoint")
 def test_on_a_full_disk_the_old_file_survives(tmp_path, monkeypatch, kind, fails):
     WRITERS[kind](tmp_path, 1)
@@ -114,7 +116,7 @@ def test_a_protected_file_is_not_replaced(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "content",
-    ["[" * 200_000, '{"a":' * 200_000, '{"names": 1}', "{}", "[]", "\x00", '"' + "a" * 10_000],
+    ["[" * 200_000, '{"names": 1}', "[]", "\x00", '"' + "a" * 10_000],
 )
 def test_other_files_than_fits_give_one_short_line(tmp_path, content):
     path = tmp_path / "fit.json"

@@ -53,7 +53,7 @@ def test_passes_the_suite_of_scikit_learn_slowly(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @parametrize_with_checks(
-    [NoisyLinearRegression(1e-3), NoisyPoissonRegressor(1e-3)],
+    [NoisyLinearRegression(1e-3)],
     expected_failed_checks=lambda _: UNDETERMINED,
 )
 def test_passes_it_with_noise_but_for_undetermined_rows(estimator, check):
@@ -114,13 +114,6 @@ def test_a_clean_score_above_one_is_nan_with_a_warning():
     with pytest.warns(UserWarning, match="clean_score_ is NaN"):
         model = NoisyLinearRegression(noise=[1.2, 0.0]).fit(noisy, x @ [2.0, -1.0])
     assert np.isnan(model.clean_score_)
-
-
-def test_misclassified_columns_raise():
-    noise = {"x1": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])}
-    x, y = np.tile([[0.0], [1.0]], (20, 1)), np.arange(40) * 1.0
-    with pytest.raises(ValueError, match="no misclassified column"):
-        NoisyLinearRegression(noise=noise).fit(x, y)
 
 
 def test_undetermined_rows_raise_where_there_is_noise():

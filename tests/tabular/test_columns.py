@@ -27,10 +27,10 @@ GAPS = np.zeros(X.shape, bool)
 GAPS[[3, 7, 7], [0, 0, 1]] = True
 
 
-@pytest.mark.parametrize("form", ["array", "integers", "rows"])
+@pytest.mark.parametrize("form", ["integers", "rows"])
 def test_what_is_masked_is_missing(form):
     x = masked(np.round(10 * X), GAPS)
-    table = {"array": x, "integers": x.astype(int), "rows": list(x)}[form]
+    table = {"integers": x.astype(int), "rows": list(x)}[form]
     raises(r"x\[3, 0\] is nan \(3 in all\): drop such rows", from_arrays, table, Y, noise=0.1)
     raises(r"x\[3, 0\] is nan", nj.streams.from_arrays, table, Y)
 
@@ -53,11 +53,6 @@ def test_what_is_masked_beside_x_is_missing():
     np.testing.assert_array_equal(np.isnan(found), GAPS.any(axis=1))
     copies = np.ma.stack([masked(X, GAPS)] * 2, axis=1)
     raises(r"copies\[3, 0, 0\] is nan", nj.noise.estimate_covariance, copies)
-
-
-def test_a_mask_that_hides_nothing_changes_nothing():
-    table = from_arrays(np.ma.array(X), np.ma.array(Y), noise=0.1)
-    np.testing.assert_array_equal(table.x, from_arrays(X, Y, noise=0.1).x)
 
 
 def others(values):
@@ -101,10 +96,6 @@ def test_rows_of_the_same_index_are_paired():
     table = from_arrays(FRAME.loc[y.index], y, noise=0.1)  # as the message says
     weights = (TARGET**2).loc[table.index]
     np.testing.assert_allclose(nj.fit(table, weights=weights).coefficients, wanted.coefficients)
-    labels = (TARGET > 0)[10:30]
-    part = from_arrays(FRAME, TARGET, noise=0.1).rows(np.arange(10, 30))
-    np.testing.assert_array_equal(part.index, labels.index)
-    from_arrays(FRAME, Y, noise=0.1)  # an array has no index
 
 
 def test_replicates_may_be_a_list_of_frames():
@@ -134,12 +125,6 @@ def test_columns_are_taken_by_their_names():
     made = fit.predict({"age": Y, "dose": pd.array(Y > 0, dtype="boolean")})
     np.testing.assert_allclose(traced, made, rtol=1e-5)
     assert np.isnan(fit.predict({"age": [1.0], "dose": pd.array([None], dtype="Int64")})).all()
-    covs = 0.1 * np.array([[2, 1], [1, 3]]), 0.01 * np.array([[1, 2], [2, 3]])
-    back = [pd.DataFrame(c, FRAME.columns, FRAME.columns).loc[turned.columns] for c in covs]
-    estimate = nj.noise.CovarianceEstimate(*(c[turned.columns] for c in back))
-    table = from_arrays(FRAME, TARGET, noise=estimate)
-    np.testing.assert_allclose(table.cov, covs[0])
-    np.testing.assert_allclose(table.uncertainty()[0], covs[1])
     table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=pd.Series({"age": 0.02, "dose": 0.01}))
     np.testing.assert_array_equal(table.cross_cov, [0.01, 0.02])
     table = from_arrays(FRAME, TARGET, noise=0.1, cross_cov=0.01 * turned)
@@ -167,7 +152,6 @@ def test_codes_of_categories_are_not_amounts():
     ("values", "message"),
     [
         (["a", None, "b"], "has no category in row 1: name one, or drop such rows"),
-        (np.array(["a", np.nan], object), "has no category in row 1"),
         (pd.array(["a", pd.NA, "b"], dtype="string"), "has no category in row 1"),
         (["a", "a"], "has one category only, 'a': drop it"),
         (
@@ -177,7 +161,6 @@ def test_codes_of_categories_are_not_amounts():
         ([f"p{k}" for k in range(20)], "has another text in each row, which labels the rows: drop"),
         (np.array([2.0, "a"], object), r"is text because of 'a' in row 1 \(counted from 0\)"),
         (["1.5", "1,5"], r"because of '1,5' in row 1 .*decimal=','; .* a pandas Categorical"),
-        (["10", "20"], r"because of '10' in row 0 .* astype\(float\)"),
     ],
 )
 def test_texts_that_are_no_categories(values, message):
