@@ -150,13 +150,8 @@ def test_predicts_and_prints(rng):
     width = quantile.max() * (slopes @ fit.covariance @ slopes) ** 0.5
     value, low, high = fit.predict([0.5], interval=True, level=0.9)
     np.testing.assert_allclose([value - low, high - low], [width / 2, width], rtol=1e-4)
-    words = ("effect by a model of 1 feature, 600 noisy rows", "rate", "uncorrected")
-    assert all(word in str(fit) for word in words)
+    assert "effect by a model of 1 feature, 600 noisy rows" in str(fit)
     assert f"Student's t with {freedom.min():.3g} to" in str(fit.summary())
-    frame = fit.to_frame()
-    assert [*frame.index] == ["level", "rate", "size"]
-    np.testing.assert_allclose(frame["estimate"], fit.coefficients)
-    np.testing.assert_allclose(frame["uncorrected"], fit.uncorrected.coefficients)
 
 
 def test_the_order_follows_from_the_copies(rng):

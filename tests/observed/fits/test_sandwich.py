@@ -78,7 +78,7 @@ LEFT_OUT = {
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_variances_are_those_of_rows_left_out_with_their_part_in_the_noise(rng, name):
     """By fits without each row, of replicates and of rows with variances of their own."""
-    (model, method, by_row), n = LEFT_OUT[name], 80
+    (model, method, by_row), n = LEFT_OUT[name], 60
     clean, y = regression(rng, n, model, np.array([0.8, -0.5]), np.zeros(2))
     variances = rng.uniform(0.05, 0.2, size=(n, 1, 2))
     seen = clean[:, None] + np.sqrt(variances) * rng.normal(size=(n, 1 if by_row else 2, 2))
@@ -91,7 +91,7 @@ def test_variances_are_those_of_rows_left_out_with_their_part_in_the_noise(rng, 
     fit, left = fitted(every), [fitted(np.delete(every, row)) for row in every]
     for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
         apart = np.array([other.values for other in others]) - one.values
-        np.testing.assert_allclose(np.diag(one.covariance), (apart**2).sum(axis=0), rtol=0.15)
+        np.testing.assert_allclose(np.diag(one.covariance), (apart**2).sum(axis=0), rtol=0.2)
 
 
 @pytest.mark.parametrize("model", ["poisson", "logistic"])
