@@ -69,7 +69,7 @@ def test_a_length_scale_that_does_not_fit_loses(waves):
 @pytest.mark.slow
 def test_fourier_fits_are_judged_with_their_noise(waves):
     x, y, noisy = waves
-    features = nj.fourier(length_scale=0.7, num_features=16)
+    features = nj.methods.Fourier(length_scale=0.7, num_features=16)
     candidates = {
         "waves": lambda some: nj.fit(some, features),
         "uncorrected": lambda some: nj.fit(some, features).uncorrected,

@@ -239,7 +239,7 @@ def test_every_way_to_fit_says_it(rng):
         "jackknife": lambda: nj.fit(observed, errors="jackknife"),
         "weights": lambda: nj.fit(observed, weights=np.arange(1024)),
         "chunks": lambda: nj.fit([observed.rows(np.arange(700)), observed.rows(np.arange(324))]),
-        "kernel": lambda: nj.fit(sick, nj.fourier(length_scale=2.0, num_features=8)),
+        "kernel": lambda: nj.fit(sick, nj.methods.Fourier(length_scale=2.0, num_features=8)),
     }
     for way, fit in ways.items():
         with pytest.warns(AssumptionWarning, match="2 values") as caught:

@@ -167,11 +167,13 @@ def test_a_band_is_of_a_length_scale_of_at_most_half_the_chosen_one(rng):
     noisy, y = rows(rng, 400)
     table = nj.observations.from_arrays(noisy, y, noise=nj.noise.Gaussian(NOISE))
     tried = [2.0, 1.9, 1.0, 0.9]
-    fit: Any = nj.fit(table, [nj.fourier(length_scale=one, num_features=16) for one in tried])
+    fit: Any = nj.fit(
+        table, [nj.methods.Fourier(length_scale=one, num_features=16) for one in tried]
+    )
     chosen = fit.candidates[0].length_scale
     band = max([scale for scale in tried if scale <= chosen / 2], default=chosen)
     np.testing.assert_allclose(fit.undersmoothed.omega * band, fit.omega * chosen, rtol=1e-5)
-    alone: Any = nj.fit(table, nj.fourier(length_scale=band, num_features=16))
+    alone: Any = nj.fit(table, nj.methods.Fourier(length_scale=band, num_features=16))
     np.testing.assert_allclose(alone.band([[0.5]]), fit.band([[0.5]]), rtol=1e-4)
 
 

@@ -113,7 +113,7 @@ def predictors(rng):
     labels = 1.0 * (y > y.mean() + rng.normal(size=len(y)))
     yield nj.fit(table)
     yield nj.fit(from_arrays(x, labels, noise=0.1), model="logistic")
-    yield nj.fit(table, nj.fourier(length_scale=1.0, num_features=8))
+    yield nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=8))
     yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
 
 

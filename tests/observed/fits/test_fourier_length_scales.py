@@ -67,7 +67,9 @@ def test_the_choice_is_nearly_the_best():
         table = nj.observations.from_arrays(noisy, y + 0.3 * rng.normal(size=2000), noise=noise)
         auto: Any = nj.fit(table, AUTO)
         scales = sorted(one.length_scale for one in auto.candidates)
-        others = [nj.fit(table, nj.fourier(length_scale=v, num_features=16)) for v in scales]
+        others = [
+            nj.fit(table, nj.methods.Fourier(length_scale=v, num_features=16)) for v in scales
+        ]
         errors.append([np.mean((fit.predict(clean) - y) ** 2) for fit in (auto, *others)])
     mean = np.mean(errors, axis=0)
     assert mean[0] < 2 * mean[1:].min()

@@ -73,8 +73,8 @@ def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
     law, kernel = {"x": nj.noise.Laplace(0.3)}, {"length_scale": 2.0, "num_features": 8}
     rows = nj.table({k: FRAME[k] for k in ("own", "x", "y")}, target="y", noise=law)
     alone = nj.table({k: FRAME[k] for k in ("x", "y")}, target="y", noise=law)
-    found = nj.fit(rows, nj.fourier(**kernel, weights="own")).risk.corrected
-    wanted = nj.fit(alone, nj.fourier(**kernel, weights=FRAME["own"])).risk.corrected
+    found = nj.fit(rows, nj.methods.Fourier(**kernel, weights="own")).risk.corrected
+    wanted = nj.fit(alone, nj.methods.Fourier(**kernel, weights=FRAME["own"])).risk.corrected
     np.testing.assert_allclose(found, wanted, rtol=1e-4)
     copies = {k: FRAME[k] for k in ("x", "own", "y")} | {"x2": X + 0.5 * ROWS.normal(size=N)}
     rows = nj.table(copies, target="y", replicates={"x": ["x", "x2"]})

@@ -151,7 +151,7 @@ def test_categories_are_indicators_of_all_but_the_first(kind):
 
 @pytest.mark.parametrize(
     "method",
-    [nj.methods.Linear(), nj.fourier(length_scale=1.0, num_features=8), None],
+    [nj.methods.Linear(), nj.methods.Fourier(length_scale=1.0, num_features=8), None],
     ids=["linear", "fourier", "learned"],
 )
 def test_predictions_at_categories(method, tmp_path):
@@ -237,7 +237,10 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
         raises(f"a learner {need}", nj.learn, learner, estimated, jax.random.key(0))
     # Kernel fits take incomplete replicates, unless there is other noise beside them.
     beside = nj.table(labels, target="y", replicates=COPIES, noise={"b": nj.noise.Gaussian(0.1)})
-    message, kernel = "a kernel fit needs each row's error variance", nj.fourier(length_scale=1.0)
+    message, kernel = (
+        "a kernel fit needs each row's error variance",
+        nj.methods.Fourier(length_scale=1.0),
+    )
     for table in (beside, estimated):
         raises(message, nj.fit, table, kernel)
 
