@@ -46,16 +46,10 @@ OF_JAX = {
 KEYS = {"typed": key(3), "raw": jax.random.key_data(key(3)), "rbg": jax.random.key(3, impl="rbg")}
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (10,), (17,), (5, 10), (2, 3, 4)])
+@pytest.mark.parametrize("shape", [(), (17,), (5, 10)])
 def test_normal_draws_are_those_of_jax(shape):
     found, expected = (draw(jax.random.key(3), shape) for draw in (draws.normal, jax.random.normal))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", MAKE)
-def test_in_float32_draws_are_those_of_jax(name):
-    found, expected = (draw[name](key(3), (20, 3)) for draw in (MAKE, OF_JAX))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def same(draw):
@@ -70,19 +64,21 @@ def same(draw):
         one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5 * np.abs(other).max())
         assert one.size == 1 or np.ptp(one) > 0
+    return single
 
 
-@pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("name", MAKE)
-def test_draws_do_not_depend_on_x64(name, kind):
-    if (name, kind) != ("poisson", "rbg"):  # which JAX does not draw
-        same(lambda: MAKE[name](KEYS[kind], (40,)))
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "typed") for name in MAKE), ("normal", "raw"), ("gamma", "rbg")]
+)
+def test_draws_are_those_of_jax_and_do_not_depend_on_x64(name, kind):
+    found = same(lambda: MAKE[name](KEYS[kind], (40,)))
+    np.testing.assert_allclose(found, OF_JAX[name](KEYS[kind], (40,)), rtol=1e-5)
 
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-NOISES = DISTRIBUTIONS | {
+NOISES = {name: DISTRIBUTIONS[name] for name in ("gaussian_full", "contaminated", "student")} | {
     "product": nj.noise.Product(
-        [nj.noise.Laplace(0.1), nj.noise.Uniform(1.0), nj.noise.Gaussian(0.3)]
+        [nj.noise.Laplace(0.1), nj.noise.Uniform(1.0), nj.noise.Rademacher(0.3)]
     ),
     "multiplicative": Multiplicative(0.2),
     "poisson": Poisson(),
@@ -118,9 +114,7 @@ def rollouts(y_noise):
     return run
 
 
-@pytest.mark.parametrize(
-    "y_noise", [nj.noise.Laplace(0.3), nj.noise.Flip(0.2), nj.noise.Correlated(np.ones(3) / 2)]
-)
+@pytest.mark.parametrize("y_noise", [nj.noise.Flip(0.2), nj.noise.Correlated(np.ones(3) / 2)])
 def test_rollouts_do_not_depend_on_x64(y_noise):
     same(lambda: rollouts(y_noise)().predictions)
 
@@ -142,11 +136,8 @@ def of_world(make, noise=LAPLACE, **options):
 
 
 FEATURES = {
-    "gaussian": of_kernel(nj.kernels.gaussian),
-    "laplacian": of_kernel(nj.kernels.laplacian),
     "rational": of_kernel(nj.kernels.rational, alpha=1.5),
     "matern": of_kernel(nj.kernels.matern, nu=1.5),
-    "world": of_world(nj.worlds.gaussian, nj.noise.Gaussian(0.1)),
     "world of Laplace noise": of_world(nj.worlds.gaussian),
     "radial world": of_world(nj.worlds.matern, nj.noise.Gaussian(0.1), nu=1.5, cutoff=3.0),
     "any noise": lambda: (

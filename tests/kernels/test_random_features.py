@@ -9,7 +9,6 @@ from tests.keys import key
 KERNELS = {
     "gaussian": nj.kernels.gaussian(length_scale=0.8),
     "laplacian": nj.kernels.laplacian(length_scale=0.8),
-    "matern_3": nj.kernels.matern(nu=1.5, length_scale=0.8),
     "matern_5": nj.kernels.matern(nu=2.5, length_scale=0.8),
     "rational": nj.kernels.rational(length_scale=0.8, alpha=0.7),
 }

@@ -41,7 +41,7 @@ def solved(matrix, b, start, radius, least=0.0):
     return w, mu, len(tried)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.001, 3.0, 1e6])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.001, 1e6])
 def test_the_multiplier_is_the_same_from_any_start(problem, share):
     matrix, b, norm = problem
     expected = brentq(lambda mu: norm(mu) - 1, 0, 1e3, xtol=1e-14)
@@ -64,8 +64,7 @@ def test_a_start_far_beyond_loses_no_digits(rng):
     np.testing.assert_allclose(jax.jit(jax.vmap(multiplier))(starts), 1.5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("start", [0.0, 0.1, 1e6])
-@pytest.mark.parametrize("radius", [1.01, np.inf])
+@pytest.mark.parametrize(("start", "radius"), [(0.0, 1.01), (1e6, 1.01), (0.1, np.inf)])
 def test_inside_the_ball_the_multiplier_is_zero_from_any_start(problem, start, radius):
     matrix, b, norm = problem
     w, mu, _ = solved(matrix, b, start, radius * norm(0))

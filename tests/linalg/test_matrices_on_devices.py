@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 120
+SECONDS = 300
 STUDY = """
 import sys
 import jax
@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 def printed(folder, *arguments, **environment):
-    """What a plain Python process prints, which has two minutes."""
+    """What a plain Python process prints, which has five minutes."""
     plain = {n: v for n, v in os.environ.items() if n not in ("XLA_FLAGS", "NPROC")}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, text=True, timeout=SECONDS, check=True,
@@ -61,9 +61,8 @@ def printed(folder, *arguments, **environment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", ["2", "4"])
-def test_a_study_of_the_leader_ends_on_several_devices(tmp_path, devices):
-    assert printed(tmp_path, "-c", STUDY, devices) == "9\n"
+def test_a_study_of_the_leader_ends_on_several_devices(tmp_path):
+    assert printed(tmp_path, "-c", STUDY, "4") == "9\n"
 
 
 @pytest.mark.slow

@@ -73,21 +73,12 @@ def test_flipped_labels_and_noisy_inputs_are_corrected_together(x64):
     np.testing.assert_allclose(mean, hinge(X @ WEIGHTS, 1.0), atol=1e-10)
 
 
-def counts(key, p):
-    return jax.random.poisson(key, jnp.exp(p)).astype(float)
-
-
-def labels(key, p):
-    return jnp.where(jax.random.uniform(key, p.shape) < jax.nn.sigmoid(4 * p), 1.0, -1.0)
-
-
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-CorrectedLosses")
-@pytest.mark.parametrize(
-    ("loss", "draw"), [(losses.poisson(), counts), (losses.smoothed_hinge(sharpness=0.5), labels)]
-)
 @pytest.mark.slow
-def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, draw):
+def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data():
+    loss = losses.poisson()
+
     def blind(weights, sample):
         return loss.gradient(weights @ sample.x[0], sample.y) * sample.x[0]
 
@@ -97,7 +88,8 @@ def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data(loss, dra
     def one(key):
         x_key, y_key, key = jax.random.split(key, 3)
         x = jax.random.uniform(x_key, (1500, 2), minval=-1.7, maxval=1.7)
-        stream = nj.Stream(x, draw(y_key, x @ jnp.array([1.0, 0.3])))
+        counts = jax.random.poisson(y_key, jnp.exp(x @ jnp.array([1.0, 0.3]))).astype(float)
+        stream = nj.Stream(x, counts)
         noise = nj.noise.Gaussian(jnp.array([0.5, 0.05]))
         runs = [nj.rollout(learner, stream, noise, key).predictions for learner in learners]
         return jnp.stack([jnp.mean(loss(p, stream.y)[750:]) for p in runs])
@@ -210,7 +202,7 @@ def test_noise_of_another_kind_is_a_warning(noise):
     stream = nj.streams.linear(jax.random.key(0), 4, 2)
     learner = nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_absolute())
     with pytest.warns(UserWarning, match="built for other noise"):
-        nj.rollout(learner, stream, noise, key())
+        jax.eval_shape(lambda: nj.rollout(learner, stream, noise, key()).predictions)
     y = np.arange(4.0)
     rows = nj.observations.from_arrays(np.stack([y + 1, y + 1], axis=1), y, noise=noise)
     raises("built for Gaussian noise", nj.learn, learner, rows, key())

@@ -104,19 +104,6 @@ def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
     assert gain.mean() > 0.15
 
 
-@pytest.mark.slow
-def test_flips_run_in_a_study():
-    stream = jax.tree.map(lambda leaf: leaf[:8], overlapping(jax.random.key(0)))
-    loss, flips = losses.hinge(), nj.noise.Flip(RATES)
-    learner = norma(losses.flipped(loss, flips.rate), learning_rate=0.1)
-    options = {"loss": loss, "comparator": nj.comparators.linear_ball(radius=1.0), "y_noise": flips}
-    rounds = stream, nj.noise.Gaussian(0.0), jax.random.key(0)
-    study = nj.study({"corrected": learner}, *rounds, num_seeds=3, horizons=[8], **options)
-    assert np.isfinite(study.rows[0].regret)
-    assert study.rows[0].std_error > 0
-    assert study.config["y_noise"] == {"kind": "Flip", "rate[0]": 0.35, "rate[1]": 0.05}
-
-
 def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
     loss, p = losses.hinge(), jnp.float32(0.3)
 
@@ -174,11 +161,6 @@ def test_only_learners_take_a_flipped_loss():
         raises("must not be flipped here, got flipped", use)
 
 
-def test_flips_are_for_labels():
-    rounds = nj.streams.linear(jax.random.key(0), 4, 2), nj.noise.Gaussian(0.0), key()
-    raises("labels", nj.rollout, norma(losses.hinge()), *rounds, y_noise=nj.noise.Flip(0.1))
-
-
 LINEAR = nj.moments.known_covariance()
 ONES = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
 
@@ -199,8 +181,12 @@ ONES = nj.Stream(jnp.ones((4, 2)), jnp.ones(4))
 )
 def test_learners_of_the_squared_loss_do_not_run_under_flips(learner, fits):
     """E ỹ = (1 − 2ρ)y: their gradients are biased, alone and beside a learner of labels."""
-    options = {"stream": ONES, "noise": nj.noise.Gaussian(0.0), "key": key()}
-    run = partial(nj.rollout, y_noise=nj.noise.Flip(0.1), **options)
+
+    def run(learner):
+        rounds = ONES, nj.noise.Gaussian(0.0), key()
+        flips = nj.noise.Flip(0.1)
+        jax.eval_shape(lambda: nj.rollout(learner, *rounds, y_noise=flips).predictions)
+
     labels = nj.learners.perceptron(nj.kernels.linear(), buffer=4)
     own = nj.learners.gradient_descent(lambda w, sample: w, copies=1, radius=1.0)
     run(own)  # its gradient may be corrected
@@ -257,6 +243,7 @@ def test_flips_that_the_loss_does_not_correct_for_are_a_warning(name):
     assert "labels are not flipped" in messages(right, None)[0]
 
 
+@pytest.mark.slow
 def test_a_rollout_and_a_study_warn_of_flips_once():
     rounds = ONES, nj.noise.Gaussian(0.0), key()
     learner, options = norma(losses.hinge()), {"y_noise": nj.noise.Flip(0.1)}

@@ -2,7 +2,6 @@
 
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +28,7 @@ from tests.noise.cases import FULL, assert_mean_is, per_round
 from tests.quadrature import gauss_hermite
 
 UNITS = {
-    Laplace: stats.laplace,
+    Laplace: stats.laplace(),
     Uniform: stats.uniform(-1, 2),
     Rademacher: stats.rv_discrete(values=([-1, 1], [0.5, 0.5])),
     StudentT: stats.t(9),
@@ -52,18 +51,12 @@ def test_moments_of_samples(distribution):
     assert_mean_is(n, np.zeros(3), 0.005)
     products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 9)
     assert_mean_is(products, np.asarray(distribution.covariance(3)).reshape(9), 0.02)
-    if isinstance(distribution, StudentT):  # the others: by their characteristic functions
-        assert stats.kstest(n.ravel(), stats.t(9, scale=0.4).cdf).pvalue > 1e-6
-
-
-@pytest.mark.slow
-def test_draws_in_double_precision_are_the_same_up_to_rounding(distribution):
-    x, seed = np.zeros((7, 3)), key()
-    single = distribution.sample(seed, x)
-    with jax.enable_x64(True):
-        double = distribution.sample(seed, x)
-    assert (single.dtype, double.dtype) == (np.float32, np.float64)
-    np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-6)
+    laws = {Gaussian: stats.norm()} | UNITS
+    if isinstance(distribution, Rademacher):  # its variance and largest value are one
+        assert np.ptp(np.abs(n), axis=0).max() < 1e-6
+    elif type(distribution) in laws:  # of contamination: in test_gaussian.py
+        law, unit = laws[type(distribution)], np.sqrt(np.diag(distribution.covariance(3)))
+        assert stats.kstest(n[:, 1] / unit[1] * law.std(), law.cdf).pvalue > 1e-6
 
 
 def test_fourth_moments_exactly(distribution):
@@ -87,17 +80,21 @@ def test_fourth_moments_exactly(distribution):
     np.testing.assert_allclose(distribution.square_fourth_moment(x), exact + rest.mean(), rtol=1e-5)
 
 
-@pytest.mark.statistical
-def test_log_characteristic_against_samples(distribution):
-    omega = jnp.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
-    log_phi = jax.jit(distribution.log_characteristic)(omega)
+def test_log_characteristic_exactly(x64, distribution):
+    omega = np.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
+    log_phi = distribution.log_characteristic(jnp.asarray(omega))
     if isinstance(distribution, StudentT):
         assert log_phi is None
         return
-    assert log_phi.shape == (3,)
-    waves = np.exp(1j * draws(distribution) @ np.asarray(omega).T)
-    for part in (np.real, np.imag):
-        assert_mean_is(part(waves), part(np.exp(np.asarray(log_phi))), 0.01)
+    if isinstance(distribution, (Gaussian, ContaminatedGaussian)):
+        hit = isinstance(distribution, ContaminatedGaussian)
+        cov, q = (FULL, 0.3) if hit else (np.asarray(distribution.covariance(3)), 1.0)
+        expected = 1 - q + q * np.exp(-np.einsum("ni,ij,nj->n", omega, cov, omega) / 2)
+    else:
+        waves, unit = omega * getattr(distribution, distribution._spread), UNITS[type(distribution)]
+        each = [unit.expect(lambda n, w=w: np.cos(w * n)) for w in waves.ravel()]
+        expected = np.reshape(each, (3, 3)).prod(axis=1)
+    np.testing.assert_allclose(np.exp(log_phi), expected, rtol=1e-6, atol=1e-8)
 
 
 def test_characteristic_functions_with_zeros_say_so(distribution):
@@ -134,12 +131,6 @@ def test_no_key_is_used_twice(distribution):
         jax.eval_shape(round_of, jax.random.key(0))
 
 
-def test_pytree_round_trip(distribution):
-    leaves, treedef = jax.tree.flatten(distribution)
-    again = jax.tree.unflatten(treedef, leaves)
-    np.testing.assert_array_equal(*map(jax.jit(sampled), (again, distribution)))
-
-
 @pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
 def test_covariance_times_every_form(cov):
     v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
@@ -160,32 +151,23 @@ THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
     ("build", "message"),
     [
         (lambda: Gaussian(-0.1), r"Gaussian\.cov must be finite and >= 0, got -0\.1"),
-        (lambda: Gaussian(np.diag([1.0, -1.0])), "positive semi-definite.* -1"),
         (lambda: Gaussian(np.array([[1.0, 0.5], [0.0, 1.0]])), "must be symmetric"),
         (lambda: Gaussian(np.ones((2, 3))), r"shape \[\], \[d\] or \[d, d\], got \[2, 3\]"),
         (lambda: Gaussian(np.ones((2, 2, 2))), r"PerRound\(jax\.vmap\(Gaussian\)\(covs\)\)"),
-        (lambda: Gaussian(np.nan), r"Gaussian\.cov must be finite"),
         (lambda: Gaussian(THREE, mean=np.ones(2)), r"Gaussian .* {'cov': \[3\], 'mean': \[2\]}"),
-        (lambda: Laplace(np.ones(3), mean=np.ones(2)), "Laplace must have parameters of one"),
         (lambda: Gaussian(1.0, mean=np.inf), r"mean must be finite"),
         (lambda: Gaussian(1.0).cloned(1.5), "copies must be a whole number of at least 1, got 1.5"),
         (lambda: ContaminatedGaussian(-1.0, 0.5), r"Gaussian\.outlier_cov must be .* >= 0, got -1"),
         (lambda: ContaminatedGaussian(1.0, 1.5), r"probability must be in \[0, 1\], got 1\.5"),
-        (lambda: ContaminatedGaussian(1.0, np.full(2, 0.5)), "probability must be one number"),
-        (lambda: sampled(ContaminatedGaussian(np.ones(2), 0.5)), "outlier_cov of .* dimension 3"),
         (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
-        (lambda: Uniform(-1.0), r"Uniform\.half_width must be positive"),
         (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
         (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2 and finite, got 2\.0"),
         (lambda: sampled(Gaussian(np.eye(2))), "dimension 3"),
-        (lambda: Gaussian(np.ones(2)).covariance(3), "dimension 3"),
         (lambda: Laplace(np.ones(2)).sample(jax.random.key(0), 1.0), "does not fit a scalar"),
         (lambda: estimate_covariance(np.ones((5, 1, 2))), r"\[n, V, d\].*got \[5, 1, 2\]"),
         (lambda: estimate_covariance(np.full((5, 2, 2), np.nan)), r"copies\[0, 0, 0\] is nan"),
         (lambda: observed(copies=0), "copies must be a whole number of at least 1, got 0"),
         (lambda: Gaussian(1 + 1j), r"Gaussian\.cov must be real, got \(1\+1j\)"),
-        (lambda: Gaussian(1.0).covariance(-1), "dim must be a whole number of at least 1, got -1"),
-        (lambda: Gaussian(1.0).sample(0, np.ones(2)), "key must be a key .* got 0"),
         (lambda: observed(key=0), "key must be a key .* got 0"),
         (lambda: observed(x=np.ones((5, 2))), r"x must be \[d\], got \[5, 2\]; batch rounds with"),
         (lambda: observed(y=np.ones(5)), r"y must be \[\], got \[5\]"),
@@ -194,12 +176,9 @@ THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
         (lambda: observed(y_noise=Gaussian(np.ones(2))), "a scalar distribution, "),
         (lambda: per_round(Gaussian, jnp.stack([np.eye(2), NOT_PSD])), "positive semi-definite"),
         (lambda: per_round(Gaussian, jnp.array([0.1, -0.1])), r"\.cov must.*: jax\.vmap gives NaN"),
-        (lambda: per_round(Laplace, jnp.array([0.1, -0.1])), r"Laplace\.scale must be p"),
         (lambda: PerRound(jnp.ones(3)), r"PerRound\.distribution must be a Noise"),
         (lambda: PerRound(Gaussian(0.1)), "every parameter stacked along the rounds, got"),
-        (lambda: PerRound(Gaussian(np.ones(3))), r"every parameter .* \[\(3,\), \(\)\]; build"),
         (lambda: rolled(per_round(Gaussian, THREE)), "every parameter stacked along the 4 rounds"),
-        (lambda: StudentT(df=np.inf, scale=1.0), "infinite ν is Gaussian noise"),
         (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
         (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
         (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
@@ -209,12 +188,6 @@ def test_bad_input_raises(build, message):
     raises(message, build)
 
 
-def test_lists_are_accepted():
-    cov = Gaussian([[0.2, 0.1], [0.1, 0.3]]).covariance(2)
-    chex.assert_trees_all_close(cov, jnp.array([[0.2, 0.1], [0.1, 0.3]]))
-    assert Laplace([0.1, 0.2]).sample(jax.random.key(0), jnp.zeros(2)).shape == (2,)
-
-
 def rolled(noise, rounds=4, dim=2):
     """A run of a learner under this noise."""
     stream = nj.streams.linear(jax.random.key(0), rounds, dim)
@@ -222,12 +195,7 @@ def rolled(noise, rounds=4, dim=2):
     return nj.rollout(learner, stream, noise, jax.random.key(0))
 
 
-def test_a_traced_matrix_that_is_not_psd_is_reported():
-    run = jax.jit(lambda cov: rolled(Gaussian(cov), 5).diverged_at)
-    assert run(jnp.eye(2)) == -1
-    assert run(NOT_PSD) == 1
-
-
+@pytest.mark.slow
 def test_a_custom_distribution_names_what_it_lacks():
     class Plain(nj.noise.Noise):
         cov, mean = 1.0, 0.0
@@ -298,3 +266,9 @@ def test_a_custom_distribution_has_parameters_of_any_shape():
 )
 def test_a_traced_parameter_that_is_out_of_range_gives_nan(build):
     assert np.isnan(jax.jit(lambda value: sampled(build(value)))(-1.0)).all()
+
+
+def test_a_traced_matrix_that_is_not_psd_gives_nan():
+    draw = jax.jit(lambda cov: Gaussian(cov).sample(jax.random.key(0), jnp.zeros(2)))
+    assert np.isfinite(draw(jnp.eye(2))).all()
+    assert np.isnan(draw(NOT_PSD)).any()

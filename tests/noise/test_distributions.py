@@ -22,59 +22,12 @@ from noisy_jax.noise import (
 from tests.errors import raises
 from tests.keys import key
 from tests.noise.cases import assert_mean_is
-from tests.residuals import signs
-
-
-@pytest.mark.parametrize(
-    ("distribution", "density"),
-    [
-        (Laplace(0.6), lambda n: np.exp(-np.abs(n) / 0.6) / 1.2),
-        (Uniform(1.5), lambda n: (np.abs(n) <= 1.5) / 3.0),
-        (Gaussian(0.49), lambda n: np.exp(-(n**2) / 0.98) / np.sqrt(2 * np.pi * 0.49)),
-    ],
-    ids=["laplace", "uniform", "gaussian"],
-)
-def test_log_characteristic_exactly_by_quadrature(x64, distribution, density):
-    # Gauss–Legendre on pieces that end where the density has kinks.
-    nodes, weights = np.polynomial.legendre.leggauss(60)
-    edges = np.array([-30, -10, -5, -1.5, 0, 1.5, 5, 10, 30.0])
-    half = np.diff(edges)[:, None] / 2
-    n = (edges[:-1, None] + half * (nodes[None] + 1)).ravel()
-    w = (half * weights[None]).ravel()
-    for omega in (0.3, 1.1, 2.5, 4.0):
-        phi = np.sum(w * density(n) * np.exp(1j * omega * n))
-        log_phi = np.asarray(distribution.log_characteristic(jnp.array([omega])))
-        np.testing.assert_allclose(np.exp(log_phi), phi, atol=1e-9)
-
-
-def test_rademacher_characteristic_by_enumeration(x64):
-    distribution, omega = Rademacher(jnp.array([0.5, 2.0])), jnp.array([1.0, 1.3])
-    phi = np.mean(np.exp(1j * (signs(2) * [0.5, 2.0]) @ np.asarray(omega)))
-    np.testing.assert_allclose(np.exp(distribution.log_characteristic(omega)), phi, atol=1e-12)
 
 
 @pytest.mark.claim("EXT-GeneralNoise")
 def test_uniform_characteristic_has_zeros():
     at_zero = Uniform(1.0).log_characteristic(jnp.array([jnp.pi]))
     assert float(at_zero.real) < -15
-
-
-@pytest.mark.parametrize("size", [1, 3, 9, 10, 15, 16, 17])
-def test_numbers_that_fill_vectors_do_not_change_the_draws(size):
-    """Of shapes that the compiler treats badly, more is drawn, and the first ones are used."""
-    half = -(-size // 2)
-
-    @jax.jit
-    def drawn(key):
-        x = jnp.zeros((1, size))
-        ours = (noise.centred(key, x)[0] for noise in (Laplace(1.0), Gaussian(1.0)))
-        return *ours, jax.random.laplace(key, (size,)), jax.random.bits(key, (2 * half,))
-
-    laplace, gaussian, expected, bits = map(np.asarray, drawn(jax.random.key(3)))
-    np.testing.assert_allclose(laplace, expected, rtol=1e-6)
-    r = np.sqrt(-2 * np.log((bits[:half].astype(float) + 1) / 2**32))[: size // 2]
-    found = gaussian.astype(float)
-    np.testing.assert_allclose(np.hypot(found[: size // 2], found[half:]), r, rtol=1e-5)
 
 
 PARTS = Laplace(0.3, mean=1.0), Gaussian(0.0), Uniform(0.7), StudentT(df=9.0, scale=0.4)
@@ -128,17 +81,6 @@ def test_coordinates_may_depend_on_x(x64):
     np.testing.assert_allclose(mixed.estimated_cov(jnp.array([3.0, 1.0])), [3.0, 0.2])
 
 
-def test_a_table_takes_a_distribution_for_each_column(rng):
-    x = np.column_stack([rng.random(50) < 0.4, rng.normal(size=50)]) * 1.0
-    flips = Misclassified([[0.9, 0.1], [0.2, 0.8]])
-    parts, make = Product((flips, Gaussian(0.2))), nj.observations.from_arrays
-    table = make(x, x[:, 1], noise=parts)
-    other = make(x, x[:, 1], noise={"x1": flips, "x2": 0.2})
-    np.testing.assert_array_equal(table.cov, other.cov)
-    np.testing.assert_array_equal(table.x, other.x)
-    raises(r"Product\.columns of shape \[2\]", make, x[:, :1], x[:, 1], noise=parts)
-
-
 def test_the_characteristic_function_is_a_product():
     parts = Laplace(0.3), Gaussian(0.2), Uniform(0.7)
     omega = np.array([[0.7, -1.2, 0.4], [2.0, 3.0, 8.0]])
@@ -151,6 +93,7 @@ def test_the_characteristic_function_is_a_product():
     assert not Product(parts[:2]).characteristic_vanishes
 
 
+@pytest.mark.slow
 def test_it_is_swept_jitted_and_used_by_worlds():
     each = jax.jit(jax.vmap(lambda s: Product((Laplace(s), Gaussian(s)))))(np.array([0.1, 0.2]))
     stacked = nj.noise.PerRound(each)
@@ -179,15 +122,6 @@ def test_it_is_swept_jitted_and_used_by_worlds():
 )
 def test_other_coordinates_are_an_error(parts, message):
     raises(message, Product, parts)
-
-
-def test_data_of_another_dimension_are_an_error():
-    for use in (
-        lambda: NOISE.sample(jax.random.key(0), jnp.zeros(3)),
-        lambda: NOISE.log_characteristic(jnp.zeros(3)),
-        lambda: NOISE.covariance(3),
-    ):
-        raises("dimension 3", use)
 
 
 FROM_VARIANCE = {

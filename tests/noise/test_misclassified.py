@@ -11,7 +11,7 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import Case, check_bound, check_unbiased, last_errors
+from tests.noise.cases import Case, check_bound, check_unbiased
 
 TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
 FOUR = np.array(
@@ -69,20 +69,6 @@ def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
     found = Misclassified(TWO).centred(key(), jnp.array([0.5, 1.0]))
     assert np.isnan(found).tolist() == [True, False]
     assert np.isnan(Misclassified(FOUR).centred(key(), jnp.array([1.0, 1.0, 0.0]))).all()
-
-
-@pytest.mark.slow
-def test_a_learner_learns_under_vmap_over_the_matrix():
-    x = jax.random.bernoulli(key(), 0.4, (2_000, 2)).astype(float)
-    stream = nj.Stream(x, x @ jnp.array([0.6, -0.5]))
-
-    def errors(wrong):
-        matrix = jnp.eye(2) + wrong * jnp.array([[-1.0, 1], [1, -1]])
-        return last_errors(stream, Misclassified(matrix))
-
-    found = jax.jit(jax.vmap(errors))(jnp.array([0.25, 0.3]))
-    assert np.all(np.isfinite(found))
-    assert np.all(found[:, 0] < 0.5 * found[:, 1])
 
 
 @pytest.mark.parametrize(

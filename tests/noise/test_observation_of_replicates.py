@@ -2,8 +2,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from noisy_jax.noise import Gaussian, estimate_covariance
 from tests.keys import key
@@ -26,16 +24,6 @@ def test_estimated_covariance_is_unbiased_with_its_standard_error():
     assert_mean_is(np.asarray(estimates.cov).reshape(-1, 9), FULL.reshape(9), 0.005)
     errors = np.sqrt((np.asarray(estimates.std_error) ** 2).mean(axis=0))
     np.testing.assert_allclose(errors, np.asarray(estimates.cov).std(axis=0), rtol=0.05)
-
-
-@given(
-    n=st.integers(2, 6), copies=st.integers(2, 4), dim=st.integers(1, 4), seed=st.integers(0, 999)
-)
-def test_estimated_covariance_is_psd(n, copies, dim, seed):
-    x = np.random.default_rng(seed).normal(size=(n, copies, dim)).astype(np.float32)
-    cov = np.asarray(estimate_covariance(x).cov, np.float64)
-    np.testing.assert_allclose(cov, cov.T, atol=1e-6)
-    assert np.linalg.eigvalsh(cov)[0] > -1e-5
 
 
 @pytest.mark.statistical

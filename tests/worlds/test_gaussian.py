@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from noisy_jax import kernels, noise, worlds
+from noisy_jax import noise, worlds
 from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, laplace
@@ -12,13 +12,11 @@ from tests.worlds.grams import POINTS, SPACE, grams
 
 PLANE = np.array([[0.3, 0.1], [0.1, 0.2]])
 DISTRIBUTIONS = {
-    "gaussian": (1, noise.Gaussian(0.6)),
     "gaussian_plane": (2, noise.Gaussian(0.3)),
     "gaussian_diagonal": (3, noise.Gaussian(np.array([0.1, 0.5, 0.0]))),
     "gaussian_full": (3, noise.Gaussian(SPACE)),
     "laplace": (1, noise.Laplace(1.5)),
     "laplace_plane": (2, noise.Laplace(np.array([0.4, 0.9]))),
-    "laplace_space": (3, noise.Laplace(0.3)),
 }
 
 
@@ -35,7 +33,7 @@ def case(request):
 def quadrature(distribution, dim):
     """Nodes `[N, d]` and weights `[N]` of the distribution's expectation."""
     if isinstance(distribution, noise.Laplace):
-        return laplace({1: 100, 2: 54, 3: 26}[dim], np.broadcast_to(distribution.scale, dim))
+        return laplace({1: 100, 2: 54}[dim], np.broadcast_to(distribution.scale, dim))
     return gauss_hermite(44, np.asarray(distribution.covariance(dim), float))
 
 
@@ -75,32 +73,11 @@ def test_random_grams_are_symmetric_and_psd(case, rng):
     assert np.linalg.eigvalsh(found).min() > -3e-6 * 30 * float(world.diagonal)
 
 
-@pytest.mark.parametrize(
-    "distribution",
-    [
-        noise.Gaussian(0.0),
-        noise.Gaussian(np.zeros(3)),
-        noise.Gaussian(np.zeros((3, 3))),
-    ],
-    ids=["scalar", "diagonal", "full"],
-)
-@pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
-def test_zero_noise_gives_the_clean_kernel(distribution, wide):
-    rtol = 1e-12 if wide else 1e-5
-    with jax.enable_x64(wide):
-        world, x = made(distribution, 3, 0.65**0.5), POINTS.astype("float64" if wide else "float32")
-        np.testing.assert_allclose(*grams(world, x, x[:2] / 3), rtol=rtol)
-        np.testing.assert_allclose(world.diagonal, 1, rtol=rtol)
-
-
-@pytest.mark.claim("EXT-GeneralSigma")
-def test_full_covariance_is_a_rotated_diagonal_one(x64):
-    variances, axes = np.linalg.eigh(SPACE)
-    full, diagonal = (made(noise.Gaussian(cov), 3) for cov in (SPACE, variances))
-    x, rotated = jnp.asarray(POINTS), jnp.asarray(POINTS @ axes)
-    np.testing.assert_allclose(full.surrogate(x, x), diagonal.surrogate(rotated, rotated))
-    np.testing.assert_allclose(full.diagonal, diagonal.diagonal)
-    assert np.abs(full.surrogate(x, x) - diagonal.surrogate(x, x)).max() > 1e-2
+@pytest.mark.parametrize("shape", [(), (3,), (3, 3)], ids=str)
+def test_zero_noise_gives_the_clean_kernel(shape):
+    world, x = made(noise.Gaussian(np.zeros(shape)), 3, 0.65**0.5), POINTS.astype("float32")
+    np.testing.assert_allclose(*grams(world, x, x[:2] / 3), rtol=1e-5)
+    np.testing.assert_allclose(world.diagonal, 1, rtol=1e-5)
 
 
 def test_ratio_bounds_the_gaussian_surrogate_pointwise(x64, rng):
@@ -167,10 +144,8 @@ def test_a_sweep_over_variances_traces_once_and_reports_where_no_surrogate_exist
     ("make", "bad"),
     [
         (lambda v: made(noise.Gaussian(v), 2), -0.1),
-        (lambda v: made(noise.Gaussian(v), 2), np.array([0.1, -0.1])),
         (lambda v: made(noise.Gaussian(v), 2), np.array([[0.1, 0.3], [0.3, 0.1]])),
         (lambda v: made(noise.Laplace(v), 2), -0.5),
-        (lambda v: made(noise.Gaussian(0.0), 2, v), -1.0),
         (lambda v: made(noise.Laplace(0.5), 2, v), -1.0),
     ],
 )
@@ -188,14 +163,11 @@ def test_what_is_traced_and_wrong_is_nan(make, bad):
     chex.assert_trees_all_close(found, parts(good), rtol=1e-5, atol=1e-6)
 
 
-def test_data_of_another_dimension_are_rejected(case):
-    _, world, _ = case
-    fits, other = np.ones((2, world.dim)), np.ones((2, 5))
-    for use in (
-        lambda: world.surrogate(other, fits),
-        lambda: world.surrogate(other, other),
-    ):
-        raises(f"data of dimension {world.dim}, got dimension 5", use)
+@pytest.mark.parametrize("distribution", [noise.Gaussian(0.1), noise.Laplace(0.3)])
+def test_data_of_another_dimension_are_rejected(distribution):
+    world, other = made(distribution, 2), np.ones((2, 5))
+    for fits in (np.ones((2, 2)), other):
+        raises("data of dimension 2, got dimension 5", world.surrogate, other, fits)
 
 
 @pytest.mark.parametrize("make", [noise.Gaussian, noise.Laplace])
@@ -226,7 +198,6 @@ WIDE, MANY = {"noise": noise.Gaussian(1.0)}, {"dim": 200, "length_scale": 1.25**
     ("settings", "message"),
     [
         (WIDE | {"length_scale": 0.75**0.5}, r"length_scale .* above 1 .* 0\.866.*: up to √‖Σ‖,"),
-        (WIDE | {"length_scale": 1.0}, "no surrogate exists"),
         ({"length_scale": 0.6**0.5, "noise": noise.Gaussian(SPACE)}, r"above 0\.7975.* no surr"),
         (
             MANY | WIDE,
@@ -238,7 +209,6 @@ WIDE, MANY = {"noise": noise.Gaussian(1.0)}, {"dim": 200, "length_scale": 1.25**
             r"got Contaminated.*fourier_gaussian takes",
         ),
         ({"noise": noise.Uniform(1.0)}, "one of Gaussian, Laplace, got Unif.*zeros"),
-        ({"noise": noise.Rademacher(1.0)}, "zeros"),
         ({"noise": noise.StudentT(3.0, 1.0)}, "StudentT, whose characteristic function is not kn"),
         ({"noise": Triangular()}, r"got Triangular.*worlds\.fourier_gaussian takes any noise"),
         (
@@ -248,7 +218,6 @@ WIDE, MANY = {"noise": noise.Gaussian(1.0)}, {"dim": 200, "length_scale": 1.25**
         ({"noise": 0.3}, "got float"),
         ({"noise": noise.Gaussian(np.ones(2))}, r"Gaussian\.cov of shape \[2\].*dimension 3"),
         ({"length_scale": np.ones(3)}, r"one number, got shape \[3\]"),
-        ({"length_scale": -1.0}, "length_scale must be positive"),
         ({"dim": 0}, "dim must be a whole number of at least 1"),
     ],
 )
@@ -265,9 +234,3 @@ def test_a_world_is_rejected_where_its_squared_diagonal_overflows(x64):
     assert 441 < np.log(np.finfo(np.float64).max) / np.log(5) < 442
     raises(r"float64 .*; 0\.99 times this noise covariance", build, 442)
     assert np.isfinite(build(442, 0.99).diagonal ** 2)
-
-
-def test_clean_kernel_is_the_gaussian_kernel():
-    world, x = made(noise.Gaussian(0.1), 3), jnp.asarray(POINTS, jnp.float32)
-    gram = kernels.gaussian(length_scale=1.0)(x, x)
-    np.testing.assert_allclose(world.kernel(x, x), gram, rtol=1e-6)

@@ -1,5 +1,3 @@
-import functools
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -80,8 +78,9 @@ def noisy_means(world, x, z, cov):
 
 
 @pytest.mark.claim("DA-Eq6", "DA-Lemma8", "EXT-FiniteMixture")
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("dim", COVS)
+@pytest.mark.parametrize(
+    ("name", "dim"), [*((name, 2) for name in FAMILIES), ("rational", 1), ("laplacian", 3)]
+)
 def test_unbiased(x64, rng, name, dim):
     world = FAMILIES[name][0](dim, noise=Gaussian(COVS[dim]), cutoff=CUTOFF)
     x, z = points(rng, 2, dim), points(rng, 3, dim)
@@ -134,18 +133,13 @@ def test_the_printed_surrogate_is_biased(x64):
 
 @pytest.mark.claim("DA-Eq6", "DA-AppE-Eq16", "EXT-Measures")
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
+def test_equals_the_integral_by_adaptive_quadrature(x64, name):
     build, density, closed, _ = FAMILIES[name]
     variance, dim = 0.05, 16
-    with jax.enable_x64(precision == "float64"):
-        world = build(dim, noise=Gaussian(variance), cutoff=CUTOFF)
-        r = np.append(0, np.geomspace(0.03, 12, 12))
-        x = jnp.zeros((1, dim), precision)
-        z = jnp.zeros((13, dim), precision).at[:, 0].set(r)
-        r2 = np.square(z[:, 0], dtype=float)
-        noisy, clean = (gram[0] for gram in grams(world, x, z))
-        assert clean.dtype == noisy.dtype == precision
+    world = build(dim, noise=Gaussian(variance), cutoff=CUTOFF)
+    r = np.append(0, np.geomspace(0.03, 12, 12))
+    z, r2 = jnp.zeros((13, dim)).at[:, 0].set(r), r**2
+    noisy, clean = (gram[0] for gram in grams(world, jnp.zeros((1, dim)), z))
 
     def integral(square, variance):
         def integrand(v):  # u = v⁴, which has no singularity at zero
@@ -158,18 +152,15 @@ def test_equals_the_integral_by_adaptive_quadrature(x64, name, precision):
 
     for values, noise in ((clean, 0), (noisy, variance)):
         exact = np.array([integral(square, noise) for square in r2])
-        # Float32 rounds log F, −5 and −9 at the ends of these ranges, to a few 1e-7.
-        tolerances = [1e-9, 1e-9] if precision == "float64" else [1e-6, 2e-6]
-        for least, relative in zip((1e-2, 1e-4), tolerances, strict=True):
-            near = exact >= least * exact[0]
-            np.testing.assert_allclose(values[near], exact[near], rtol=relative)
+        near = exact >= 1e-4 * exact[0]
+        np.testing.assert_allclose(values[near], exact[near], rtol=1e-9)
         np.testing.assert_allclose(values[~near], exact[~near], rtol=0, atol=1e-8 * exact[0])
         if closed is not None and not noise:
             np.testing.assert_allclose(exact, closed(r2, CUTOFF), rtol=1e-8)
 
 
-MATERN = [(0.1, 0.5), (0.5, 40.0), (5.0, 3.0), (20.0, 0.3), (20.0, 5.0), (100.0, 0.55), (100, 2.0)]
-FAR_OUT = [(0.2, 0.5), (0.2, 30.0), (1.0, 40.0), (5.0, 4.0), (20.0, 25.0), (50.0, 60.0)]
+MATERN = [(0.1, 0.5), (0.5, 40.0), (20.0, 0.3), (100.0, 0.55), (100, 2.0)]
+FAR_OUT = [(0.2, 0.5), (0.2, 30.0), (5.0, 4.0), (50.0, 60.0)]
 
 
 @pytest.mark.claim("EXT-Measures")
@@ -199,16 +190,11 @@ def test_rational_mixtures_are_right_far_out(alpha, cutoff):
 # World, its dimension, noise as a share of the largest that the cutoff allows, and cutoff.
 SWEEP = [
     ("laplacian", {"length_scale": 0.2}, 3, 0.9, 20.0),
-    ("laplacian", {"length_scale": 3.0}, 16, 0.3, 1.0),
-    ("laplacian", {"length_scale": 1.0}, 40, 0.9, 3.5),
     ("laplacian", {"length_scale": 1.0}, 40, 0.99, 20.0),
-    ("matern", {"nu": 1.5, "length_scale": 1.0}, 40, 0.99, 3.5),
     ("matern", {"nu": 5.0, "length_scale": 0.5}, 16, 0.9, 20.0),
     ("matern", {"nu": 100.0, "length_scale": 1.0}, 2, 0.5, 2.0),
-    ("rational", {"length_scale": 1.0}, 40, 0.9, 3.5),
     ("rational", {"length_scale": 5**0.5, "alpha": 0.2}, 2, 0.5, 20.0),
     ("rational", {"length_scale": 0.2**0.5, "alpha": 5.0}, 40, 0.99, 20.0),
-    ("rational", {"length_scale": 0.5**0.5, "alpha": 50.0}, 16, 0.3, 3.5),
 ]
 
 
@@ -241,28 +227,12 @@ def test_approximation_error_is_the_largest_difference(x64, name):
     np.testing.assert_allclose(world.kernel.diagonal(z), 1 - world.approximation_error, rtol=1e-9)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("shape", [(), (3,), (3, 3)], ids=str)
-def test_zero_noise_gives_the_clean_kernel(rng, precision, shape):
-    with jax.enable_x64(precision == "float64"):
-        noise = Gaussian(np.zeros(shape))
-        world = worlds.laplacian(dim=3, noise=noise, cutoff=5.0, length_scale=1.0)
-        x = points(rng, 6, 3).astype(precision)
-        gap = np.abs(np.subtract(*grams(world, x, x))).max()
-        assert world.ratio == 1
-    assert gap <= (1e-14 if precision == "float64" else 1e-6)
-
-
-def test_full_covariance_is_a_rotated_diagonal_one(x64, rng):
-    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    diagonal = np.array([0.06, 0.0, 0.02])
-    full = rotation @ np.diag(diagonal) @ rotation.T
-    build = functools.partial(worlds.matern, dim=3, cutoff=CUTOFF, nu=1.5, length_scale=1.0)
-    rotated, plain = (build(noise=Gaussian(cov)) for cov in ((full + full.T) / 2, diagonal))
-    x, z = points(rng, 4, 3), points(rng, 5, 3)
-    found = rotated.surrogate(x @ rotation.T, z @ rotation.T)
-    np.testing.assert_allclose(found, plain.surrogate(x, z), rtol=1e-12)
-    np.testing.assert_allclose(rotated.diagonal, plain.diagonal, rtol=1e-12)
+def test_zero_noise_gives_the_clean_kernel(rng):
+    noise = Gaussian(np.zeros((3, 3)))
+    world = worlds.laplacian(dim=3, noise=noise, cutoff=5.0, length_scale=1.0)
+    x = points(rng, 6, 3)
+    assert world.ratio == 1
+    assert np.abs(np.subtract(*grams(world, x, x))).max() <= 1e-6
 
 
 @pytest.mark.claim("DA-Thm4", "DA-Lemma9", "EXT-FiniteMixture")
@@ -311,16 +281,6 @@ def test_everything_may_be_traced(rng):
         chex.assert_trees_all_close(jax.tree.map(lambda a, i=i: a[i], swept), single, rtol=5e-6)
     assert all(np.isnan(surrogate[2]).all() for surrogate, *_ in swept)
     assert all(np.isnan(diagonal[2]) for _, _, diagonal, _ in swept)
-
-
-def test_a_world_of_numbers_may_be_made_under_jit(rng):
-    x = points(rng, 2, 2).astype("float32")
-
-    def gram(x):
-        world = worlds.laplacian(dim=2, noise=Gaussian(0.02), cutoff=5.0, length_scale=1.0)
-        return world.surrogate(x, x)
-
-    np.testing.assert_allclose(jax.jit(gram)(x), gram(x), rtol=1e-6)
 
 
 def test_a_traced_covariance_that_is_none_gives_nan(rng):
@@ -375,28 +335,20 @@ LARGE = {"dim": 400, "noise": Gaussian(0.49), "length_scale": 0.5**0.5}
     ("make", "message"),
     [
         (lambda: build(cutoff=1.5), r"cutoff must be .* below 1\.38889, got 1\.5: from 1/\("),
-        (lambda: build(cutoff=1 / (2 * 0.36)), "cutoff must be above 0 and below 1.38889"),
         (lambda: build(cutoff=0.0), "cutoff must be positive and finite, got 0"),
-        (lambda: build(dim=0), "dim must be a whole number of at least 1"),
         (lambda: build(length_scale=0.0), "length_scale must be positive"),
-        (lambda: build(alpha=-1.0), "alpha must be positive"),
         (lambda: build(alpha=0.1), r"alpha must be in \[0\.2, 50\], got 0\.1"),
-        (lambda: build(alpha=1000.0), r"alpha must be in \[0\.2, 50\], got 1000"),
         (lambda: build(alpha=np.ones(2)), r"alpha must be one number, got shape \[2\]"),
         (lambda: build(alpha=50.0, length_scale=0.1, cutoff=0.1), "cutoff must be larger than 0.1"),
         (lambda: of_laplacian(1.0, length_scale=np.ones(3)), "length_scale must be one number"),
         (lambda: of_matern(nu=1000.0), r"nu must be in \[0\.1, 100\], got 1000"),
         (lambda: of_laplacian(1e-8), "cutoff must be larger than 1e-08: .* no mass"),
-        (lambda: of_laplacian(1e-30), "cutoff must be larger than 1e-30: .* no mass"),
         (lambda: build().surrogate(np.ones((2, 3)), np.ones((2, 3))), "made for data of dim.* 4"),
         (lambda: build().kernel(np.ones((2, 4)), np.ones((2, 3))), "made for data of dim.* 4"),
         (lambda: build(noise=Laplace(0.1)), "noise must be a Gaussian, got Laplace"),
         (lambda: build(noise=PerRound(jax.vmap(Gaussian)(jnp.ones(3)))), "got PerRound"),
         (lambda: build(noise=Gaussian(np.ones(3))), "shape.*does not fit data of dimension 4"),
         (lambda: build(**LARGE), r"overflows float32 .* 0\.44 times.* smaller cutoff or fewer dim"),
-        (lambda: of_matern(nu=0.0), "nu must be positive"),
-        (lambda: of_matern(length_scale=-1.0), "length_scale must be positive"),
-        (lambda: of_laplacian(1.0, length_scale=0.0), "length_scale must be positive"),
     ],
 )
 def test_rejects_bad_input(make, message):
