@@ -11,7 +11,6 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 
 import noisy_jax as nj
 from noisy_jax.noise.observation import BLOCK
-from noisy_jax.varying import of_this_device
 from tests.errors import raises
 from tests.learners import registry
 
@@ -26,7 +25,6 @@ STREAM = nj.Stream(jnp.eye(3)[jnp.arange(ROUNDS) % 3], 2.0 * (jnp.arange(ROUNDS)
 LEARNERS = {
     "two_copies": lambda: nj.learners.two_copies(radius=1.0),
     "corrected": lambda: nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_hinge()),
-    "mixture": lambda: nj.wrappers.mixture(*[nj.learners.two_copies(radius=r) for r in (1.0, 2.0)]),
     "model": lambda: nj.learners.model(
         lambda w, x: x @ w, jnp.zeros(3), nj.losses.squared(), optimizer=optax.adam(0.1)
     ),
@@ -66,24 +64,32 @@ def check_seeds(learner, noise, seeds=2, stream=STREAM):
     assert np.ptp(np.asarray(found), axis=0).max() > 0.01
 
 
-def check_explicit(run, *, seeds=8):
-    """`vmap` over keys that a mesh of explicit axes divides gives what one device gives."""
-    keys = jax.random.split(jax.random.key(0), seeds)
-    alone = jax.jit(jax.vmap(run))(keys)
-    with jax.set_mesh(jax.make_mesh((4, 2), ("seeds", "rest"), (AxisType.Explicit,) * 2)):
-        divided = jax.device_put(keys, PartitionSpec("seeds"))
-        found = jax.jit(jax.vmap(run))(divided)
+def explicitly(run, keys):
+    """`run` of keys that a mesh of explicit axes divides."""
+    with jax.set_mesh(jax.make_mesh((2, 4), ("seeds", "rest"), (AxisType.Explicit,) * 2)):
+        found = jax.jit(run)(jax.device_put(keys, PartitionSpec("seeds")))
         assert {leaf.sharding.spec[0] for leaf in jax.tree.leaves(found)} == {"seeds"}
+    return found
+
+
+@pytest.mark.slow
+def test_one_run_among_explicit_axes_and_its_regret_are_those_without():
+    learner, rows = LEARNERS["two_copies"](), jax.tree.map(lambda leaf: leaf[:20], STREAM)
+
+    def run(key):
+        given = learner, rows, nj.noise.Gaussian(0.1), key
+        loss, comparator = nj.losses.squared(), jnp.zeros(20)
+        regret = nj.simulated.final_regret(*given, loss=loss, comparator=comparator)
+        return nj.rollout(*given), regret
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    alone = jax.jit(jax.vmap(run))(keys)
+    found = explicitly(jax.vmap(run), keys)
+    with jax.set_mesh(jax.make_mesh((4,), ("seeds",), (AxisType.Explicit,))):
         first = jax.jit(run)(keys[0])
     for many, one, expected in zip(*map(jax.tree.leaves, (found, first, alone)), strict=True):
         np.testing.assert_allclose(many, expected, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(one, expected[0], rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["two_copies", "mixture"])
-def test_keys_that_are_divided_explicitly_give_what_one_device_gives(name):
-    learner = LEARNERS[name]()
-    check_explicit(lambda key: nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key))
 
 
 def test_a_learner_of_divided_arrays_says_where_to_build_it():
@@ -100,35 +106,6 @@ def test_a_learner_of_divided_arrays_says_where_to_build_it():
     np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(radii), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.of_each_kind
-@pytest.mark.parametrize("name", EVERY)
-def test_every_learner_runs_with_explicit_axes(name):
-    learner = EVERY[name].make(**registry.OPTIONS)
-    x = jax.random.normal(jax.random.key(5), (registry.T, registry.DIM)) / 3
-    stream = nj.Stream(x, jnp.sign(x[:, 0]))
-    comparator = jnp.zeros(registry.T)
-
-    def run(key):
-        rollout = nj.rollout(learner, stream, registry.NOISE, key)
-        regret = nj.simulated.final_regret(
-            learner, stream, registry.NOISE, key, loss=nj.losses.squared(), comparator=comparator
-        )
-        finished = learner.finish(rollout.state) if learner.finish else rollout.state
-        return rollout, regret, learner.predict(finished, x)
-
-    check_explicit(run, seeds=4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WORLDS)
-def test_every_world_runs_with_explicit_axes(name):
-    make, noise, options = WORLDS[name]
-    world = make(dim=3, length_scale=1.0, **options)
-    learner = nj.learners.parallel_worlds(world, radius=1.0, horizon=ROUNDS)
-    check_explicit(lambda key: nj.rollout(learner, STREAM, noise, key).predictions, seeds=4)
-
-
 def test_seeds_are_divided_in_the_context_of_a_mesh():
     learner = LEARNERS["two_copies"]()
 
@@ -139,12 +116,12 @@ def test_seeds_are_divided_in_the_context_of_a_mesh():
     for kind in AxisType.Explicit, AxisType.Auto:
         mesh = jax.make_mesh((4,), ("seeds",), (kind,))
         with jax.set_mesh(mesh):
-            for divided in None, mesh:
-                found = nj.monte_carlo(run, 8, jax.random.key(0), mesh=divided)
-                np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-5)
+            divided = None if kind == AxisType.Explicit else mesh
+            found = nj.monte_carlo(run, 8, jax.random.key(0), mesh=divided)
+        np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ["corrected", "model"])
 def test_seeds_on_two_devices_are_those_on_one(name):
     """JAX sums gradients over devices where it takes the parameters to be the same on all."""
     check_seeds(LEARNERS[name](), nj.noise.Gaussian(0.1), 4)
@@ -177,29 +154,46 @@ def test_options_may_differ_between_devices():
     np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(levels), rtol=1e-4)
 
 
+MOST = "parallel_worlds", "random_truncation", "norma", "model", "mixture", "leader"
+
+
 @pytest.mark.slow
-@pytest.mark.of_each_kind
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in MOST else pytest.param(name, marks=pytest.mark.long) for name in EVERY],
+)
 def test_every_learner_runs_there(name):
-    """In rollouts, and by steps from states that are the same on all devices."""
+    """In rollouts, also over explicit axes, and by steps from states that are the same on all."""
     learner, dim = EVERY[name].make(**registry.OPTIONS), registry.DIM
     x = jax.random.normal(jax.random.key(5), (registry.T, dim)) / 3
     stream = nj.Stream(x, jnp.sign(x[:, 0]))
-    check_seeds(learner, registry.NOISE, stream=stream)
 
-    def steps(keys):
-        noisy = x[:1] + jax.random.normal(keys[0], (learner.needs.copies, dim)) / 3
+    def at_x(state):
+        return learner.predict(learner.finish(state) if learner.finish else state, x)
+
+    def rollout(key):
+        run = nj.rollout(learner, stream, registry.NOISE, key)
+        return run, at_x(run.state)
+
+    def steps(key):
+        noisy = x[:1] + jax.random.normal(key, (learner.needs.copies, dim)) / 3
         sample, state = nj.Sample(noisy, stream.y[0], jnp.float32(0.2)), learner.init(dim)
         for _ in range(2):
-            state = learner.step(state, sample, keys[0])
-        state = learner.finish(state) if learner.finish else state
-        return learner.predict(state, x)[None]
+            state = learner.step(state, sample, key)
+        return at_x(state)
+
+    def predictions(keys):
+        return jax.vmap(lambda key: (rollout(key)[0].predictions, steps(key)))(keys)
 
     keys = jax.random.split(jax.random.key(0), 2)
-    found = jax.jit(over_two_devices(steps))(keys)
-    alone = jnp.concatenate([steps(keys[:1]), steps(keys[1:])])
-    np.testing.assert_allclose(found, alone, rtol=1e-3, atol=1e-4)
-    assert np.isfinite(found).all()
+    alone, by_steps = jax.jit(jax.vmap(lambda key: (rollout(key), steps(key))))(keys)
+    explicit = explicitly(jax.vmap(rollout), keys)
+    shards = jax.jit(over_two_devices(predictions))(keys)
+    for found, expected in ((explicit, alone), (shards, (alone[0].predictions, by_steps))):
+        for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    assert np.isfinite(by_steps).all()
+    assert np.ptp(np.asarray(alone[0].predictions), axis=0).max() > 0.01
 
 
 @pytest.mark.slow
@@ -211,14 +205,13 @@ def test_every_world_runs_there(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimate", [nj.unbiased.replicates, nj.unbiased.pair])
-def test_a_model_may_have_a_loop_over_its_parameters(estimate):
+def test_a_model_may_have_a_loop_over_its_parameters():
     def apply(w, x):
         return jnp.sum(jax.lax.scan(lambda h, w: (jnp.sin(h @ w), None), x, w)[0])
 
     w = jax.random.normal(jax.random.key(3), (2, 3, 3)) / 2
     learner = nj.learners.model(
-        apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), estimate=estimate
+        apply, w, nj.losses.squared(), optimizer=optax.sgd(0.01), estimate=nj.unbiased.pair
     )
 
     check_seeds(learner, nj.noise.Gaussian(0.1))
@@ -263,13 +256,3 @@ def test_kernels_have_derivatives_there():
     found = jax.jit(over_two_devices(slopes))(scales)
     np.testing.assert_allclose(found, jax.jit(slopes)(scales), rtol=1e-3)
     assert np.abs(found).min() > 0
-
-
-def test_states_of_any_kind_keep_their_values():
-    state = {"key": jax.random.key(5), "count": jnp.int32(3), "x": jnp.array([np.nan, 1.0])}
-    tied = over_two_devices(lambda _: jax.tree.map(lambda leaf: leaf[None], of_this_device(state)))
-    found = tied(jnp.arange(2))
-    assert all(jax.random.key_data(found["key"])[1] == jax.random.key_data(state["key"]))
-    np.testing.assert_array_equal(found["count"], [3, 3])
-    np.testing.assert_array_equal(found["x"], [[np.nan, 1.0]] * 2)
-    assert of_this_device(state) is state

@@ -7,27 +7,19 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import engine, kernels, learners, losses, worlds
-from noisy_jax.noise import Gaussian, Laplace
+from noisy_jax.noise import Gaussian
 from tests.learners.runs import gradient
 
 T, DIM = 24, 2
-KEY, HUBER = jax.random.key(0), losses.huber(width=0.3)
+KEY = jax.random.key(0)
 START = {"rate": 0.3, "variance": 0.05, "length_scale": 1.1}
 
 
-def parallel_worlds(world, rate):
-    return learners.parallel_worlds(world, horizon=T, radius=0.9, learning_rate=rate, block=8)
-
-
-def in_world(make):
-    """Parallel worlds under the noise `make(variance)`."""
-
-    def built(rate, variance, length_scale):
-        noise = make(variance)
-        world = worlds.gaussian(dim=DIM, length_scale=length_scale, noise=noise)
-        return parallel_worlds(world, rate), noise
-
-    return built
+def parallel_worlds(rate, variance, length_scale):
+    noise = Gaussian(variance)
+    world = worlds.gaussian(dim=DIM, length_scale=length_scale, noise=noise)
+    options = {"horizon": T, "radius": 0.9, "learning_rate": rate, "block": 8}
+    return learners.parallel_worlds(world, **options), noise
 
 
 def norma(buffer, loss, **options):
@@ -54,12 +46,9 @@ def truncated(rate, variance, length_scale):
 
 
 BUILDS = {
-    "parallel_worlds": in_world(Gaussian),
-    "norma": norma(8, HUBER, offset=True),
-    "Laplace": in_world(lambda variance: Laplace(variance**0.5)),
-    "growing": norma(engine.growing(T, start=6, excess=0.4), HUBER),
-    "everything": norma(engine.everything(T), HUBER),
-    "adaptive": norma(8, losses.nu_huber(nu=0.2)),
+    "parallel_worlds": parallel_worlds,
+    "norma": norma(8, losses.nu_huber(nu=0.2), offset=True),
+    "growing": norma(engine.growing(T, start=6, excess=0.4), losses.huber(width=0.3)),
     "truncation": truncated,
 }
 
