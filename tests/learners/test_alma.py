@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.base import Sample
 from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
 from tests.errors import raises
@@ -74,15 +73,6 @@ def test_an_instance_of_norm_zero_counts_for_nothing():
     state, made = unrolled(alma(nj.kernels.linear(), threshold=1.0, buffer=5, block=3), x, y)
     assert np.all(np.isfinite(made))
     assert state.rule.updates == 1
-
-
-def test_labels_are_checked(rng):
-    x, y = labelled(rng)
-    learner = alma(KERNEL, threshold=1.0, buffer=10)
-    given = learner.init(2), Sample(jnp.asarray(x[:1]), jnp.asarray(0.0)), jax.random.key(0)
-    raises(r"y must be labels −1 and \+1, got 0; 2y − 1", learner.step, *given)
-    y[20] = 2.0
-    np.testing.assert_array_equal(np.isfinite(unrolled(learner, x, y)[1]), np.arange(80) <= 20)
 
 
 def test_bad_traced_parameters_are_reported(rng):

@@ -1,4 +1,4 @@
-"""What every learner does. Each learner compiles five programs, which the tests share."""
+"""What every learner does, by a few compiled programs of each kind, which the tests share."""
 
 import functools
 import operator
@@ -17,7 +17,16 @@ from tests import keys
 from tests.errors import raises
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
 from tests.rounds import observations
-from tests.slopes import finite_slopes
+
+each_kind = pytest.mark.of_each_kind  # the other learners have tests of their own
+FEW = "parallel_worlds", "norma", "model"
+few = pytest.mark.parametrize(
+    "case",
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.long) for name in LEARNERS],
+    indirect=True,
+    scope="module",
+)
+"""For what takes long and what the engines decide."""
 
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
@@ -50,7 +59,13 @@ def played(make):
     return learner, run(streams, keys)
 
 
-def by_hand(learner, stream, key):
+@functools.cache
+def shown(copies):
+    stream = nj.streams.linear(jax.random.key(3), T, DIM)
+    return observations(stream, NOISE, jax.random.key(5), copies=copies)
+
+
+def by_hand(learner, stream):
     """Round by round, as the contract reads."""
     state, predictions = learner.init(DIM), []
 
@@ -58,40 +73,32 @@ def by_hand(learner, stream, key):
     def one_round(state, sample, step_key, x):
         return learner.step(state, sample, step_key), learner.predict(state, x)
 
-    shown = observations(stream, NOISE, key, copies=learner.needs.copies)
     for t in range(T):
-        seen = jax.tree.map(operator.itemgetter(t), shown)
+        seen = jax.tree.map(operator.itemgetter(t), shown(learner.needs.copies))
         state, prediction = one_round(state, *seen, stream.x[t])
         predictions.append(prediction)
     return state, jnp.stack(predictions)
 
 
+@pytest.mark.claim("NORMA-Eq6")
 @pytest.mark.slow
+@each_kind
 def test_batched_unrolled_rollout_equals_steps_by_hand(make, stream):
-    """`rollout` uses `unroll` and `vmap`; by hand there are single steps of a single run."""
+    """`rollout` uses `unroll` and `vmap`; by hand there are single steps of a single run.
+
+    Predictions do not depend on the future, nor on the target of their own round, 19.
+    """
     learner, runs = played(make)
-    state, predictions = by_hand(learner, stream, jax.random.key(5))
+    state, predictions = by_hand(learner, stream)
     chex.assert_trees_all_equal_shapes_and_dtypes(learner.init(DIM), state)
     first = jax.tree.map(lambda a: a[0], runs)
     chex.assert_trees_all_close(first.state, state, rtol=1e-5, atol=1e-5)
     chex.assert_trees_all_close(first.predictions, predictions, rtol=1e-5, atol=1e-5)
     assert np.all(runs.diverged_at == -1)
-    assert not np.allclose(runs.predictions[0], runs.predictions[1])
-
-
-@pytest.mark.claim("NORMA-Eq6")
-@pytest.mark.slow
-def test_predictions_do_not_depend_on_the_future(make):
-    """Nor on the target of their own round: that of round 19 has changed."""
-    before, _, after = played(make)[1].predictions
+    before, other, after = runs.predictions
+    assert not np.allclose(before, other)
     chex.assert_trees_all_equal(before[:20], after[:20])
     assert not np.allclose(before[21:], after[21:])
-
-
-@pytest.mark.slow
-def test_prediction_shapes(make, stream):
-    learner, runs = played(make)
-    state = jax.tree.map(lambda a: a[0], runs.state)
     one = learner.predict(state, stream.x[0])
     many = learner.predict(state, stream.x.reshape(1, T, DIM))
     assert many.shape == (1, T, *one.shape)
@@ -99,6 +106,7 @@ def test_prediction_shapes(make, stream):
 
 
 @pytest.mark.slow
+@each_kind
 def test_sweep_over_hyper_parameters_and_noise_traces_once(case, make, stream):
     """Traced ones give what concrete ones give; what is out of range, or overflows, is reported."""
 
@@ -124,29 +132,28 @@ def test_sweep_over_hyper_parameters_and_noise_traces_once(case, make, stream):
         assert np.all((large >= 1) == case.squares)  # linear learners need no square of it
 
 
-DRAW = ["cloned", "random_truncation", "multilevel", "model"]
+DRAW = ["random_truncation", "model"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
 @pytest.mark.parametrize("name", DRAW)
-def test_learners_that_draw_take_keys_of_any_kind(name, kind):
+def test_learners_that_draw_take_keys_of_any_kind(name):
     """`unroll`, which draws for many rounds at once, equals steps; so does a batch of runs."""
     learner = LEARNERS[name].make(**OPTIONS)
-    shown, _ = observations(nj.streams.linear(jax.random.key(3), 6, DIM), NOISE,
-                            jax.random.key(0), copies=learner.needs.copies)  # fmt: skip
-    own = jax.random.split(jax.random.key(1, impl=kind), (2, 6))
-    x, start, step = shown.x[:, 0], learner.init(DIM), jax.jit(learner.step)
-    together = jax.jit(jax.vmap(lambda keys: unrolled(learner)(start, shown, x, keys)[0]))(own)
+    samples = jax.tree.map(lambda leaf: leaf[:6], shown(learner.needs.copies)[0])
+    own = jax.random.split(jax.random.key(1, impl="rbg"), (2, 6))
+    x, start, step = samples.x[:, 0], learner.init(DIM), jax.jit(learner.step)
+    together = jax.jit(jax.vmap(lambda keys: unrolled(learner)(start, samples, x, keys)[0]))(own)
     for run in range(2):
         state = start
         for t in range(6):
-            state = step(state, jax.tree.map(operator.itemgetter(t), shown), own[run, t])
+            state = step(state, jax.tree.map(operator.itemgetter(t), samples), own[run, t])
         one = jax.tree.map(operator.itemgetter(run), together)
         chex.assert_trees_all_close(one, state, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
+@each_kind
 def test_resumes_from_state_round_and_key(make, stream):
     learner, runs = played(make)
 
@@ -155,8 +162,9 @@ def test_resumes_from_state_round_and_key(make, stream):
         key = jax.random.key(5)
         return nj.rollout(learner, stream, NOISE, key, state=state, first_round=first_round)
 
-    first = run(nj.Stream(stream.x[:20], stream.y[:20]), learner.init(DIM), 0)
-    rest = run(nj.Stream(stream.x[20:], stream.y[20:]), first.state, 20)
+    half = T // 2  # no multiple of a block
+    first = run(nj.Stream(stream.x[:half], stream.y[:half]), learner.init(DIM), 0)
+    rest = run(nj.Stream(stream.x[half:], stream.y[half:]), first.state, half)
     joined = jnp.concatenate([first.predictions, rest.predictions])
     whole = jax.tree.map(lambda a: a[0], (runs.state, runs.predictions))
     chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-5)
@@ -164,7 +172,8 @@ def test_resumes_from_state_round_and_key(make, stream):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
+@each_kind
+def test_clean_estimates_are_unbiased_and_the_same_in_unroll(case, make, stream):
     learner, runs = played(make)
     if not case.reads:
         assert learner.clean_estimates is None
@@ -196,49 +205,41 @@ def test_readings_are_unbiased_and_the_same_in_unroll(case, make, stream):
 
 
 @pytest.mark.slow
-@pytest.mark.of_each_kind
-def test_reverse_mode_is_forward_mode(x64, make, stream):
-    """By the stream, the radius, the learning rate and the noise, through 32 rounds."""
-    start = (nj.Stream(stream.x[:32], stream.y[:32]), 0.7, 0.1, 0.2)
-    given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), start)
+@each_kind
+def test_both_modes_agree_and_are_finite_also_where_nothing_has_happened_yet(x64, make):
+    """By the stream, the radius and the rate.
+
+    Without noise the rounds begin with zeros: gradients, norms and differences of copies are zero.
+    """
+    rng = np.random.default_rng(0)
 
     def loss(stream, radius, rate, variance):
         learner = make(radius=radius, learning_rate=rate)
         run = nj.rollout(learner, stream, nj.noise.Gaussian(variance), jax.random.key(5))
         return jnp.mean(run.predictions**2) + jnp.sum(run.predictions[..., :1])
 
-    rng = np.random.default_rng(0)
-    direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), given)
-
     @jax.jit
-    def both_modes(given, direction):
-        reverse = jax.grad(loss, (0, 1, 2, 3))(*given)
+    def both_modes(variance, given, direction):
+        def of(*given):
+            return loss(*given, variance)
+
+        reverse = jax.grad(of, (0, 1, 2))(*given)
         along = jax.tree.map(lambda slope, v: jnp.sum(slope * v), reverse, direction)
-        return sum(jax.tree.leaves(along)), jax.jvp(loss, given, direction)[1]
+        return sum(jax.tree.leaves(along)), jax.jvp(of, given, direction)[1]
 
-    reverse, forward = both_modes(given, direction)
-    np.testing.assert_allclose(reverse, forward, rtol=1e-8)
-    assert np.isfinite(forward)
-    assert forward != 0
-
-
-@pytest.mark.slow
-@pytest.mark.of_each_kind
-@pytest.mark.filterwarnings("ignore:learner was built for other noise")
-def test_gradients_are_finite_where_nothing_has_happened_yet(make):
-    """Rounds of zeros come first: gradients, norms and differences of copies are zero there."""
-    x = jnp.zeros((4, DIM)).at[2:].set(0.5)
-
-    def total(x, y, radius, rate):
-        learner = make(radius=radius, learning_rate=rate)
-        run = nj.rollout(learner, nj.Stream(x, y), nj.noise.Gaussian(0.0), jax.random.key(5))
-        return jnp.sum(run.predictions)
-
-    y = jnp.array([0.5, -0.5, 1.0, 1.0])  # the registry makes labels of them
-    finite_slopes(total, x, y, jnp.float32(0.7), jnp.float32(0.1))
+    random = nj.Stream(rng.normal(size=(6, DIM)), np.array([0.5, -0.5, 1.0, -1.0, 1.0, 1.0]))
+    zeros = random._replace(x=random.x * (np.arange(6) > 1)[:, None])
+    for variance, stream in ((0.2, random), (0.0, zeros)):
+        given = jax.tree.map(jnp.asarray, (stream, 0.7, 0.1))
+        direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), given)
+        reverse, forward = both_modes(variance, given, direction)
+        np.testing.assert_allclose(reverse, forward, rtol=1e-8)
+        assert np.isfinite(forward)
+        assert forward != 0
 
 
 @pytest.mark.slow
+@each_kind
 def test_uses_no_key_twice(make, stream):
     learner = make(**OPTIONS)
     run = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key, y_noise=NOISE).diverged_at)
@@ -261,7 +262,6 @@ def check_donation(learner):
 
 DONATED = {
     "averaged": averaged,
-    "parameter_free": LEARNERS["parameter_free"].make,
     "corrected_ftrl": lambda **_: nj.learners.corrected_ftrl(nj.moments.two_copies()),
     "adam": lambda radius, **_: nj.learners.two_copies(radius=radius, optimizer=optax.adam(0.1)),
 }
@@ -286,6 +286,7 @@ def test_the_parameters_of_a_model_are_not_in_its_state():
 
 
 @pytest.mark.slow
+@each_kind
 def test_every_state_can_be_donated(make):
     """Of a learner that is built from arrays of the caller, which the state must not contain."""
     options = {name: jnp.float32(value) for name, value in OPTIONS.items()}
@@ -293,9 +294,11 @@ def test_every_state_can_be_donated(make):
     assert not any(value.is_deleted() for value in options.values())
 
 
-def check_without_jit(learner, rounds):
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["parallel_worlds", "model"])
+def test_no_learner_needs_jit(name):
     """As somebody sees them who looks for a fault: `jax.disable_jit()`."""
-    short = nj.streams.linear(jax.random.key(3), rounds, DIM)
+    learner, short = LEARNERS[name].make(**OPTIONS), nj.streams.linear(jax.random.key(3), 1, DIM)
 
     def run():
         return nj.rollout(learner, short, NOISE, jax.random.key(5))
@@ -305,18 +308,8 @@ def check_without_jit(learner, rounds):
     chex.assert_trees_all_close(found, jax.jit(run)(), rtol=1e-4, atol=1e-5)
 
 
-def test_without_jit_the_numbers_are_the_same():
-    check_without_jit(LEARNERS["two_copies"].make(**OPTIONS), rounds=2)
-
-
 @pytest.mark.slow
-@pytest.mark.of_each_kind
-def test_no_learner_needs_jit(make):
-    check_without_jit(make(**OPTIONS), rounds=1)
-
-
-@pytest.mark.slow
-@pytest.mark.of_each_kind
+@few
 def test_no_learner_leaks_tracers(make):
     learner, short = make(**OPTIONS), nj.streams.linear(jax.random.key(3), 2, DIM)
 
@@ -329,30 +322,55 @@ def test_no_learner_leaks_tracers(make):
 
 
 @pytest.mark.slow
-@pytest.mark.of_each_kind
+@few
 def test_a_run_goes_on_in_another_precision(make, stream):
     """Under x64 from a state of float32, with data of either type, and back: by the same noise."""
     learner, runs = played(make)
 
+    @jax.jit
+    def run(rows, state, first):
+        key = jax.random.key(5)
+        return nj.rollout(learner, rows, NOISE, key, state=state, first_round=first)
+
     def part(first, state, dtype):
         rows = nj.Stream(*(jnp.asarray(leaf[first : first + 16], dtype) for leaf in stream))
-        return jax.jit(
-            lambda state: nj.rollout(
-                learner, rows, NOISE, jax.random.key(5), state=state, first_round=first
-            )
-        )(state)
+        return run(rows, state, first)
 
     first = part(0, learner.init(DIM), jnp.float32)
     for dtype in (jnp.float32, jnp.float64):
         with jax.enable_x64(True):
             second = part(16, first.state, dtype)
             chex.assert_trees_all_equal_dtypes(second.state, learner.init(DIM))
-            sample = nj.Sample(jnp.ones((learner.needs.copies, DIM), dtype), dtype(1), dtype(0.2))
-            after = jax.jit(learner.step)(first.state, sample, jax.random.key(0))
-            assert np.isfinite(learner.predict(after, sample.x[0])).all()
         third = part(32, second.state, jnp.float32)
         found = np.concatenate([run.predictions for run in (first, second, third)])
         np.testing.assert_allclose(found, runs.predictions[0], rtol=1e-3, atol=1e-4)
+
+
+def of_labels(name):
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    if name == "norma":
+        options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": 20}
+        return nj.learners.norma(kernel, nj.losses.hinge(), **options)
+    if name == "alma":
+        return nj.learners.alma(kernel, threshold=1.0, buffer=20)
+    options = {"radius": 2.0, "x_second_moment": 1.8, "max_bias": 9.0, "loss_order": 2}
+    estimator = nj.unbiased.kernel_gradient(kernel, nj.losses.logistic(), kernel_order=2, **options)
+    return nj.learners.random_truncation(estimator, horizon=T, learning_rate=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["norma", "alma", "random_truncation"])
+def test_labels_other_than_signs_raise_or_end_in_nan(name, stream):
+    learner, key = of_labels(name), jax.random.key(1)
+    assert learner.needs.labels
+    sample = nj.Sample(jnp.ones((learner.needs.copies, DIM)), jnp.zeros(()))
+    raises(
+        r"y must be labels −1 and \+1, got 0; 2y − 1", learner.step, learner.init(DIM), sample, key
+    )
+    signs = jnp.where(stream.y > 0, 1.0, -1.0)
+    run = jax.jit(lambda y: nj.rollout(learner, stream._replace(y=y), NOISE, key).diverged_at)
+    assert run(signs) == -1
+    assert run(signs.at[20].set(0.0)) == 21
 
 
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
@@ -377,7 +395,6 @@ def test_a_bad_traced_rate_is_reported(name, stream):
         (lambda: nj.wrappers.averaged(nj.learners.two_copies), "learner must .* got function"),
         (lambda: nj.wrappers.paired([averaged(**OPTIONS)]), "pass learners one by one, not as one"),
         (lambda: nj.wrappers.assuming(None, 0.1), "learner must be a Learner, got None"),
-        (lambda: nj.wrappers.cloned(None, NOISE), "learner must be a Learner, got None"),
         (lambda: nj.wrappers.noiseless(None, None), "learner must be a Learner, got None"),
         (lambda: nj.wrappers.noiseless(averaged(**OPTIONS), ()), "stream must .* got tuple"),
     ],
@@ -386,12 +403,10 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
     raises(message, build)
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if LEARNERS[name].linear])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"radius": 0.0, "learning_rate": 0.1}, "radius must be positive and finite, got 0.0"),
-        ({"radius": jnp.inf, "learning_rate": 0.1}, "radius must be positive and finite, got inf"),
         ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
         ({"radius": 1e39, "learning_rate": 0.1}, "float32 cannot hold others; change units"),
         ({"radius": jnp.ones(2), "learning_rate": 0.1}, r"radius must be one number, got shape"),
@@ -401,5 +416,5 @@ def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
         ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
     ],
 )
-def test_rejects_bad_hyper_parameters(name, options, message):
-    raises(message, LEARNERS[name].make, **options)
+def test_rejects_bad_hyper_parameters(options, message):
+    raises(message, nj.learners.two_copies, **options)

@@ -48,8 +48,10 @@ def adversary(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("radius", [None, 0.5])
-@pytest.mark.parametrize("seed", [0, 1, "two copies", "noiseless", "noisy"])
+@pytest.mark.parametrize(
+    ("seed", "radius"),
+    [(0, None), (1, 0.5), ("two copies", 0.5), ("noiseless", 0.5), ("noisy", None)],
+)
 def test_the_pathwise_inequality_holds_and_the_penalty_is_its_right_side(x64, seed, radius):
     moments = nj.moments.two_copies() if seed == "two copies" else KNOWN
     if seed in ("noiseless", "noisy"):
@@ -70,9 +72,15 @@ UNKNOWN = {
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-MomentsOfFeatures")
-@pytest.mark.parametrize("radius", [None, 0.5])
-@pytest.mark.parametrize("name", UNKNOWN)
-@pytest.mark.parametrize("stream", ["noiseless", "noisy", "heavy tails"])
+@pytest.mark.parametrize(
+    ("name", "stream", "radius"),
+    [
+        ("replicates", "noisy", None),
+        ("replicates", "heavy tails", 0.5),
+        ("multilevel", "heavy tails", None),
+        ("pair", "noiseless", 0.5),
+    ],
+)
 def test_the_pathwise_inequality_holds_under_unknown_noise(x64, stream, name, radius):
     """For Fourier features. Where noise made S_t + Λ_{t−1} indefinite, the bound is NaN."""
     kernel = nj.kernels.gaussian(length_scale=1.0)
@@ -142,11 +150,11 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     end = 2 * EVERY + 5
     some = part(slice(end), (samples, jnp.asarray(x), keys))
     with jax.debug_key_reuse(True):
-        whole, _, readings = jax.jit(learner.unroll)(learner.init(DIM), *some)
+        whole, _, estimates = jax.jit(learner.unroll)(learner.init(DIM), *some)
         jax.jit(learner.step)(learner.init(DIM), *part(0, (samples, keys)))
     by_step = jax.jit(unrolled(learner._replace(unroll=None)))
     state, _, found = by_step(learner.init(DIM), *some)
-    np.testing.assert_allclose(found, readings, atol=1e-9)
+    np.testing.assert_allclose(found, estimates, atol=1e-9)
     total = moments.sums(some[0], jnp.ones(end), some[2])
     for run in (whole, state):
         for a, b in zip(*map(jax.tree.leaves, (learner.finish(run).sums, total)), strict=True):
@@ -155,7 +163,7 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cut", "every"), [(8, EVERY), (13, EVERY), (40, 60)])
+@pytest.mark.parametrize(("cut", "every"), [(13, EVERY), (40, 60)])
 def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
     x, _, samples = rounds(3)
     learner = nj.learners.corrected_ftrl(KNOWN, solve_every=every)
@@ -170,37 +178,25 @@ def test_a_run_continues_anywhere_and_equals_steps(x64, cut, every):
 
 
 @pytest.mark.slow
-def test_halves_merge_and_devices_share_the_work(x64):
+def test_halves_merge(x64):
     x, _, samples = rounds(5)
-    expected = nj.learners.leader(KNOWN, run(LEADER, samples, x)[0].sums)
+    leader = jax.jit(functools.partial(nj.learners.leader, KNOWN))
+    expected = leader(run(LEADER, samples, x)[0].sums)
     halves = slice(0, T // 2), slice(T // 2, T)
     sums = [run(LEADER, *part(half, (samples, x)))[0].sums for half in halves]
-    merged = nj.learners.leader(KNOWN, jax.tree.map(jnp.add, *sums))
+    merged = leader(jax.tree.map(jnp.add, *sums))
     np.testing.assert_allclose(merged.weights, expected.weights, rtol=1e-9)
     np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
 
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:4]), "rows")
-    rows, all_alike = jax.sharding.PartitionSpec("rows"), jax.sharding.PartitionSpec()
 
-    def share(samples):
-        sums = KNOWN.sums(samples, jnp.ones(len(samples.y)))
-        return jax.tree.map(lambda leaf: jax.lax.psum(leaf, "rows")[None], sums)
-
-    add = jax.shard_map(share, mesh=mesh, in_specs=rows, out_specs=all_alike, check_vma=False)
-    shared = nj.learners.leader(KNOWN, add(samples))
-    np.testing.assert_allclose(shared.weights, expected.weights, rtol=1e-9)
-
-
-@pytest.mark.parametrize("radius", [None, 0.5])
-def test_units_of_x_and_y_have_no_effect(x64, radius):
-    """x in thousandths (and y, if a ball fixes the size of the weights): the same predictions."""
+def test_units_of_x_and_y_have_no_effect(x64):
+    """Both in thousandths, as the ball fixes the size of the weights: the same predictions."""
     x, _, samples = rounds(6)
-    learner = nj.learners.corrected_ftrl(KNOWN, radius=radius, solve_every=EVERY)
-    predictions = run(learner, samples, x)[1]
-    small, y_unit = 2.0**-10, 1.0 if radius is None else 2.0**-10
-    scaled = Sample(samples.x * small, samples.y * y_unit, samples.cov * small**2)
+    learner = nj.learners.corrected_ftrl(KNOWN, radius=0.5, solve_every=EVERY)
+    predictions, small = run(learner, samples, x)[1], 2.0**-10
+    scaled = Sample(samples.x * small, samples.y * small, samples.cov * small**2)
     found = run(learner, scaled, x * small)[1]
-    np.testing.assert_allclose(found / y_unit, predictions, rtol=1e-9)
+    np.testing.assert_allclose(found / small, predictions, rtol=1e-9)
 
 
 SIZES = np.array([1000.0, 1.0, 0.003])
@@ -212,8 +208,9 @@ def in_other_units(samples, x):
     return samples._replace(x=samples.x * SIZES[None, None], cov=cov), x * SIZES[None]
 
 
-@pytest.mark.parametrize("form", ["variances", "matrix"])
-@pytest.mark.parametrize("moments", [KNOWN, nj.moments.two_copies()])
+@pytest.mark.parametrize(
+    ("moments", "form"), [(KNOWN, "variances"), (nj.moments.two_copies(), "matrix")]
+)
 def test_units_of_single_columns_have_no_effect(x64, moments, form):
     x, _, samples = rounds(6, copies=2)
     learner = nj.learners.corrected_ftrl(moments, solve_every=EVERY)
@@ -227,11 +224,10 @@ def test_units_of_single_columns_have_no_effect(x64, moments, form):
     np.testing.assert_allclose(other.penalty, state.penalty, rtol=1e-9)
 
 
-@pytest.mark.parametrize("radius", [None, 200.0])
-def test_columns_of_different_sizes_keep_their_digits_in_float32(radius):
+def test_columns_of_different_sizes_keep_their_digits_in_float32():
     """The ball is in the units of the weights, of which one is 300,000 times another."""
     x, _, samples = rounds(6)
-    learner = nj.learners.corrected_ftrl(KNOWN, radius=radius, solve_every=EVERY)
+    learner = nj.learners.corrected_ftrl(KNOWN, radius=200.0, solve_every=EVERY)
     scaled, large = in_other_units(samples, x)
     state, predictions = run(learner, scaled, large)
     with jax.enable_x64(True):
@@ -239,11 +235,10 @@ def test_columns_of_different_sizes_keep_their_digits_in_float32(radius):
         exact, expected = run(learner, *wide)
     np.testing.assert_allclose(predictions, expected, atol=1e-4)
     np.testing.assert_allclose(state.weights, exact.weights, rtol=1e-3)
-    if radius is not None:
-        np.testing.assert_allclose(np.linalg.norm(state.weights), radius, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(state.weights), 200.0, rtol=1e-5)
 
 
-@pytest.mark.parametrize("size", [1e-16, 1e-12, 1e12, 1e17])
+@pytest.mark.parametrize("size", [1e-16, 1e17])
 def test_features_of_any_size_have_weights_in_float32(size):
     """Squares of their moments would overflow."""
     x, _, samples = rounds(4)
@@ -366,18 +361,16 @@ def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size(x64):
     assert np.linalg.norm(held.weights) <= 0.5 * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, full):
+def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64):
     """The noise is in one direction in even rounds, in another one in odd rounds."""
     x, y, _ = rounds(7)
-    axes = np.eye(DIM)[np.arange(T) % 2]
-    if full:
-        axes = axes @ np.linalg.qr(np.random.default_rng(0).normal(size=(DIM, DIM)))[0]
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(DIM, DIM)))[0]
+    axes = turn[np.arange(T) % 2]
     noisy = x + 2 * axes * np.random.default_rng(1).normal(size=(T, 1))
-    cov = 4 * (axes[:, :, None] * axes[:, None] if full else axes)
+    cov = 4 * axes[:, :, None] * axes[:, None]
     samples = Sample(jnp.asarray(noisy[:, None]), jnp.asarray(y), jnp.asarray(cov))
     whole = run(LEADER, samples, x)[0]
-    for width in 1, 5, 13:
+    for width in 1, 12:
         state = None
         for start in range(0, T, width):
             piece = part(slice(start, start + width), (samples, x))
@@ -385,10 +378,7 @@ def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64, f
         np.testing.assert_allclose(state.regularization, whole.regularization, rtol=1e-9)
         np.testing.assert_allclose(state.penalty, whole.penalty, rtol=1e-9)
     slack = whole.sums.slack.sum(axis=0)
-    total = cov.sum(axis=0) if full else np.diag(cov.sum(axis=0))
-    assert np.linalg.eigvalsh(np.diag(slack) - total)[0] > -1e-9 * slack.max()
-    if not full:
-        np.testing.assert_allclose(slack, np.diag(total), rtol=1e-12)
+    assert np.linalg.eigvalsh(np.diag(slack) - cov.sum(axis=0))[0] > -1e-9 * slack.max()
 
 
 @jax.jit
@@ -440,9 +430,9 @@ def fourier_moments():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make", [nj.moments.known_covariance, nj.moments.two_copies, fourier_moments]
+    ("make", "radius"),
+    [(nj.moments.known_covariance, 0.5), (nj.moments.two_copies, None), (fourier_moments, 50.0)],
 )
-@pytest.mark.parametrize("radius", [None, 0.5, 50.0])
 def test_both_modes_are_finite_differences(x64, make, radius):
     """By the stream, the noise and the radius, which binds, or does not."""
     moments, noise_key = make(), jax.random.key(2)
@@ -453,16 +443,16 @@ def test_both_modes_are_finite_differences(x64, make, radius):
         run = nj.rollout(learner, stream, nj.noise.Gaussian(variance), noise_key)
         return jnp.mean((run.predictions - stream.y) ** 2)
 
-    x = np.random.default_rng(11).normal(size=(40, 2))
+    x = np.random.default_rng(11).normal(size=(24, 2))
     given = nj.Stream(x, 3 * x[:, 0]), 0.3, 1.0 if radius is None else radius
     reverse = gradient(loss, given, np.random.default_rng(3), step=1e-6, rtol=1e-5)
     assert (reverse[2] != 0) == (radius == 0.5)
 
 
 @pytest.mark.slow
-def test_gradients_by_step_under_vmap_and_in_pieces(x64):
+def test_gradients_by_step_are_those_of_unroll(x64):
     x, _, samples = rounds(8)
-    inputs, radii = part(slice(24), samples), jnp.array([0.1, 0.2, 9.0])
+    inputs = part(slice(24), samples)
 
     def slopes_of(by_step):
         def weights(radius, inputs):
@@ -471,29 +461,8 @@ def test_gradients_by_step_under_vmap_and_in_pieces(x64):
             state, *_ = way(learner.init(DIM), inputs, jnp.asarray(x[:24]), jnp.zeros(24))
             return jnp.sum(state.weights**3)
 
-        return jax.jit(jax.vmap(jax.grad(weights, (0, 1)), (0, None)))(radii, inputs)
+        return jax.jit(jax.grad(weights, (0, 1)))(0.2, inputs)
 
     slopes = [slopes_of(by_step) for by_step in (False, True)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12), *slopes)
-    np.testing.assert_array_equal(slopes[0][0] != 0, [True, True, False])
-
-
-@pytest.mark.slow
-def test_the_gradient_in_a_ball_is_that_of_its_optimality_conditions(x64):
-    """(S + (λ + μ)I)w = b and ‖w‖ = B, differentiated in NumPy."""
-    rng = np.random.default_rng(5)
-    half = rng.normal(size=(DIM, DIM))
-    gram, cross, radius = half @ half.T + np.eye(DIM), 9 * rng.normal(size=DIM), 0.3
-
-    def weights(cross, radius):
-        sums = Sums(jnp.asarray(gram)[None], cross[None], jnp.full(1, 9.0), jnp.zeros(1))
-        return nj.learners.leader(KNOWN, sums, radius=radius).weights
-
-    w = np.asarray(weights(jnp.asarray(cross), radius))
-    np.testing.assert_allclose(np.linalg.norm(w), radius, rtol=1e-12)
-    mu = w @ (cross - gram @ w) / radius**2  # λ + μ
-    system = np.block([[gram + mu * np.eye(DIM), w[:, None]], [w[None], np.zeros((1, 1))]])
-    inverse = np.linalg.inv(system)
-    by_cross, by_radius = jax.jacrev(weights, (0, 1))(jnp.asarray(cross), radius)
-    np.testing.assert_allclose(by_cross, inverse[:DIM, :DIM], atol=1e-10)
-    np.testing.assert_allclose(by_radius, inverse[:DIM, DIM] * radius, atol=1e-10)
+    assert slopes[0][0] != 0

@@ -64,9 +64,8 @@ def test_uncorrected_kernel_equals_the_loop(x64, rng):
 @pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
-@pytest.mark.parametrize("copies", [2, 3])
-def test_clones_are_independent_copies_of_the_stated_noise(x64, copies):
-    shown = []
+def test_clones_are_independent_copies_of_the_stated_noise(x64):
+    shown, copies = [], 3
 
     def step(state, sample, key):
         shown.append(sample)
@@ -113,7 +112,7 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
     parallel = nj.learners.parallel_worlds(world, horizon=T, **options)
     _, exact = unrolled(parallel, x, y, copies=copies)
     errors = []
-    for num_features in (64, 1024, 16384):
+    for num_features in (64, 1024):
 
         def error(key, num_features=num_features):
             features = nj.worlds.fourier(key, world, num_features)

@@ -229,18 +229,3 @@ def test_a_second_copy_makes_the_step_right_on_average(x64):
     two, one = (jnp.mean(jax.vmap(lambda n, v=v: after(v, second + n))(signs)) for v in (2, 1))
     np.testing.assert_allclose(two, clean, atol=1e-12)
     assert abs(one - clean) > 0.005
-
-
-@pytest.mark.statistical
-@pytest.mark.slow
-def test_features_of_clean_data_need_one_copy(rng):
-    x, y = labelled(rng, rounds=200)
-    x = x.astype(np.float32)
-    features = nj.worlds.fourier_gaussian(
-        key(0), 512, dim=DIM, length_scale=LENGTH_SCALE, noise=nj.noise.Gaussian(0.0)
-    )
-    options, loss = {"learning_rate": 0.3, "regularization": 0.1}, losses.logistic()
-    _, ours = unrolled(norma(features, loss, copies=1, **options), x, y)
-    _, exact = unrolled(norma(KERNEL, loss, buffer=200, **options), x, y)
-    assert np.std(exact) > 0.15
-    assert np.sqrt(np.mean((ours - exact) ** 2)) < 0.06

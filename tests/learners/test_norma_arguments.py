@@ -9,7 +9,6 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import losses
-from noisy_jax.base import Sample
 from noisy_jax.engine import everything, weight_vector
 from noisy_jax.engine.memory import Space
 from noisy_jax.learners import norma, perceptron
@@ -20,21 +19,6 @@ from tests.learners.runs import inputs, unrolled
 MEMORY = weight_vector()(Space(KERNEL.gram, KERNEL.gram))
 
 
-@pytest.mark.slow
-def test_labels_are_checked(rng):
-    x, y = labelled(rng)
-    options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": T, "block": 16}
-    learner = norma(KERNEL, losses.hinge(), **options)
-    step, state, key = learner.step, learner.init(DIM), jax.random.key(0)
-    for wrong, message in ((0.0, r"got 0; 2y − 1 turns"), (3.0, r"got 3$")):
-        sample = Sample(jnp.asarray(x[:1]), jnp.asarray(wrong))
-        raises(r"y must be labels −1 and \+1, " + message, step, state, sample, key)
-    y[20] = 0.0
-    _, predictions = unrolled(learner, x, y)
-    np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 20)
-    assert np.all(np.isfinite(unrolled(norma(KERNEL, losses.novelty(nu=0.5), **options), x, y)[1]))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -43,10 +27,8 @@ def test_labels_are_checked(rng):
         ({"learning_rate": lambda t: t**-0.5}, "at round 0 must be finite .* counted from 0"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": np.ones(2)}, r"learning_rate must be one number, got shape \[2\]"),
-        ({"regularization": np.ones(2)}, "regularization must be one number"),
         ({"regularization": -1.0}, "regularization must be finite and >= 0"),
         ({"buffer": 0}, "buffer must be a whole number of at least 1, got 0"),
-        ({"buffer": None}, "buffer must be a whole number of at least 1, got None"),
         (
             {"buffer": MEMORY},
             r"buffer .* got Memory: .* \(or a memory such as engine\.ring",
@@ -64,21 +46,19 @@ def test_rejects_bad_arguments(options, message):
 
 
 UNBOUNDED = {
-    "clean": (KERNEL, {"buffer": 60}),
     "offset": (KERNEL, {"buffer": 60, "offset": True}),
     "linear": (nj.kernels.linear(), {"buffer": nj.engine.weight_vector()}),
     "large": (nj.kernels.polynomial(degree=2), {"buffer": nj.engine.everything(T)}),
 }
 
 
-@pytest.mark.parametrize("regularization", [1e-4, 0.1])
 @pytest.mark.parametrize("name", UNBOUNDED)
-def test_the_default_rate_holds_for_the_squared_loss(name, regularization):
+def test_the_default_rate_holds_for_the_squared_loss(name):
     """Without the norm in the rate the first step is 1/λ, and the squared error 10¹⁰ or more."""
     kernel, options = UNBOUNDED[name]
     x = 3 * np.random.default_rng(0).normal(size=(T, DIM))
     y = x[:, 0] / 3
-    learner = norma(kernel, losses.squared(), regularization=regularization, **options)
+    learner = norma(kernel, losses.squared(), regularization=1e-4, **options)
     predictions = unrolled(learner, x, y)[1]
     assert np.mean((predictions - y) ** 2) < 2 * np.mean(y**2)
     assert np.abs(predictions).max() < 20
@@ -98,9 +78,8 @@ def test_features_reject_a_buffer():
     raises("buffer must be None with random features", perceptron, features, buffer=10)
 
 
-@pytest.mark.parametrize("regularization", [1.0, 0.293])  # 0.293 · (1/0.293) > 1 in float32
-def test_a_schedule_may_start_where_all_would_be_forgotten(rng, regularization):
-    x, y = labelled(rng)
+def test_a_schedule_may_start_where_all_would_be_forgotten(rng):
+    (x, y), regularization = labelled(rng), 0.293  # 0.293 · (1/0.293) > 1 in float32
     learner = norma(
         KERNEL, losses.hinge(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
         regularization=regularization, buffer=T,

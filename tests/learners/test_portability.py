@@ -1,7 +1,6 @@
 """Every learner and estimate is exported for GPUs and TPUs, which needs neither."""
 
 import functools
-from typing import Any
 
 import chex
 import jax
@@ -35,27 +34,16 @@ ALL = {
     **{name: case.make for name, case in LEARNERS.items()},
     "leader": leader(nj.moments.known_covariance),
     "leader of functions": leader(fourier_moments),
-    "leader, pair": leader(lambda: nj.moments.unbiased(features, nj.unbiased.pair)),
     "leader, multilevel": leader(
         lambda: nj.moments.unbiased(features, functools.partial(nj.unbiased.multilevel, levels=2))
     ),
-}
-OTHERS = {
     "assuming": lambda **options: nj.wrappers.assuming(
         nj.learners.known_covariance(**options), 0.1
-    ),
-    "swept": lambda **options: nj.wrappers.swept(
-        lambda radius: LEARNERS["parallel_worlds"].make(**options | {"radius": radius}),
-        jnp.array([0.5, 1.0]),
     ),
     "noiseless": lambda **options: nj.wrappers.noiseless(
         nj.learners.uncorrected(**options), nj.streams.linear(jax.random.key(0), T, DIM)
     ),
-    "scheduled": lambda **_: nj.learners.two_copies(
-        radius=1.0, learning_rate=lambda t: 0.1 / (t + 1)
-    ),
 }
-"""Wrappers whose rollouts are those of their learners, and a rate that depends on the round."""
 ESTIMATES = {
     "multilevel": functools.partial(nj.unbiased.multilevel, levels=2),
     "replicates": nj.unbiased.replicates,
@@ -63,7 +51,6 @@ ESTIMATES = {
     "gaussian": functools.partial(nj.unbiased.gaussian, noise=0.1),
 }
 PLATFORMS = "cpu", "cuda", "tpu"
-INPUTS: Any = (*nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1))
 
 
 def read_again(function, *args):
@@ -77,23 +64,25 @@ def read_again(function, *args):
 def lowered(learner):
     """A rollout for all platforms."""
 
-    def predictions(x, y, key):
-        return nj.rollout(learner, nj.Stream(x, y), NOISE, key).predictions
+    def predictions(stream, key):
+        return nj.rollout(learner, stream, NOISE, key).predictions
 
-    return read_again(predictions, *INPUTS), predictions
+    return read_again(predictions, nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1))
 
 
+@pytest.mark.of_each_kind
 @pytest.mark.parametrize("name", ALL)
 def test_a_rollout_is_exported_for_gpu_and_tpu(name):
-    program, _ = lowered(ALL[name](**OPTIONS))
+    program = lowered(ALL[name](**OPTIONS))
     assert program.platforms == PLATFORMS
     assert program.out_avals[0].shape[0] == T
 
 
-@pytest.mark.parametrize("name", OTHERS | ALL)
+@pytest.mark.of_each_kind
+@pytest.mark.parametrize("name", ALL)
 def test_a_round_is_exported_with_the_state_as_argument_and_result(name):
     """A process that loads it gives states, samples and keys as they are, and gets states."""
-    learner = (OTHERS | ALL)[name](**OPTIONS)
+    learner = ALL[name](**OPTIONS)
     copies = jax.random.normal(jax.random.key(2), (learner.needs.copies, DIM))
     sample = nj.Sample(copies, jnp.float32(1.0), jnp.float32(0.2), jnp.zeros(DIM))
 
@@ -109,14 +98,19 @@ def test_a_round_is_exported_with_the_state_as_argument_and_result(name):
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", [*DISTRIBUTIONS, "product", "misclassified", "per round"])
+NOISES = {
+    "gaussian": DISTRIBUTIONS["gaussian_full"],
+    "product": nj.noise.Product(
+        [nj.noise.Laplace(0.1), *[nj.noise.StudentT(df=9.0, scale=0.4)] * 2]
+    ),
+    "misclassified": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=("a", "b")),
+    "per round": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, T))),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
 def test_a_rollout_is_exported_with_stream_and_noise_as_arguments(name):
-    others = {
-        "product": nj.noise.Product([nj.noise.Laplace(0.1)] * 2 + [nj.noise.Gaussian(0.1)]),
-        "misclassified": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=("a", "b")),
-        "per round": nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, T))),
-    }
-    noise = (others | DISTRIBUTIONS)[name]
+    noise = NOISES[name]
     x = jax.random.bernoulli(jax.random.key(1), 0.5, (T, 3)).astype(float)
     learner = nj.learners.known_covariance(radius=1.0)
 
@@ -162,18 +156,3 @@ def test_gradients_of_estimates_are_exported_and_run_again(name):
     program = read_again(slope, *args)
     assert program.platforms == PLATFORMS
     np.testing.assert_allclose(program.call(*args), slope(*args), rtol=1e-5)
-
-
-def test_an_exported_rollout_runs_again():
-    program, predictions = lowered(ALL["model"](**OPTIONS))
-    np.testing.assert_allclose(program.call(*INPUTS), predictions(*INPUTS), rtol=1e-4, atol=1e-6)
-
-
-def test_a_learner_that_calls_the_host_is_not_exported():
-    learner = LEARNERS["uncorrected"].make(**OPTIONS)
-
-    def predict(state, x):
-        return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((), x.dtype), x[..., 0].sum())
-
-    with pytest.raises(Exception, match="callback"):
-        lowered(learner._replace(predict=predict, unroll=None))

@@ -1,4 +1,4 @@
-"""Analytic losses in parallel worlds: random truncation with readings of a surrogate."""
+"""Analytic losses in parallel worlds: random truncation with estimates by a surrogate."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, kernel_gradient
 from tests.errors import raises
-from tests.keys import key
 from tests.quadrature import gauss_hermite, tensor
 
 VARIANCE, RATE = 0.1, 0.2
@@ -17,7 +16,6 @@ X = np.array([0.3])
 LOSSES = {
     "smoothed_hinge": (nj.losses.smoothed_hinge(), 0.0),
     "about another centre": (nj.losses.smoothed_hinge(), 0.4),
-    "exponential": (nj.losses.exponential(), 0.0),
     "smoothed_absolute": (nj.losses.smoothed_absolute(), 0.3),
 }
 
@@ -63,8 +61,10 @@ def two_terms(estimator, y):
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-AnalyticWorlds")
-@pytest.mark.parametrize("y", [1.0, -1.0])
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("name", "y"),
+    [("smoothed_hinge", -1.0), ("about another centre", 1.0), ("smoothed_absolute", -1.0)],
+)
 def test_the_mean_over_orders_and_noise_is_the_clean_derivative(x64, name, y):
     """Of the series that is cut off at order 2, exactly."""
     loss, center = LOSSES[name]
@@ -103,7 +103,7 @@ def test_the_soft_margin_of_one_reading_is_biased(x64):
     hinge = nj.losses.hinge(margin=0.5)
     assert hinge.gradient(1.0, 1.0) == 0
     assert abs(weights @ np.asarray(hinge.gradient(read, np.ones_like(read))) + 0.3868) < 5e-4
-    # At a clean margin of 2 the smoothed hinge has slope −0.079, but on average −0.360 at readings.
+    # At a clean margin of 2 the smoothed hinge has slope −0.079; on average, at estimates, −0.360.
     loss = nj.losses.smoothed_hinge()
     clean = float(loss.gradient(2.0, 1.0))
     biased = weights @ np.asarray(loss.gradient(2 * read, np.ones_like(read)))
@@ -175,28 +175,6 @@ def test_bounds_on_values_and_moments_hold_in_the_ball(x64, rng, variance):
     theory = nj.bounds.random_truncation(estimator, horizon=100)
     expected = 2 * np.sqrt(world.diagonal * exact * 100) + theory.bias
     np.testing.assert_allclose(theory.regret, expected, rtol=1e-6)
-
-
-@pytest.mark.statistical
-@pytest.mark.slow
-@pytest.mark.claim("EXT-AnalyticWorlds")
-def test_regret_stays_below_its_bound_from_one_copy():
-    """Smoothed hinge on clean data, five clones; the bias of the cut-off series is counted."""
-    noise, loss, horizon = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge(), 1000
-    estimator = kernel_gradient(
-        world_of(noise.cloned(5), length_scale=1.0, dim=3), loss, radius=1.0
-    )
-    assert estimator.copies == 5
-    stream = nj.streams.linear(key(0), horizon, 3)
-    stream = stream._replace(y=jnp.where(stream.y > 0, 1.0, -1.0))
-    bound = nj.bounds.random_truncation(estimator, horizon=horizon)
-    options = {"horizon": horizon, "learning_rate": bound.learning_rate}
-    learner = nj.wrappers.cloned(nj.learners.random_truncation(estimator, **options), noise)
-    run = jax.jit(lambda key: nj.rollout(learner, stream, noise, key).predictions)
-    losses = [loss(run(key(seed)), stream.y) for seed in range(4)]
-    regrets = np.sum(losses, axis=1) - horizon * float(loss(0.0, 1.0))
-    assert np.mean(regrets) < -0.1 * horizon  # far better than f = 0, one of the competitors
-    assert bound.regret < float(loss(0.0, 1.0)) * horizon  # which the bound is informative on
 
 
 @pytest.mark.parametrize(

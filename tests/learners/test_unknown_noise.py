@@ -10,7 +10,7 @@ import pytest
 from scipy.special import erf
 
 import noisy_jax as nj
-from tests import keys, quadrature
+from tests import quadrature
 from tests.errors import raises
 from tests.learners import references
 from tests.learners.runs import unrolled
@@ -78,9 +78,12 @@ def learner_of(name, loss, **options):
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        *itertools.product(ESTIMATES, ["squared"]),
-        *itertools.product(["replicates", "pair"], ["smoothed_hinge"]),
-        *itertools.product(["multilevel", "second order"], ["logistic"]),
+        ("replicates", "smoothed_hinge"),
+        ("second order", "logistic"),
+        ("mean", "squared"),
+        ("multilevel", "squared"),
+        ("pair of three", "smoothed_hinge"),
+        ("gaussian", "squared"),
     ],
 )
 def test_equals_the_plain_loop(x64, rng, monkeypatch, name, loss):
@@ -103,11 +106,11 @@ def test_equals_the_plain_loop(x64, rng, monkeypatch, name, loss):
     )  # fmt: skip
     cov = jnp.tile(jnp.array(VARIANCES), (rounds, 1)) if name == "gaussian" else None
     samples = nj.Sample(jnp.asarray(copies), jnp.asarray(y), cov)
-    state, ours, readings = learner.unroll(learner.init(dim), samples, jnp.asarray(x), all_keys)
+    state, ours, read = learner.unroll(learner.init(dim), samples, jnp.asarray(x), all_keys)
     np.testing.assert_allclose(ours, predictions, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-8)
     assert projected >= 3
-    assert np.all(np.isfinite(readings))
+    assert np.all(np.isfinite(read))
 
 
 def clean_gradient(learner, state, kernel, x, y, derivative):
@@ -117,7 +120,7 @@ def clean_gradient(learner, state, kernel, x, y, derivative):
 
 
 def estimates(learner, function, copies, y):
-    """Values at the probes of Ĝ, `[N, probes]`, and readings, from copies `[N, V, d]` of one x.
+    """Ĝ at the probes, `[N, probes]`, and clean estimates, from copies `[N, V, d]` of one x.
 
     f is `function`; the step is so small that Ĝ is (f − f_{t+1})/η.
     """
@@ -149,31 +152,24 @@ def learned(rng, kernel, loss, estimate):
 
 @pytest.mark.claim("EXT-WholeGradient")
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(
-    ("options", "degree"),
-    [({}, 1), ({"order": 3}, 2), ({"order": 0, "copies": 2}, None)],
-)
-def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rng, options, degree):
-    """2(f(x) − y)Ψ(x) of a kernel of degree k has degree 2k ≤ order + 1; the mean is biased."""
-    kernel = nj.kernels.polynomial(degree=degree or 1)
-    estimate = functools.partial(nj.unbiased.replicates, **options)
+@pytest.mark.parametrize(("order", "degree"), [(1, 1), (3, 2)])
+def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rng, order, degree):
+    """2(f(x) − y)Ψ(x) of a kernel of degree k has degree 2k ≤ order + 1."""
+    kernel = nj.kernels.polynomial(degree=degree)
+    estimate = functools.partial(nj.unbiased.replicates, order=order)
     learner, state = learned(rng, kernel, nj.losses.squared(), estimate)
     noise = 0.4 * np.array(list(itertools.product([-1, 1.0], repeat=learner.needs.copies)))
     found, (value, square) = estimates(learner, state, 0.6 + noise[..., None], -0.3)
     f, clean = clean_gradient(learner, state, kernel, 0.6, -0.3, LOSSES["squared"][1])
     exact = functools.partial(np.testing.assert_allclose, rtol=1e-5)
-    if degree is None:
-        assert np.abs(found.mean(axis=0) - clean).max() > 1e-3
-        return
     exact(found.mean(axis=0), clean)
     exact(value.mean(), f)
     exact(square.mean(), f**2)
 
 
 @pytest.mark.claim("EXT-WholeGradient")
-@pytest.mark.parametrize("loss", ["squared", "smoothed_hinge"])
-def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng, loss):
-    loss, derivative = LOSSES[loss]
+def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng):
+    loss, derivative = LOSSES["smoothed_hinge"]
     learner, state = learned(rng, KERNEL, loss, nj.unbiased.pair)
     nodes, weights = quadrature.gauss_hermite(20, 0.1 * np.eye(2))
     found, (value, square) = estimates(learner, state, 0.6 + nodes[..., None], 1.0)
@@ -181,33 +177,6 @@ def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng, loss):
     np.testing.assert_allclose(weights @ np.asarray(found), clean, rtol=1e-5)
     np.testing.assert_allclose(weights @ np.asarray(value), f, rtol=1e-6)
     np.testing.assert_allclose(weights @ np.asarray(square), f**2, rtol=1e-6)
-
-
-@pytest.mark.statistical
-@pytest.mark.claim("EXT-WholeGradient")
-def test_gradients_of_multilevel_are_unbiased(x64, rng):
-    """The logistic loss, under skewed noise; one copy is far off."""
-    loss, derivative = LOSSES["logistic"]
-    learner, state = learned(rng, KERNEL, loss, nj.unbiased.multilevel)
-    draws = 100_000
-    state = state._replace(rule=state.rule._replace(squares=jnp.asarray(1e14)))
-    before = learner.predict(state, PROBES)
-
-    @jax.jit
-    @jax.vmap
-    def one(key):
-        noise_key, step_key = jax.random.split(key)
-        noise = 0.5 * (jax.random.exponential(noise_key, (learner.needs.copies, 1)) - 1)
-        sample = nj.Sample(0.6 + noise, jnp.asarray(1.0))
-        slope = loss.gradient(learner.predict(state, sample.x[0]), 1.0)
-        after = learner.predict(learner.step(state, sample, step_key), PROBES)
-        return (before - after) * 1e7 / (2**0.5 * 1e3), slope * KERNEL(sample.x[:1], PROBES)[0]
-
-    found, plain = map(np.asarray, one(jax.random.split(keys.key(1), draws)))
-    _, clean = clean_gradient(learner, state, KERNEL, 0.6, 1.0, derivative)
-    error = found.std(axis=0) / draws**0.5
-    assert np.all(np.abs(found.mean(axis=0) - clean) < 5 * error)
-    assert np.max(np.abs(plain.mean(axis=0) - clean) / error) > 20
 
 
 def test_needs_follow_from_the_loss_and_the_estimate():
@@ -223,6 +192,7 @@ def test_needs_follow_from_the_loss_and_the_estimate():
     assert learner_of("gaussian", nj.losses.squared(), estimate=told).needs.noise.cov == 0.2
 
 
+@pytest.mark.slow
 def test_pairs_far_from_the_origin_are_the_same_pairs():
     x = np.random.default_rng(0).normal(size=(20, 2, 2)).astype(np.float32).round(2)
     learner = learner_of("pair", nj.losses.squared())
