@@ -88,6 +88,7 @@ NOISES = {name: DISTRIBUTIONS[name] for name in ("gaussian_full", "contaminated"
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOISES)
 def test_noisy_copies_do_not_depend_on_x64(name):
     x = {"poisson": np.abs(10 * X), "misclassified": (X > 0).astype(np.float32)}.get(name, X)
@@ -114,6 +115,7 @@ def rollouts(y_noise):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("y_noise", [nj.noise.Flip(0.2), nj.noise.Correlated(np.ones(3) / 2)])
 def test_rollouts_do_not_depend_on_x64(y_noise):
     same(lambda: rollouts(y_noise)().predictions)
@@ -153,20 +155,18 @@ FEATURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEATURES)
 def test_random_features_do_not_depend_on_x64(name):
     same(lambda: FEATURES[name]()(jnp.asarray(POINTS, float)))
 
 
 STREAMS = {
-    "linear": lambda: nj.streams.linear(key(5), 50, 3, label_noise=0.2),
     "teacher": lambda: nj.streams.teacher(
         key(5), 50, 3, kernel=nj.kernels.gaussian(length_scale=1.0), label_noise=0.2
     ),
     "drifting": lambda: nj.streams.drifting(key(5), 50, period=10),
-    "switching": lambda: nj.streams.switching(key(5), 50, period=25),
     "adversaries": lambda: nj.streams.one_copy_adversaries(key(5), 50)[0].stream,
-    "resampled": lambda: nj.streams.resampled(key(5), nj.Stream(X, X[:, 0]), 50),
     "random starts": lambda: nj.simulated.adversaries.ascent.structured_starts(key(5), 50, 3),
 }
 

@@ -92,6 +92,7 @@ def test_one_run_among_explicit_axes_and_its_regret_are_those_without():
         np.testing.assert_allclose(one, expected[0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_learner_of_divided_arrays_says_where_to_build_it():
     def run(radius):
         learner = nj.learners.two_copies(radius=radius)
@@ -106,6 +107,7 @@ def test_a_learner_of_divided_arrays_says_where_to_build_it():
     np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(radii), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_seeds_are_divided_in_the_context_of_a_mesh():
     learner = LEARNERS["two_copies"]()
 

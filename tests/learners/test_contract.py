@@ -153,7 +153,7 @@ def test_learners_that_draw_take_keys_of_any_kind(name):
 
 
 @pytest.mark.slow
-@each_kind
+@few
 def test_resumes_from_state_round_and_key(make, stream):
     learner, runs = played(make)
 
@@ -295,10 +295,10 @@ def test_every_state_can_be_donated(make):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["parallel_worlds", "model"])
-def test_no_learner_needs_jit(name):
+def test_no_learner_needs_jit():
     """As somebody sees them who looks for a fault: `jax.disable_jit()`."""
-    learner, short = LEARNERS[name].make(**OPTIONS), nj.streams.linear(jax.random.key(3), 1, DIM)
+    learner = LEARNERS["parallel_worlds"].make(**OPTIONS)
+    short = nj.streams.linear(jax.random.key(3), 1, DIM)
 
     def run():
         return nj.rollout(learner, short, NOISE, jax.random.key(5))
@@ -373,6 +373,7 @@ def test_labels_other_than_signs_raise_or_end_in_nan(name, stream):
     assert run(signs.at[20].set(0.0)) == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
 def test_a_bad_traced_rate_is_reported(name, stream):
     def diverged_at(rate):

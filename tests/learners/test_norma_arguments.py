@@ -87,6 +87,7 @@ def test_a_schedule_may_start_where_all_would_be_forgotten(rng):
     assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "values"),
     [

@@ -115,6 +115,7 @@ def test_batches_divided_over_devices_are_those_of_numpy(operation, rng, x64):
         np.testing.assert_allclose(each, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_both_modes_are_finite_differences(operation, rng, x64):
     function, reference = operation
     a, v = rng.normal(size=(2, BATCH, M, N))
@@ -142,6 +143,7 @@ def test_second_derivatives_are_finite_differences_of_first(operation, rng, x64)
     np.testing.assert_allclose(jax.jvp(slope, (a,), (v,))[1], expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_a_batch_is_a_loop_on_cpus_and_one_call_on_others(operation, platform):
     function = jax.jit(jax.vmap(operation[0]))

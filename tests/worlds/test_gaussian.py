@@ -101,6 +101,7 @@ def test_the_laplace_surrogate_vanishes_far_away_where_its_polynomial_overflows(
     assert world.surrogate(far, 0 * far) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_spectrum_is_the_surrogates(case):
     _, world, points = case

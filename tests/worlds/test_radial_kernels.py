@@ -198,6 +198,7 @@ SWEEP = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "changes", "dim", "share", "cutoff"), SWEEP)
 def test_float32_equals_the_sum_in_float64(name, changes, dim, share, cutoff):
     noise = Gaussian(share / (4 * cutoff))

@@ -56,6 +56,7 @@ WITH_OUTPUT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WITH_OUTPUT.values(), ids=WITH_OUTPUT)
 def test_what_norma_learns_beside_f_is_averaged_with_it(options):
     """f̄ + b̄ is the mean of what f_1 + b_1, …, f_T + b_T predict at one point."""
