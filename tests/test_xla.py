@@ -7,7 +7,7 @@ import noisy_jax as nj
 from noisy_jax.xla import random_bits, total
 
 
-@pytest.mark.parametrize("dim", [1, 7, 8, 9, 10, 31, 32, 33, 64, 240, 241, 480, 481, 784, 3_001])
+@pytest.mark.parametrize("dim", [1, 8, 9, 33, 240, 241, 481, 3_001])
 def test_each_number_is_added_once(dim):
     powers = np.random.default_rng(0).integers(-1000, 1000, dim).astype(np.float32)
     assert float(total(powers)) == powers.sum(dtype=np.float64)  # whole numbers: exact
@@ -29,8 +29,7 @@ def test_gradients_and_batches_are_those_of_a_sum():
     np.testing.assert_allclose(gradients, 2 * a, rtol=1e-5)
 
 
-@pytest.mark.parametrize("rate", [0.05, None], ids=["constant", "adaptive"])
-@pytest.mark.parametrize("dim", [50, 500])
+@pytest.mark.parametrize(("dim", "rate"), [(50, None), (500, 0.05)])
 def test_wide_rounds_are_those_of_the_paper(dim, rate, x64):
     rng, weights, squares = np.random.default_rng(dim), np.zeros(dim), 0.0
     x, y = rng.normal(size=(12, 2, dim)) / dim**0.5, 5 * rng.normal(size=12)

@@ -14,10 +14,9 @@ from noisy_jax.moments.fourier import characteristics, estimated_characteristic
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("copies", [2, 3])
-def test_all_differences_of_replicates_give_the_characteristic_function_of_their_mean(copies):
+def test_all_differences_of_replicates_give_the_characteristic_function_of_their_mean():
     """Noise of −s, 0 and s with probabilities 1/8, 3/4 and 1/8 has φ = (3 + cos sω)/4 > 0."""
-    options = {"dim": 1, "length_scale": 1.0, "characteristic": nj.noise.Gaussian(0.0)}
+    copies, options = 3, {"dim": 1, "length_scale": 1.0, "characteristic": nj.noise.Gaussian(0.0)}
     frequencies = nj.moments.gaussian_frequencies(jax.random.key(0), 8, **options)
     values, shares = 0.7 * np.array([-1.0, 0.0, 1.0]), np.array([1, 6, 1]) / 8
     pairs = np.array(list(itertools.product(range(3), repeat=2)))

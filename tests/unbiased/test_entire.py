@@ -108,6 +108,10 @@ ENTIRE = {
         lambda x: jax.lax.fori_loop(0, 3, lambda i, c: c * x[0] + i, 1.0),
         lambda z: (z[0] * z[0] + 1) * z[0] + 2,
     ),
+    "carry that depends on x from the second round on": (
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, c: (c[1], x), 2 * (jnp.zeros(3),))[0] ** 2,
+        np.square,
+    ),
     "while": (
         lambda x: jax.lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0))[0],
         lambda z: z**4,

@@ -180,7 +180,7 @@ def test_what_is_not_analytic_may_be_checked_but_not_used(name):
               lambda x: large(x), lambda x: jax.lax.cond(large(x), jnp.sin, jnp.cos, x),
               lambda x: jax.lax.while_loop(large, lambda x: x / 2, x)):  # fmt: skip
         g, count = calls(name, f)
-        raises(r"'gt' in large .* is not analytic|'gt' .* is not analytic", g, jnp.ones((count, 3)))
+        raises(r"'gt' .* is not analytic", jax.eval_shape, g, jnp.ones((count, 3)))
 
 
 @REAL_AND_COMPLEX
