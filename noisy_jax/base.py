@@ -88,8 +88,8 @@ class Sample(NamedTuple):
         cov: covariance Σ_t of the noise in each copy, as `[]` (σ² on every coordinate), `[d]`
             (diagonal) or `[d, d]`; `None` if unknown. If Σ_t depends on x: an unbiased estimate of
             the covariance of the first copy.
-        cross_cov: `[d]`, covariance of the noise in y with that in the first copy; `None` if they
-            are independent. The noise in the other copies is independent of that in y.
+        cross_cov: `[d]`, covariance of the noise in y and the noise in the first copy; `None` if
+            they are independent. The noise in the other copies is independent of the noise in y.
     """
 
     x: jax.Array
@@ -182,8 +182,8 @@ class Learner(NamedTuple):
         needs: requirements on the data for the learner to be unbiased.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
             `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], estimates)`, where every
-            leaf of `samples` has a leading axis T, and `estimates` are those of `clean_estimates`
-            before each round, `[T]` each, or `None`.
+            leaf of `samples` has a leading axis T, and `estimates` are the `clean_estimates` before
+            each round, `[T]` each, or `None`.
         clean_estimates: `(state, sample, key) -> (value, square)`, `[]`: unbiased estimates of
             f(x) and of f(x)² at the clean x, under the sample and key that `step` gets next. The
             error on clean data follows from them (`estimated_errors`). `None` if there are none.
@@ -212,7 +212,7 @@ def field_weights(state: Any) -> Any:
 
 
 def with_field_weights(state: Any, weights: Any) -> Any:
-    """`Learner.with_weights` of such a state."""
+    """`Learner.with_weights` of a state whose field `weights` holds all of a linear predictor."""
     return state._replace(weights=weights)
 
 
@@ -263,7 +263,7 @@ def estimated_errors(estimates: Any, y: Any) -> Any:
 def estimates_through(
     learner: Learner, shown: Callable[..., Any]
 ) -> Callable[..., CleanEstimates] | None:
-    """Returns `clean_estimates` of a wrapper: those of the inner learner at `shown(…)`, or `None`.
+    """Returns a wrapper's `clean_estimates`: the inner learner's at `shown(…)`, or `None`.
 
     `shown(state, sample, key)` takes the wrapper's arguments, and returns the inner learner's
     `(state, sample, key)`.

@@ -38,8 +38,8 @@ __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_res
 def clipped(x: Array, norm: ArrayLike, *, order: int = 2) -> Array:
     """Returns instances scaled into the ball of a norm: x min(1, c/‖x‖).
 
-    The computed ‖x‖ is enlarged by a relative (d/2 + 4)ε, ε the precision of floating-point
-    numbers. This is more than its rounding error, so that no result exceeds c.
+    The computed ‖x‖ is multiplied by 1 + (d/2 + 4)ε, ε the precision of floating-point numbers.
+    This is more than its rounding error, so that the norm of no result exceeds c.
 
     Args:
         x: `[..., d]`.

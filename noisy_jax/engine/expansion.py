@@ -107,14 +107,21 @@ def expansion(
     noise: Any = None,
     estimates: Callable[[jax.Array, Any], CleanEstimates] | None = None,
 ) -> Learner:
-    """A learner that moves a function in each round, from its parts.
+    """Builds a learner from its parts: it predicts f_t(x), and updates f in each round.
 
-    A run whose function overflows, or that is longer than the memory's horizon, ends in NaN, so
-    that `Rollout.diverged_at` can name the round.
+        f_{t+1} = P( c_t f_t + α_t φ_t )
+
+    φ_t is the atom of round t, a function such as k(x_t, ·), α_t its coefficient, c_t a decay
+    factor, and P the projection on the ball {‖f‖ ≤ W}. A round may add K atoms (`Memory.width`; 1
+    by default), and evaluate f_t at P further atoms, the query points.
+
+    `unroll` raises ValueError for more rounds than the memory's horizon. A run that goes beyond the
+    horizon by several calls, or whose function overflows, ends in NaN, so that
+    `Rollout.diverged_at` can name the round.
 
     Args:
-        round_of: `(sample, key) -> Round`, what the engine takes from a sample.
-        rule: computes the coefficient and the decay factor from values of f_t.
+        round_of: `(sample, key) -> Round`, the atom, the query points and the target of a sample.
+        rule: computes the coefficient α_t and the decay factor c_t from values of f_t.
         memory: stores f.
         copies: V, number of noisy copies that `round_of` uses.
         radius: W > 0, radius of the ball on which f is projected; `None` for no projection. A
@@ -123,15 +130,14 @@ def expansion(
             allows. It changes results only by rounding. By default 64; with a weight vector
             `[D]` 8, 4 or 2, the largest of them for which B(V + 1)D ≤ 4,096, else 1.
         dim: d, the dimension that data must have; `None` for any.
-        labels: whether targets must be −1 or +1. Others raise ValueError where they are concrete,
-            and become NaN where they are traced.
+        labels: whether targets must be −1 or +1. Any other target raises ValueError if it is
+            concrete, and becomes NaN if it is traced.
         flips: as in `Needs`.
         targets: as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
         estimates: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
-            f(x)² at the clean x, from the outputs at the atoms and at the query points: the
-            learner's `clean_estimates`; such as `engine.function_space.of_two_outputs`. `None` if
-            there are none.
+            f(x)² at the clean x, from the predictions at the atoms and at the query points. The
+            learner's `clean_estimates` are made of it. `None`, the default, if there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel

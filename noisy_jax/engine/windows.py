@@ -13,9 +13,15 @@ from noisy_jax.validation import between, whole
 
 
 def ring(size: int) -> MakeMemory:
-    """A memory of the τ = `size` ≥ 1 newest atoms; a new atom replaces the oldest.
+    """A memory of the τ newest atoms; a new atom replaces the oldest.
 
-    A block has at most τ rounds.
+    An atom is the function that a round adds to f, such as k(x_t, ·).
+
+    Args:
+        size: τ ≥ 1. A block of `Learner.unroll` has at most τ rounds.
+
+    Returns:
+        A function from a `Space` to the `Memory`, such as the argument `buffer` of learners.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -33,17 +39,22 @@ def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
 
         s_t = min(t, max(t0, ⌈t^(1/2 + ε)⌉))
 
-    It drops at most one atom in a round. With NORMA at a learning rate η/√t it keeps the order √T
-    of the regret against the regularized risk, for losses of bounded slope (Theorem 6).
+    An atom is the function that a round adds to f, such as k(x_t, ·). At most one atom is dropped
+    in a round. With NORMA at a learning rate η/√t the regret in regularized risk stays of the order
+    √T, for losses of bounded slope (Theorem 6).
 
     Args:
-        horizon: T ≥ 1, number of rounds that there is room for.
-        start: t0 ≥ 1, for the theorem `growing_start` of colabs/papers/tightness_memory.py; a block
-            has at most t0 rounds.
+        horizon: T ≥ 1, the largest number of rounds.
+        start: t0 ≥ 1, the round up to which all atoms are kept; `growing_start` of
+            colabs/papers/tightness_memory.py computes the t0 of the theorem. A block of
+            `Learner.unroll` has at most t0 rounds.
         excess: ε, 0 < ε < ½.
 
-    Source: Online Learning with Kernels, Theorem 6. It prints s_t = ⌈t^(1/2 + ε)⌉ after t0, which
-    drops most of the t0 atoms at once, more than its proof allows.
+    Returns:
+        A function from a `Space` to the `Memory`, such as the argument `buffer` of learners.
+
+    Source: Online Learning with Kernels, Theorem 6. The theorem prints s_t = ⌈t^(1/2 + ε)⌉ after
+    t0, which drops most of the t0 atoms at once, more than its proof allows.
 
     Example:
         >>> import noisy_jax as nj

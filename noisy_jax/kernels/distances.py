@@ -63,7 +63,9 @@ def gaussian(*, length_scale: ArrayLike) -> Kernel:
 
 
 def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
-    """k(x, z) = (1 + ‖x − z‖²/(2αℓ²))^(−α), scikit-learn's `RationalQuadratic`.
+    """The rational quadratic kernel k(x, z) = (1 + ‖x − z‖²/(2αℓ²))^(−α).
+
+    It is scikit-learn's `RationalQuadratic`.
 
     Args:
         length_scale: ℓ > 0.
@@ -84,7 +86,7 @@ def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
 
 
 def laplacian(*, length_scale: ArrayLike) -> Kernel:
-    """k(x, z) = exp(−‖x − z‖/ℓ), scikit-learn's `Matern` with ν = ½.
+    """The Laplacian kernel k(x, z) = exp(−‖x − z‖/ℓ), scikit-learn's `Matern` with ν = ½.
 
     Args:
         length_scale: ℓ > 0.
@@ -103,10 +105,10 @@ def laplacian(*, length_scale: ArrayLike) -> Kernel:
 def matern(*, nu: float, length_scale: ArrayLike) -> Kernel:
     """The Matérn kernel of smoothness ν = 3/2 or 5/2, scikit-learn's `Matern`.
 
-    With q = √(2ν) r/ℓ: k = (1 + q)e^(−q) for 3/2, k = (1 + q + q²/3)e^(−q) for 5/2.
+    With q = √(2ν) ‖x − z‖/ℓ it is (1 + q)e^(−q) for ν = 3/2, and (1 + q + q²/3)e^(−q) for 5/2.
 
     Args:
-        nu: ν, 1.5 or 2.5; `laplacian` is the one of 0.5.
+        nu: ν, 1.5 or 2.5; `laplacian` is the kernel of ν = 0.5.
         length_scale: ℓ > 0.
 
     Example:

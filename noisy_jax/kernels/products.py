@@ -20,7 +20,7 @@ from noisy_jax.validation import (
 
 
 def linear() -> Kernel:
-    """k(x, z) = ⟨x, z⟩.
+    """The linear kernel k(x, z) = ⟨x, z⟩.
 
     Example:
         >>> import jax.numpy as jnp
@@ -33,9 +33,10 @@ def linear() -> Kernel:
 
 
 def polynomial(*, degree: int, offset: ArrayLike = 1.0) -> Kernel:
-    """k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous if the offset is zero.
+    """The polynomial kernel k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous if the offset is zero.
 
-    β_n = binom(degree, n) offset^(degree − n), zero above the degree.
+    Its power series Σ_n β_n ⟨x, z⟩^n has β_n = binom(degree, n) offset^(degree − n), zero above the
+    degree.
 
     Args:
         degree: at least 1.
@@ -69,7 +70,9 @@ def _polynomial_series(degree, offset, order) -> PowerSeries:
 
 
 def exponential() -> Kernel:
-    """k(x, z) = exp(⟨x, z⟩), β_n = 1/n!.
+    """The exponential kernel k(x, z) = exp(⟨x, z⟩).
+
+    Its power series Σ_n β_n ⟨x, z⟩^n has β_n = 1/n!.
 
     Example:
         >>> import jax.numpy as jnp

@@ -51,12 +51,24 @@ def leader(
     slack: ArrayLike = 0.0,
     previous: ArrayLike = 0.0,
 ) -> Leader:
-    """The weights for given sums, such as `state.sums` of several devices added together.
+    """The weights for given sums of moments, such as `state.sums` of several devices together.
 
-    `learners.corrected_ftrl` adds complete blocks of rounds to `state.sums`; call its `finish`
-    after the last round to add the rest. Moments, radius and regularization are those of the
-    learner. Λ is at least the `previous` one, `[]` or `[D]`, and contains the `slack` of the next
-    block, as in `Sums`.
+    `learners.corrected_ftrl` plays these weights, given its own sums. It adds complete blocks of
+    rounds to `state.sums`; call its `finish` after the last round to add the rest.
+
+    Args:
+        moments: the moments of the learner.
+        sums: `Sums` over the rounds, with a leading axis of groups in every leaf. Sums of several
+            runs are added leaf by leaf.
+        radius: radius of the learner, B > 0; `None` for no constraint.
+        regularization: regularization of the learner, ≥ 0.
+        slack: `[]` or `[D]`, ≥ 0, added to the least diagonal of the penalty Λ, such as the
+            `Sums.slack` of the block of rounds that comes next.
+        previous: `[]` or `[D]`, ≥ 0, a lower bound on the diagonal of Λ, such as the
+            `Leader.regularization` before.
+
+    Returns:
+        A `Leader`: the weights `[D]` and the diagonal `[D]` of the penalty wᵀΛw.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

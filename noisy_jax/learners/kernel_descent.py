@@ -89,6 +89,9 @@ def fourier_worlds(
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
             `parallel_worlds`.
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+
+    Returns:
+        A `Learner` of 2 copies, with clean estimates.
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)
@@ -104,17 +107,22 @@ def uncorrected_kernel(
 ) -> Learner:
     """Online kernel regression that treats one noisy copy as the clean instance, as a baseline.
 
-    It minimizes the loss on noisy instances, whose best predictor differs from the best one on
-    clean instances, so that its regret on clean data grows linearly. Without noise it is the
-    textbook learner. It has no clean estimates. A round costs as much as in `parallel_worlds`.
+    It minimizes the squared loss on noisy instances, whose best predictor differs from the best
+    predictor on clean instances, so that its regret on clean data grows linearly. Without noise it
+    is the textbook learner.
 
     Args:
         kernel: any of `kernels`.
         horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        radius: W > 0, norm of the largest competitor in the kernel's space.
+        radius: W > 0, radius of the ball that holds the learner's function and its competitors, in
+            the norm of the kernel's space.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
             `parallel_worlds`.
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+
+    Returns:
+        A `Learner` of 1 copy, without `clean_estimates`. A round costs as much as in
+        `parallel_worlds`.
     """
     check_kernel(kernel)
     return _descent(kernel, everything(horizon), radius, learning_rate, block)

@@ -46,33 +46,40 @@ def random_truncation(
     learning_rate: optax.ScalarOrSchedule | None = None,
     block: int | None = None,
 ) -> Learner:
-    """Online kernel learning under noise of unknown distribution (Algorithm 1).
+    """Online kernel learning from a random number of copies with noise of unknown distribution.
 
     It takes any analytic loss. With the squared loss and a linear kernel it is `two_copies` in dual
     variables. Targets must be free of noise, except for the squared loss: a noisy target in several
     factors of the estimate would make it biased.
 
-    In a world a round takes up to G + 1 copies, where G is the last order of the series of ℓ'; G of
-    an erf loss grows quickly with the sharpness times the radius, which should be around 1. From
-    one Gaussian copy (`wrappers.cloned`) the world must exist for G + 1 times the noise.
+    An estimator may also be made from one of `worlds`, where the distribution of the noise is
+    known. A round then takes up to G + 1 copies, where the series of ℓ' is cut off after order G.
+    For `smoothed_hinge` and `smoothed_absolute` G grows quickly with the sharpness times the
+    radius, which should be around 1. If there is only one copy with Gaussian noise,
+    `wrappers.cloned` makes these copies from it, and the world must exist for G + 1 times the
+    covariance of the noise.
+
+    Source: Online Learning of Noisy Data with Kernels, Algorithm 1.
 
     Args:
         estimator: of the clean gradient, from `unbiased.kernel_gradient`.
-        horizon: T, number of rounds that there is room for.
+        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
         learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
             `parallel_worlds`. `bounds.random_truncation` gives the theorem's rate (the paper's η is
             ours times √T).
-        block: number of rounds that `unroll` plays at once; by default as many as need 192 values
-            of f.
+        block: number of rounds that `unroll` plays at once; by default the largest number that
+            reads at most 192 values of f, at least 1.
 
     Returns:
         A `Learner` of `estimator.copies` copies, the most that one round may use, with O(tnd) time
-        in round t for kernels of order n. The number used
-        in each round is `state.atoms.copies`, `[slots]`, zero for rounds not yet played. Its
-        expected regret on clean data, apart from the bias of cut-off series, is at most
-        √(B_w B_g B_Ψ T) at the theorem's rate (`bounds.random_truncation`) and 2√2 times that at
-        the adaptive one. Its clean estimates are unbiased for the kernel with its series cut off;
-        they use copies that a round may not need.
+        in round t for kernels of order n. The number used in each round is `state.atoms.copies`,
+        `[slots]` with at least T slots, zero for rounds not yet played. The function f stays in the
+        ball {‖f‖² ≤ B_w} of the estimator. With B_Ψ ≥ E‖Ψ̃‖² for the estimated feature maps Ψ̃, and
+        B_g ≥ E g̃² for the estimated derivatives g̃ of the loss, the expected regret on clean data,
+        apart from the bias of cut-off series, is at most √(B_w B_g B_Ψ T) at the theorem's rate
+        (`bounds.random_truncation`), and 2√2 times as large at the adaptive rate. Its clean
+        estimates are unbiased for the kernel with its series cut off; they use copies that a round
+        may not need.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

@@ -50,7 +50,7 @@ class CorrectedLoss(NamedTuple):
     def __call__(self, p: Array, y: Array, v: ArrayLike) -> Array:
         """ℓ̂(p, y, v) at predictions p = ⟨w, x̃⟩ `[...]` on noisy copies, of the variance v = wᵀΣw.
 
-        For Laplace noise v is `[..., d]`, the share 2b_i²w_i² that each feature has in it.
+        For Laplace noise v is `[..., d]`, the part 2b_i²w_i² of this variance from each feature.
         """
         return self.loss._replace(value=functools.partial(self.value, v=v))(p, y)
 
@@ -59,28 +59,38 @@ class CorrectedLoss(NamedTuple):
 
 
 def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian") -> CorrectedLoss:
-    """The function ℓ̂(p, y, v) of a noisy prediction whose mean is the loss at the clean prediction.
+    """Corrects a loss for noise in the prediction: E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y).
 
-    p is ⟨w, x̃⟩, and v = wᵀΣw the variance of its noise (`[..., d]`, 2b_i²w_i², for Laplace noise).
+    ℓ̂(p, y, v) takes predictions p = ⟨w, x̃⟩ `[...]` at noisy copies x̃ = x + n, targets y, and the
+    variance v = wᵀΣw of the noise in p; for Laplace noise v is `[..., d]`, with 2b_i²w_i² for each
+    feature.
 
     - **Gaussian noise**: `squared`, `exponential`, `poisson`, `smoothed_absolute`,
-      `smoothed_hinge` and `smoothed` (see the module). The last three need v below δ², which is
-      1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of norm at most B. At a larger v a
-      concrete one raises ValueError, and a traced one gives NaN. The logistic loss has no
-      correction, as its derivative has poles at ±iπ.
-    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for smooth losses.
-      For the logistic loss it grows with d like (2d)!/d! (b‖w‖/π)^(2d): d is at most 4.
-      `exponential` and `poisson` need b_i|w_i| < 1, without which they have no mean (else NaN).
+      `smoothed_hinge` and `smoothed` have a correction (the formulas are in the module). The last
+      three need v < δ², where δ² is 1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of
+      norm at most B. A larger v raises ValueError if it is concrete, and gives NaN if it is traced.
+      The logistic loss has no correction, as its derivative has poles at ±iπ.
+    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for smooth losses
+      and d ≤ 4 features; more raise ValueError. ℓ̂ grows quickly with d, for the logistic loss like
+      (2d)!/d! (b‖w‖/π)^(2d). `exponential` and `poisson` have a mean only if all b_i|w_i| < 1, and
+      give NaN otherwise.
 
     Exponential and Poisson losses have heavy tails: keep B²‖Σ‖ below about 1.
 
     A loss of flipped labels (`flipped`) may be corrected as well. ℓ̂ need not be convex in w, but
-    its mean is.
+    its mean is convex if ℓ is.
 
     Args:
-        loss: ℓ.
-        noise: the distribution, "gaussian" or "laplace" (`noise.Gaussian`, `noise.Laplace`). It
-            matters: the covariance alone is enough for the squared loss only.
+        loss: ℓ, one of `losses`.
+        noise: the distribution, "gaussian" or "laplace" (`noise.Gaussian`, `noise.Laplace`). The
+            correction depends on it, except for the squared loss, which needs the covariance only.
+
+    Returns:
+        A `CorrectedLoss`, the function ℓ̂.
+
+    Raises:
+        ValueError: the loss has no correction: for Gaussian noise `logistic`, and for both a loss
+            with kinks, such as `hinge`. The message names a loss that has one.
 
     Example:
         >>> import jax, noisy_jax as nj

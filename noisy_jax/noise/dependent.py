@@ -49,8 +49,8 @@ class Dependent(Noise):
 class Multiplicative(Dependent):
     """Noise that multiplies each feature by an independent factor: x̃_i = x_i (1 + e_i).
 
-    The e_i are Gaussian with mean zero and known variances v_i. The unbiased estimate of the
-    variance is Σ̂ = diag(x̃_i² v_i/(1 + v_i)).
+    The e_i are Gaussian with mean zero and known variances v_i. The covariance Σ = diag(x_i² v_i)
+    of the noise in x̃ has the unbiased estimate Σ̂ = diag(x̃_i² v_i/(1 + v_i)).
 
     Args:
         variance: v ≥ 0, `[]` (the same for all d features) or `[d]`; the square of the relative

@@ -28,9 +28,10 @@ from noisy_jax.validation import (
 class Correlated(Noise):
     """Noise in y that depends on the noise n in the first copy of x: n^y = ⟨a, n⟩ + e.
 
-    An example is one instrument that measures both. `Sample.cross_cov` is Cov(n, n^y) = Σa, `[d]`.
-    `learners.two_copies`, `learners.known_covariance` and the moments of linear features correct
-    for it; other learners raise ValueError.
+    An example is one instrument that measures both. `Sample.cross_cov` is Cov(n, n^y) = Σa, `[d]`,
+    with the covariance Σ of n. `learners.two_copies`, `learners.known_covariance` and the moments
+    of linear features correct for it. `learners.uncorrected` runs without a correction; a rollout
+    of any other learner raises ValueError.
 
     Args:
         slopes: a, `[d]`.
@@ -73,8 +74,8 @@ class Flip(Noise):
     """Labels y = ±1 that are flipped to −y with a known probability: a distribution for `y_noise`.
 
     It is not additive noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. Use `losses.flipped`,
-    which corrects losses of the margin. Learners of the squared loss are biased under it, and a
-    rollout of one raises ValueError. In a table use `nj.methods.Logistic(flips=…)`; for a linear
+    which corrects losses of the margin. Learners of the squared loss are biased under flips, and
+    their rollouts raise ValueError. In a table use `nj.methods.Logistic(flips=…)`; for a linear
     fit, if the rates are equal, divide the noisy labels by 1 − 2ρ. The variance of ỹ − y depends on
     y, so that there is no covariance: `bounds.moments`, and its use as the noise of x, raise
     ValueError; `noise.Misclassified` is for columns of x.

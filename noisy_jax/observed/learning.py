@@ -38,16 +38,18 @@ def learn(
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
     Columns and y are standardized: a learner's radius and length scale are in standard deviations,
-    and predictions are in original units. The standard deviations are from the first quarter of the
-    rows (at most 4,096 rows, or more if a column is constant in them). Each later row is centred by
-    the means of all rows before it, and its prediction is judged before the learner sees it. Labels
-    −1 and +1 stay as they are, for learners that need them (`Needs.labels`). With unbiased
-    estimates v of f(x) and q of f(x)² at the clean x (`Learner.clean_estimates`), the error is
+    and predictions are in original units. The standard deviations are of the noisy values in the
+    first quarter of the rows (at most 4,096 rows, or more if a column is constant in them). Each
+    later row is centred by the means of all rows before it, and its prediction is judged before the
+    learner sees it. Labels −1 and +1 stay as they are, for learners that need them
+    (`Needs.labels`). With unbiased estimates v of f(x) and q of f(x)² at the clean x
+    (`Learner.clean_estimates`), the squared error of a row is estimated by
 
         q − 2ỹv + ỹ².
 
-    Its mean over these rows, `risk`, is an unbiased estimate of the squared error on clean data,
-    because a row's own noise is neither in its units nor in the learner's state.
+    The mean over these rows, `Learned.risk`, is an unbiased estimate of the squared error on clean
+    data plus the variance of the noise in y, because a row's own noise is neither in its units nor
+    in the learner's state.
 
     Args:
         learner: any learner that needs at most as many copies as there are replicates.
@@ -55,15 +57,19 @@ def learn(
             `nj.observations.chunks` reads them. A learner that reads the covariance of the noise
             needs it to be known. The first chunk gives the standard deviations of all chunks: it
             should hold some thousand rows in random order.
-        key: for the learner's own randomness; chunk c uses `fold_in(key, c)`.
+        key: a key of `jax.random.key`, for the learner's own randomness; chunk c uses
+            `fold_in(key, c)`.
         standardize: whether columns and y are divided by standard deviations; means are always
             subtracted. A learner that is built for a distribution of the noise, as in a world or
             with `moments.fourier`, needs the noise in the units of the rows that it sees: with
             False, noise and length scale are in original units.
 
+    Returns:
+        A `Learned`: the state after the last row, the risk, and predictions in original units.
+
     Raises:
         ValueError: a column is constant, its noise exceeds its variance, or the learner is built
-            for other noise than the rows have.
+            for other noise than the rows have, needs more copies, or has no room for all rows.
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj

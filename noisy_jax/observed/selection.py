@@ -33,19 +33,20 @@ class Selection(Summarized):
 
     Attributes:
         names: K names of the candidates.
-        best: name of the candidate with the lowest sum of risk, standard error and a tenth of the
-            bias. The lowest risk alone would prefer candidates whose risk is uncertain.
+        best: name of the candidate with the lowest sum of risk (0 if it is negative), standard
+            error and a tenth of the bias. The lowest risk alone would prefer candidates whose risk
+            is uncertain.
         risk: `[K]`, mean squared error on clean rows, cross-fitted, plus the variance of the noise
             in y.
         std_error: `[K]`, standard error of `risk`.
-        bias: `[K]`, of `risk`, which intervals contain: for kernel fits with weights at frequencies
-            that are lost in the noise the largest that these can cause; else 0.
+        bias: `[K]`, the largest possible bias of `risk`, by which intervals are wider. It is not 0
+            only for kernel fits with weights at frequencies that are lost in the noise.
         difference: `[K]`, risk minus the risk of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
-        difference_bias: `[K]`, bias of `difference`.
-        degrees_of_freedom: of Student's t in the intervals.
-        num_rows: n.
+        difference_bias: `[K]`, the largest possible bias of `difference`.
+        degrees_of_freedom: degrees of freedom of Student's t in the intervals.
+        num_rows: n, number of rows.
         folds: number of folds.
         refit: `refit()` trains the best candidate on all rows: it returns the result of `learn`
             or of the candidate's function.

@@ -15,22 +15,22 @@ from noisy_jax.validation import at_least_float32, whole
 
 
 def pair(f: Callable[..., Any], argnum: int = 0, *, copies: int = 2) -> Transformed:
-    """Estimates f at a clean x from two noisy copies, if the noise is Gaussian, without bias.
+    """Estimates f at a clean x without bias, from two copies with Gaussian noise.
 
         z = (x̃_1 + x̃_2)/2 + i(x̃_1 − x̃_2)/2,   g = Re f(z)
 
     The sum and the difference of two independent Gaussian vectors of covariance Σ are independent,
     so that z is x plus circular complex Gaussian noise. By the mean-value property E f(z) = f(x)
-    for every entire function f whose mean exists. Σ appears nowhere: it may be unknown, and another
-    one in each call. From V copies, z is their mean plus i times a contrast Σ_v c_v x̃_v with
+    for every entire function f whose mean exists. Σ does not appear: it may be unknown, and differ
+    from call to call. From V copies, z is their mean plus i times a contrast Σ_v c_v x̃_v with
     Σ_v c_v = 0 and Σ_v c_v² = 1/V.
 
-    f is traced at a real x, and each of its operations is continued to the complex plane, if it is
-    entire: sums, products, matrix products, integer powers, exp, sin, cos, sinh, cosh, erf, and
-    what is made of them (`jax.nn.gelu(x, approximate=False)`). Others raise an error. Custom
-    derivatives inside f are replaced by those of the operations. Inner products of x, also
-    `jnp.vdot(x, x)`, are continued as Σ x_i², without a conjugate, so that they are exact; the
-    conjugate of a complex number inside f is that of f's own i only, and is exact too.
+    f is traced at a real x, and each of its operations is continued to the complex plane. The
+    operations must be entire: sums, products, matrix products, integer powers, exp, sin, cos, sinh,
+    cosh, erf, and functions made of them (`jax.nn.gelu(x, approximate=False)`). Custom derivatives
+    inside f are not used: derivatives are of the operations. Inner products of x, also
+    `jnp.vdot(x, x)`, are continued as Σ x_i², without a conjugate. If f computes with complex
+    numbers itself, its conjugates act on the i of f and not on the i of z. Both are exact.
 
     g has heavy tails where f grows fast along the imaginary axis: the variance of sin(ωx) grows
     like exp(2ω²σ²).
@@ -38,11 +38,12 @@ def pair(f: Callable[..., Any], argnum: int = 0, *, copies: int = 2) -> Transfor
     Args:
         f: a function of one clean input, of any shape. Its results are any pytree of real numbers.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are.
-        copies: V ≥ 2, the copies that g needs; of more it uses all.
+        copies: V ≥ 2, the least number of copies that g takes. If there are more, it uses them all.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x. Real and imaginary parts have
-        the types of f: no complex numbers appear.
+        g, which takes copies `[V, *x.shape]` in place of x, and returns real numbers of the types
+        of f's results. It computes real and imaginary parts apart, in these types, without complex
+        arrays.
 
     Raises:
         ValueError: f is not entire in x. The message names the operation and its line.

@@ -38,27 +38,30 @@ class Points(NamedTuple):
 class Transformed:
     """A function g(..., copies, ...) that estimates f(..., x, ...) at the clean x.
 
-    It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` as f.
+    It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` like f.
 
-    x is an array or any pytree of arrays, such as a dict: its copies are the same pytree, with a
-    leading axis of V in each leaf. Besides the loss f may return a new state: numbers of floating
-    point are estimated as the loss is, and all else, such as counters, is returned as it is.
-
-    It has no `__dict__`, so that wrappers that copy the one of g (`functools.wraps`, also in flax's
-    `nnx.value_and_grad`) do not overwrite attributes of their own, such as f.
+    x is an array or a pytree of arrays, such as a dict or a tuple: its copies are the same pytree,
+    with a leading axis of V in each leaf. A list is read as one array. f may return any pytree,
+    such as a loss and a new state: g estimates all numbers of floating point in it, and returns all
+    other leaves, such as counters, as they are.
 
     f may exchange numbers between rows, as `jax.lax.pmean` does under `jax.vmap(g, axis_name=…)`.
     Then g estimates the function of all rows.
+
+    A `Transformed` has no `__dict__`: `functools.wraps`, which also flax's `nnx.value_and_grad`
+    uses, would copy it into the wrapper, and overwrite the wrapper's attributes, such as f.
 
     Attributes:
         f: the function of one clean input.
         argnum: which positional argument of f is x.
         name: the name of the transformation, for messages.
-        copies: V, the number of copies that g needs.
+        copies: V, the least number of copies that g takes.
         rule: `(copies, key) -> Points`.
         noise: the distribution that g is built for, or its class; `None` for any noise.
-        draws: whether g needs a key. Else it passes the keyword `key` on to an f that takes one.
-        next_order: an estimate of one order more from the same copies, of `replicates` only.
+        draws: whether g needs a key, `g(..., key=key)`. If it needs none, it passes `key` on to an
+            f that has an argument `key`.
+        next_order: for `replicates` of order k ≥ 1 the estimate of order k + 1 from the same
+            copies; `None` otherwise.
     """
 
     f: Callable[..., Any]

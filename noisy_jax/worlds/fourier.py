@@ -119,12 +119,14 @@ def fourier_gaussian(
 ) -> FourierWorld:
     """Draws random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under noise of known φ without zeros.
 
-    Use it for distributions whose surrogate has no closed form or no sampler. The frequencies are
-    drawn from the clean kernel's spectral density N(0, I/ℓ²), with importance weights
-    c_j² = 1/(P |φ(ω_j)|). The maps are as in `fourier`: E noisy(x + n) = clean(x) for each draw.
-    ⟨noisy(x̃), clean(x)⟩ tends to k(x̃, x) if the noise is symmetric.
+    φ is the characteristic function of the noise. Use this function for noise under which the
+    surrogate kernel has no closed form, or no sampler of its spectral density. The P = D/2
+    frequencies ω_j are drawn from the spectral density p of the clean kernel, N(0, I/ℓ²), with
+    importance weights c_j² = 1/(P |φ(ω_j)|). The maps are as in `fourier`:
+    E noisy(x + n) = clean(x) for each draw. ⟨noisy(x̃), clean(x)⟩ tends to k(x̃, x) as D grows, if
+    the noise is symmetric.
 
-    R² = Σ_j c_j² has the mean ∫p/|φ|. If that integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²),
+    R² = Σ_j c_j² has the mean ∫p/|φ|. If this integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²),
     no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
     converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
@@ -135,6 +137,12 @@ def fourier_gaussian(
         length_scale: ℓ > 0 of the Gaussian kernel.
         noise: distribution of the noise, or a custom subclass of `noise.Noise`, with a known
             characteristic function without zeros; its mean has no effect.
+
+    Returns:
+        A `FourierWorld`, for `learners.fourier_worlds`; its maps take `[..., d]` to `[..., D]`.
+
+    Raises:
+        ValueError: φ is not known or has zeros, or R² is so large that its square overflows.
 
     Example:
         >>> import jax, noisy_jax as nj

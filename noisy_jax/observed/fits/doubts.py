@@ -18,7 +18,10 @@ BELOW = (
 
 
 class AssumptionWarning(UserWarning):
-    """Noisy rows contradict an assumption of their correction."""
+    """Warning that the rows of a table contradict an assumption of the fit to them.
+
+    `nj.fit` and `nj.learn` give it. Its text names the columns, and says what to do.
+    """
 
 
 class Doubt(NamedTuple):
@@ -35,7 +38,7 @@ class Finding(NamedTuple):
     how: str = ""
 
     def __str__(self) -> str:
-        """The name, and how it does in brackets."""
+        """The name of the column, with the evidence in brackets."""
         return f"{self.name!r} ({self.how})" if self.how else repr(self.name)
 
 

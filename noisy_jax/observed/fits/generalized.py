@@ -28,7 +28,7 @@ _STEP = 0.1  # smallest one of the share, in units of 1/n
 class Logistic(Method[Fit]):
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
-    With C_i the covariance of the error in row i it solves
+    With the intercept a, the coefficients w, and the covariance C_i of the error in row i it solves
 
         Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w.
 
@@ -40,12 +40,12 @@ class Logistic(Method[Fit]):
 
     Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
     equations are summed over all true categories and labels, with weights that are right on
-    average. In `uncorrected` they are as recorded.
+    average. `Fit.uncorrected` takes them as they are recorded.
 
     Args:
-        flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, 1 less
-            the sensitivity and the specificity; or one number for both. They may depend on the true
-            label, and on nothing else.
+        flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, which
+            are 1 − sensitivity and 1 − specificity; or one number for both; 0 by default. They may
+            depend on the true label, and on nothing else.
         weights: `[n]` weights of the rows: factors of their scores, or the name of their column, as
             in `Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
@@ -77,7 +77,7 @@ class Logistic(Method[Fit]):
 class Poisson(Method[Fit]):
     """Poisson regression of counts y on clean features, under Gaussian noise.
 
-    With C_i the covariance of the error in row i it solves
+    With the intercept a, the coefficients w, and the covariance C_i of the error in row i it solves
 
         Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
 
@@ -91,7 +91,7 @@ class Poisson(Method[Fit]):
         clusters: `[n]` labels of dependent rows, or the name of their column, as in `Logistic`.
         exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
             E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
-            Predictions are then of counts in a unit of it.
+            Predictions are then counts at an exposure of 1.
         errors: kind of the standard errors, as in `Logistic`.
 
     Source: the corrected score of Nakamura (1990).

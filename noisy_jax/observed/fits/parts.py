@@ -85,14 +85,14 @@ class TableMoments:
 
 
 def moments(table: Observations) -> TableMoments:
-    """Returns the moments of a part of a table, all that a linear fit needs of it.
+    """Returns the moments of a part of a table, which are all that a linear fit needs of the part.
 
     The parts may have any number of rows, which must be independent of rows in other parts. They
-    agree in columns, copies and knowledge of the noise, which must not be a reliability. A list of
-    the moments of all parts, such as workers send them, gives the fit to the whole table:
-    `nj.fit([moments(part) for part in parts])`, with intervals by the jackknife. Coefficients do
-    not depend on the order of the list; intervals do a little, because the groups that the
-    jackknife leaves out do.
+    must agree in columns, copies and knowledge of the noise, which must not be a reliability.
+    `nj.fit([moments(part) for part in parts])` is the fit to the whole table, with intervals by the
+    jackknife; each part may be on another machine. Coefficients do not depend on the order of the
+    list. Intervals do a little, because the groups of rows that the jackknife leaves out depend on
+    it.
 
     All rows have the same weight, also where their known errors differ; the fit to a whole table
     weights them by these errors.
@@ -102,6 +102,10 @@ def moments(table: Observations) -> TableMoments:
 
     Returns:
         `TableMoments`; `one.plus(other)` merges two of them.
+
+    Raises:
+        ValueError: the part has products, indicators of categories, or columns of weights, clusters
+            or exposures, which only a whole table takes.
 
     Example:
         >>> import numpy as np, noisy_jax as nj

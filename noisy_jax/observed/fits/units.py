@@ -14,7 +14,11 @@ from noisy_jax.tabular.columns import ROUNDING
 
 
 class UndeterminedError(ValueError):
-    """The rows do not determine the coefficients, even if they have no noise."""
+    """Error of a fit whose coefficients the rows would not determine without noise either.
+
+    Causes are a constant column, columns that depend on each other linearly, too few rows, and in
+    logistic and Poisson regression columns that predict the targets perfectly.
+    """
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,7 +58,7 @@ def from_arrays(
         cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
             default they are independent.
         products: pairs of names whose products linear fits use as columns, as in `nj.table`.
-        gaps: left in version 0.4.0; `None`.
+        gaps: removed in version 0.4.0; `None`.
 
     Returns:
         `Observations`.

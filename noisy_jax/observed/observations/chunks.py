@@ -30,15 +30,18 @@ def chunks(frames: Iterable[Any], **columns: Any) -> Chunks:
             `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators,
             and can be gone through once, as `fit` and `learn` do. A chunk where no row has two
             replicates is kept with its neighbours: spread such rows over the chunks.
-        **columns: all arguments of `nj.table` but `subject`. The noise must be the same in all
-            rows, or standard deviations in a column (`nj.sd(column=…)`). Make
-            indicators of categories before, since a chunk may lack some: texts raise ValueError.
+        **columns: the arguments of `nj.table`, except `subject`, `products`, `weights`, `clusters`
+            and `exposure`, which are for one table, read whole. The noise must be the same in all
+            rows, or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
+            `nj.reliability`. Make indicators of categories before, since a chunk may lack some:
+            texts raise ValueError.
 
     Returns:
         `Chunks`, an iterable of tables.
 
     Raises:
-        ValueError: also while chunks are read, with the number of the chunk, from 0.
+        ValueError: as for `nj.table`, or if an argument is not for chunks. Some errors are raised
+            only when chunks are read; these name the number of the chunk, from 0.
 
     Example:
         >>> import io, numpy as np, pandas, noisy_jax as nj

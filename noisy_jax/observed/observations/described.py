@@ -88,9 +88,10 @@ def _size(name: str, value: Any, **options: Any) -> Any:
 def reliability(ratio: float) -> Reliability:
     """States the reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
 
-    The variance of the error is then (1 − r) Var(x̃), with the variance of the column in the table.
-    In a linear fit with one feature the slope is the least-squares slope divided by r. Its standard
-    error takes r as known and Var(x̃) as an estimate, which has the weights of the fit.
+    The variance of the error is then (1 − r) Var(x̃), where Var(x̃) is the variance of the column in
+    the table, with the weights of the fit. In a linear fit with one feature the slope is the
+    least-squares slope divided by r. Its standard error takes r as known and Var(x̃) as estimated.
+    A column with replicates takes no reliability (ValueError): they show its error themselves.
 
     Args:
         ratio: r, above 0 and at most 1. It must hold in the population of the rows.

@@ -31,28 +31,30 @@ def csv(
 ) -> Observations:
     r"""Returns the table of a CSV file with a header: `pandas.read_csv`, then `nj.table`.
 
-    Needs pandas, which the extras `noisy_jax[demo]` and `noisy_jax[frames]` have.
+    Needs pandas, which the extras `noisy_jax[demo]` and `noisy_jax[frames]` install.
 
     Args:
-        path: of the file, or a URL or an open file, as pandas takes them.
+        path: path of the file, a URL or an open file, as pandas takes them.
         target: name of y's column.
-        missing: texts and numbers that stand for a missing value, such as ["-999", "-"], beside
-            those that pandas knows (empty cells, NA, NaN, NULL, #N/A, …), also an empty list: rows
-            that lack a value are left out with a warning. By default a missing value is an error.
-            In both, replicates may be missing, but not all of a row.
+        missing: if given, rows that lack a value are left out with a warning; by default a missing
+            value is an error. It lists texts and numbers that stand for a missing value, such as
+            ["-999", "-"], beside the ones that pandas knows (empty cells, NA, NaN, NULL, #N/A, …).
+            An empty list adds none. Replicates may be missing in either case, but not all of a row.
         **options: all further arguments of `nj.table`: `noise`, `replicates`, `subject`,
             `features`, `drop` (a column without a name is "Unnamed: 0", …), `cross_cov`,
             `products`, `weights`, `clusters` and `exposure`. And further arguments of
             `pandas.read_csv`, such as `sep=";"`, `decimal=","`, `thousands="."`,
-            `encoding="latin-1"`, `compression="zip"` or `dtype={"group": "category"}`.
+            `encoding="latin-1"`, `compression="zip"` or `dtype={"group": "category"}`, but not
+            `usecols`, `chunksize` and `iterator`.
 
     Returns:
-        `Observations`, whose `index` are the numbers of the file's rows, from 0, unless
+        `Observations`, whose `index` holds the numbers of the file's rows, from 0, unless
         `index_col` names a column.
 
     Raises:
-        ValueError: as `nj.table`; or the file is no table of cells, does not name its columns, or
-            names two alike.
+        ValueError: as for `nj.table`; or the file is no table of cells, its columns have no names,
+            or two columns have the same name.
+        ImportError: pandas is not installed.
 
     Example:
         >>> import io

@@ -20,24 +20,27 @@ def partitions(frame: Any, **columns: Any) -> Partitions:
     """Makes a table whose partitions stay where they are, on the workers of dask.
 
     `nj.fit` computes the moments of each partition on the worker that has it, and merges them;
-    intervals are by the jackknife, as for chunks. Other fits take no partitions. Going through it
-    gives the table of one partition after another, as `nj.learn` reads chunks. Rows that may
-    depend on each other should be in one partition.
+    intervals are by the jackknife, as for chunks. Only linear fits take partitions. Iteration
+    yields the tables of the partitions, one after another, and so `nj.learn` takes them like
+    chunks. Rows that may depend on each other should be in one partition.
 
     Args:
         frame: a `dask.dataframe.DataFrame`, or a list of `dask.delayed` data frames, of any kind
             that `nj.table` takes. Needs dask, `pip install "noisy_jax[dask]"`.
-        **columns: all arguments of `nj.table` but `subject`; the noise must be the same in all
-            rows, or standard deviations in a column (`nj.sd(column=…)`). Make
-            indicators of categories before, since a partition may lack some: texts raise
-            ValueError. Name the columns to `drop`: that a column numbers or labels the rows is not
-            noticed, as one partition does not show it.
+        **columns: the arguments of `nj.table`, except `subject`, `products`, `weights`, `clusters`
+            and `exposure`, which are for one table, read whole. The noise must be the same in all
+            rows, or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
+            `nj.reliability`. Make indicators of categories before, since a partition may lack some:
+            texts raise ValueError. Name the columns to `drop`: a column that numbers or labels the
+            rows is not noticed, as one partition does not show it.
 
     Returns:
         `Partitions`.
 
     Raises:
-        ValueError: also while partitions are read, with the number of the partition.
+        ValueError: as for `nj.table`, if an argument is not for partitions, or if dask is not
+            installed. Some errors are raised only when partitions are read; these name the number
+            of the partition.
 
     Example:
         >>> import numpy as np, pandas, noisy_jax as nj
@@ -86,8 +89,8 @@ class Partitions:
         """`function` of each partition's table, merged in their order, all of it on the workers.
 
         Args:
-            function: of a table.
-            merge: of two results of it.
+            function: function of a table.
+            merge: function of two results of `function`.
         """
         delayed = importlib.import_module("dask").delayed
         pure, merged = (delayed(one, pure=True) for one in (_of_part, _merged))

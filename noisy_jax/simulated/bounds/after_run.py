@@ -78,11 +78,12 @@ def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
 
         Σ_t ⟨g_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖g_t‖∞²) + 4B max_t ‖g_t‖∞   for ‖u‖₁ ≤ B
 
-    It is 2BΔ_T, which holds for all vectors g_t. Its expectation bounds the expected regret on
-    clean data as in `adaptive_rate`.
+    Here g_t are the gradient estimates, w_t the weights, and Δ_T is `state.optimizer.gap`. The
+    result is 2BΔ_T, which is a bound for all vectors g_t. Its expectation bounds the expected
+    regret on clean data as in `adaptive_rate`.
 
     Args:
-        state: after the last round.
+        state: the learner's state after the last round.
         radius: B > 0 of the learner's l1 ball.
 
     Source: de Rooij, van Erven, Grünwald and Koolen (2014); see the learner's module.
@@ -100,11 +101,12 @@ def mixture(state: MixtureState) -> Any:
 
         Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − min_j Σ_t ℓ̂_{t,j} ≤ 2Δ_T
 
-    The expectation of the left side is at least the expected loss of the mixture on clean data
-    minus the loss of any of its learners.
+    Here q_{t,k} is the share of learner k in round t, ℓ̂_{t,k} the estimate of its squared error on
+    clean data, and Δ_T is `state.gap`. The expectation of the left side is at least the expected
+    loss of the mixture on clean data minus the expected loss of any of its learners.
 
     Args:
-        state: of the mixture, after a run.
+        state: the state of the mixture after a run, such as `run.state`.
 
     Source: de Rooij, van Erven, Grünwald and Koolen (2014), Theorem 8.
     """
@@ -122,8 +124,8 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
     diagnostic.
 
     Args:
-        state: after the last round. If the run ends within a block of `solve_every` rounds, pass
-            `learner.finish(state)`, which counts these rounds.
+        state: the learner's state after the last round. If the run ends within a block of
+            `solve_every` rounds, pass `learner.finish(state)`, which counts these rounds.
         comparator_norm: ‖u‖ ≥ 0, of the predictor that the learner is compared with.
 
     Returns:

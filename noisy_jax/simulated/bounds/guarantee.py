@@ -19,12 +19,12 @@ from noisy_jax.validation import Array, ArrayLike, between, concrete, given, ins
 
 
 class Guarantee(NamedTuple):
-    """The promise of a theorem for T rounds.
+    """The learning rate of a theorem for T rounds, and its bound on the regret.
 
     Attributes:
         learning_rate: `[]`, η, the factor that multiplies the gradient.
         regret: `[]`, bound on the expected regret on clean data after T rounds.
-        second_moment: `[]`, G, bound on E‖∇̃_t‖².
+        second_moment: `[]`, G, bound on E‖∇̃_t‖² for the gradient estimates ∇̃_t.
     """
 
     learning_rate: Array
@@ -134,11 +134,12 @@ def high_probability(
 
         regret ≤ guarantee.regret + 2W√(2GT ln(1/δ)),   if ‖∇̃_t‖² ≤ G in every draw of the noise
 
-    Descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. The rest of the regret is the
-    martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩. Each of its terms lies in an interval of length 4W√G, so that
-    Azuma's inequality applies. It holds for noise that is drawn independently of a fixed stream,
-    against every u that does not depend on the noise. It is loose: quantiles of the regret over
-    seeds are far smaller (`study(…, quantiles=…)`).
+    With the gradient estimates ∇̃_t, gradient descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in
+    every draw. The rest of the regret is the martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩. Each of its terms
+    lies in an interval of length 4W√G, so that Azuma's inequality applies. The bound holds for
+    noise that is drawn independently of a fixed stream, against every u that does not depend on the
+    noise. It is loose: quantiles of the regret over seeds are far smaller
+    (`study(…, quantiles=…)`).
 
     Args:
         guarantee: any `Guarantee`, at any learning rate, whose G is a bound and not a mean: give

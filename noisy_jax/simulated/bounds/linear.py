@@ -43,8 +43,9 @@ def moments(
 ) -> DataMoments:
     """Computes the `DataMoments` of a stream under noise: each is the largest over the rounds.
 
-    They are exact: E‖x̃‖² = ‖x‖² + tr Σ, and E‖x̃‖⁴ from `Noise.square_fourth_moment`, which is
-    larger for `noise.Attributes` and `noise.Misclassified`, as `known_covariance` requires.
+    They are exact, with E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
+    `noise.Attributes` and `noise.Misclassified` is the latter larger than E‖x̃‖⁴: it also bounds
+    E‖x̃x̃ᵀ − Σ̂‖², as `known_covariance` requires.
 
     Args:
         stream: T clean rounds, `[T, d]` and `[T]`.
@@ -84,10 +85,15 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
 
 
 def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
-    """Guarantee of `learners.two_copies`.
+    """Guarantee of `learners.two_copies`: η = B_w/√(GT), regret ≤ B_w √(GT).
 
-    G = 4B_x²(B_w B_x + B_y)² is attained, at x̃ = x = w = −y = 1. `self_bounding` is smaller where
-    B_y is not much larger than B_w B_x; where it is, this bound is nearly attained.
+    G = 4B_x²(B_w B_x + B_y)² is attained, at x̃ = x = w = −y = 1. Where B_y is much larger than
+    B_w B_x, the bound is nearly attained; elsewhere the bound of `self_bounding` is smaller.
+
+    Args:
+        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        horizon: T > 0, number of rounds.
+        radius: B_w > 0, radius of the ball that holds the weights.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.
@@ -102,9 +108,15 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
 
 
 def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
-    """Guarantee of `learners.known_covariance`.
+    """Guarantee of `learners.known_covariance`: η = B_w/√(GT), regret ≤ B_w √(GT).
 
-    G is defined as for `two_copies`, with B_x⁴ ≥ E‖x̃‖⁴ (`moments.x_fourth_moment`).
+    G = 4B_x²(B_w B_x + B_y)² as for `two_copies`, but with B_x⁴ ≥ E‖x̃‖⁴ in place of B_x² ≥ E‖x̃‖²
+    (`moments.x_fourth_moment`).
+
+    Args:
+        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        horizon: T > 0, number of rounds.
+        radius: B_w > 0, radius of the ball that holds the weights.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
@@ -126,6 +138,11 @@ def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) 
 
     G and η are defined as for `known_covariance`. The bias 2Σw of the gradients costs −2⟨Σw, w − u⟩
     ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+
+    Args:
+        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        horizon: T > 0, number of rounds.
+        radius: B_w > 0, radius of the ball that holds the weights.
 
     Example:
         >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
@@ -158,6 +175,11 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
 
     It holds for `learners.parallel_worlds` and `learners.fourier_worlds` with `DataMoments(R², R⁴,
     B_y², R²)` and B_w = W: there E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.
+
+    Args:
+        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        horizon: T > 0, number of rounds.
+        radius: B_w > 0, radius of the ball that holds the weights.
 
     Source: the argument that a loss bounds its own gradient, Srebro, Sridharan and Tewari,
     Smoothness, low noise and fast rates (2010).

@@ -118,7 +118,7 @@ def margin_errors(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """The largest number of margin errors, y_t f_t(x_t) ≤ ρ, against drifting comparators.
+    """Bound on the number of margin errors, y_t f_t(x_t) ≤ ρ, against drifting comparators.
 
     With γ = μ − ρ, C = ¼X²(B² + B(√(m D_2) + D_1)) and h = γ/(1 + √(1 + γK/C)),
 
@@ -159,11 +159,11 @@ def mistakes(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """The largest number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
+    """Bound on the number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
 
-    The bound, η and λ of `margin_errors` at γ = μ, with the same arguments. It holds for a learner
-    with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2; if
-    nothing drifts either, the perceptron attains the bound on orthogonal instances of norm X.
+    The bound, η and λ are as for `margin_errors` at γ = μ, with the same arguments. They hold for a
+    learner with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2;
+    if nothing drifts either, the perceptron attains the bound on orthogonal instances of norm X.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 
@@ -210,21 +210,22 @@ def alma(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike = 0.0,
 ) -> Array:
-    """The largest number of updates, and so of mistakes, of `learners.alma` on every stream.
+    """Bound `[]` on the number of updates, and so of mistakes, of `learners.alma` on every stream.
 
         m ≤ (R/2 + √(R²/4 + K/γ + A))² − A,   R = max(2, A)/(Cγ),   A = C² + 2θC
 
-    against every u of norm one with Σ_t max(0, γ − y_t⟨u, x_t⟩) ≤ K over instances of norm one. On
-    separable data, K = 0, the smaller of this bound with R = max(1, A)/(Cγ) and of
-    ((A + 2)/(2Cγ))² + A + 2.
+    It holds for instances of norm one, against every u of norm one with
+    Σ_t max(0, γ − y_t⟨u, x_t⟩) ≤ K. On separable data, K = 0, the result is the smaller of this
+    bound with R = max(1, A)/(Cγ) and of ((A + 2)/(2Cγ))² + A + 2.
 
     Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, for
     separable data: 2(2/α − 1)²/γ² + 8/α − 4 for θ = √8(1 − α)/α and C = √2. The bound for K > 0 is
-    derived here. (R = 1/(Cγ) at A = 1 would need ⟨u, w_k⟩ ≥ 0: a test has a counterexample.)
+    derived here. (With K > 0 and A = 1, R = 1/(Cγ) would need ⟨u, w_k⟩ ≥ 0 for the weights w_k of
+    all updates: a test has a counterexample.)
 
     Args:
-        threshold: θ ≥ 0, the learner updates at y f(x) ≤ θ/√k; see `learners.alma`.
-        scale: C > 0 of the learner's steps C/√k; see `learners.alma`.
+        threshold: θ ≥ 0: the learner makes its k-th update where y f(x) ≤ θ/√k (`learners.alma`).
+        scale: C > 0 of the learner's steps C/√k; √2 by default.
         comparator_margin: γ > 0, margin of the comparator's loss.
         comparator_loss: K ≥ 0, its cumulative loss; 0 where it separates the data with margin γ.
 

@@ -61,11 +61,12 @@ def regularized_risk(
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
     Args:
-        diagonal: X², like c, λ and m at the head of the module.
-        horizon: m.
-        slope: c.
-        regularization: λ.
-        learning_rate: η; by default the one with the smallest a, 1/(√2 λ) or 1/(√6 λ).
+        diagonal: X² > 0, the largest k(x_t, x_t).
+        horizon: m > 0, number of rounds.
+        slope: c > 0, the largest |ℓ'|; the squared loss has none.
+        regularization: λ > 0.
+        learning_rate: η < 1/λ; by default the rate with the smallest a, 1/(√2 λ), or 1/(√6 λ) with
+            a growing memory.
         growing_memory: for a run that drops terms as in Theorem 6.
 
     Example:
@@ -119,9 +120,9 @@ def online_to_batch(
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Args:
-        diagonal: X², the largest k(x, x).
-        horizon: m, number of rounds.
-        slope: c, the largest slope of the loss.
+        diagonal: X² > 0, the largest k(x, x).
+        horizon: m > 0, number of rounds.
+        slope: c > 0, the largest slope of the loss.
         regularization: λ > 0 of the risk.
         learning_rate: η of the rates η/√t, as in `regularized_risk`.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
@@ -155,21 +156,22 @@ def truncation_error(
     regularization: ArrayLike,
     rounds: ArrayLike | None = None,
 ) -> Array:
-    """Bound on ‖f − f_τ‖ at constant η, where f_τ is the sum of the τ newest terms of f.
+    """Bound `[]` on ‖f − f_τ‖ for NORMA, where f_τ is the sum of the τ newest terms of f.
 
-    It is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ after n rounds, and less than β^τ cX/λ for all n,
-    with β = 1 − ηλ. It is attained if all x are equal and the slope is c in every round. The
+    At a constant learning rate η, with β = 1 − ηλ, it is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ
+    after n rounds; without `rounds` it is β^τ cX/λ, which holds for all n. It is attained if all x
+    are equal and the slope is c in every round. The
     values f(x) and f_τ(x) differ by at most X times the bound. A run that drops terms while it
     learns has other coefficients, and may differ by more.
 
     Source: Online Learning with Kernels, Proposition 1.
 
     Args:
-        diagonal: X², like c, η and λ at the head of the module.
+        diagonal: X² > 0, the largest k(x_t, x_t).
         buffer: τ ≥ 0, the number of terms kept.
-        slope: c.
-        learning_rate: η.
-        regularization: λ.
+        slope: c > 0, the largest slope of the loss.
+        learning_rate: η, 0 < η < 1/λ.
+        regularization: λ > 0.
         rounds: n ≥ 0, the number of examples seen; by default the bound holds for all n.
 
     Example:

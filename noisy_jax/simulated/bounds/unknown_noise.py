@@ -45,12 +45,14 @@ def random_truncation(
     closed_form: bool = False,
     p: ArrayLike | None = None,
 ) -> TruncationGuarantee:
-    """Guarantee of `learners.random_truncation`.
+    """Guarantee of `learners.random_truncation`: η = √(B_w/(B_g B_Ψ T)), regret ≤ √(B_w B_g B_Ψ T).
 
-    By default B_Ψ and B_g are exact sums over the distributions that the estimator draws from (in a
-    world B_Ψ is R²), and 2 b √(B_w max k) a round is added for the bias b of a derivative whose
-    series is cut off. Predictions and competitors use the kernel with its series cut off, which
-    differs from the kernel by at most `estimator.kernel_bias`.
+    B_Ψ bounds E‖Ψ̃‖² for the estimated feature maps Ψ̃, B_g bounds E g̃² for the estimated derivatives
+    g̃ of the loss, and √B_w is the radius. By default B_Ψ and B_g are exact sums over the
+    distributions that the estimator draws from (in a world B_Ψ is R²), and 2 b √(B_w max k) a round
+    is added to the regret for the bias b of a derivative whose series is cut off. Predictions and
+    competitors use the kernel with its series cut off, which differs from the kernel by at most
+    `estimator.kernel_bias`.
 
     `closed_form=True` gives the theorems' bound, for the geometric distribution of all orders with
     base p:
@@ -59,7 +61,8 @@ def random_truncation(
         u = B_w (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
         regret ≤ ℓ'₊(r) √(uT),   η = B_w/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
 
-    with √p B_y added to r for residual losses. The squared loss reads exactly one value of f, which
+    where k(x, z) = Q(⟨x, z⟩), ℓ'₊ is the power series of ℓ' with absolute coefficients, and √p B_y
+    is added to r for residual losses. The squared loss reads exactly one value of f, which
     saves p/(p − 1) in u and √p in r. The expected number of copies is p/(p − 1)² a round, 2/(p − 1)
     for the squared loss; three times as many for the Gaussian kernel.
 
@@ -67,7 +70,7 @@ def random_truncation(
     (The printed running time O(T³(1 + dp/(p − 1)²)) has a sum over all pairs in every round.)
 
     Args:
-        estimator: by `unbiased.kernel_gradient`.
+        estimator: estimator of the gradient, from `unbiased.kernel_gradient`.
         horizon: T > 0 rounds.
         closed_form: the theorems' bound instead of the exact sums.
         p: base of the geometric distribution, above 1, for the closed form; by default 2.
@@ -166,29 +169,30 @@ def unknown_noise(
 ) -> TruncationGuarantee:
     """Guarantee of `learners.unknown_noise` with `multilevel`, a Gaussian kernel, squared loss.
 
-    Along a unit vector, the k-th derivative of Ψ has norm a_k/ℓ^k with a_k² = (2k − 1)!!. So the
-    k-th derivative of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W, has norm at most
+    Along a unit vector, the k-th derivative of the kernel's feature map Ψ has norm a_k/ℓ^k with
+    a_k² = (2k − 1)!!. So the k-th derivative of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W,
+    has norm at most
 
-        L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k),
+        L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k).
 
-    and `bounds.multilevel` gives M ≥ E‖Ĝ‖² from L_2, and L_0 ≥ ‖G‖. If at most m copies are used,
-    the bias ‖E Ĝ − G‖ is at most
+    From L_2 and from L_0 ≥ ‖G‖, `bounds.multilevel` computes M ≥ E‖Ĝ‖² for the estimate Ĝ. An
+    estimate uses at most m = `base` · 2^`levels` copies. Its bias ‖E Ĝ − G‖ is at most
 
-        b = (L_3/3m²)(E‖n‖⁴)^(3/4) + (L_4/24)(2 E‖n̄_m‖⁴ + E‖n̄_(m/2)‖⁴)
+        b = (L_3/(3m²))(E‖n‖⁴)^(3/4) + (L_4/24)(2 E‖n̄_m‖⁴ + E‖n̄_(m/2)‖⁴)
 
-    for the noise n of one copy and the mean n̄_m of m. The expected regret on clean data at the
-    adaptive rate is at most 2W√(2MT) + 2WbT.
+    for the noise n of one copy and the mean n̄_m of the noise of m copies. The expected regret on
+    clean data at the adaptive rate is at most 2W√(2MT) + 2WbT.
 
     Args:
         noise: distribution of the noise, with known `fourth_moment`.
         dim: d, the number of features.
-        length_scale: ℓ > 0.
+        length_scale: ℓ > 0 of the Gaussian kernel.
         horizon: T > 0 rounds.
-        radius: W > 0.
+        radius: W > 0, radius of the ball that holds f and its competitors.
         y_second_moment: B_y² ≥ E ỹ_t².
-        levels: L of the learner's estimate, `nj.unbiased.multilevel`.
-        base: b of its estimate.
-        continue_with: q of its estimate.
+        levels: number of levels of the learner's estimate, as in `nj.unbiased.multilevel`.
+        base: number of copies at level 0, as there.
+        continue_with: probability of a level above 0, as there.
 
     Example:
         >>> import noisy_jax as nj

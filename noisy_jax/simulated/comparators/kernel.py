@@ -72,25 +72,29 @@ def kernel_ball(
 ) -> KernelBall:
     """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
 
-    Gram matrices may be singular, and the minimizer may lie inside the ball. Eigenvalues of M^½KM^½
-    below 8√n ε of the largest, ε the precision of the dtype, count as zero. Gram matrices of smooth
-    kernels have many such eigenvalues. In float32 f is then the best function of a slightly smaller
-    space, and the coefficients of a minimizer inside the ball are inaccurate. `world_ball` works in
-    float64.
+        min_{‖f‖ ≤ B} Σ_j m_j (f(x_j) − y_j)²,   f = Σ_j a_j k(x_j, ·)
 
-    Points that are given twice count twice. If you need `angle`, merge them into one point of
-    weight two, as `world_ball` does: the angle is a property of the expansion, not of the function.
+    Gram matrices may be singular, and the minimizer may lie inside the ball. With M = diag(m),
+    eigenvalues of M^½KM^½ below 8√n ε times the largest, ε the precision of the dtype, count as
+    zero. Gram matrices of smooth kernels have many such eigenvalues. In float32 f is then the best
+    function of a slightly smaller space, and the coefficients of a minimizer inside the ball are
+    inaccurate. `world_ball` works in float64.
+
+    Points that are given twice count twice. If you need `KernelBall.angle`, merge them into one
+    point of weight two, as `world_ball` does: the angle is a property of the expansion, not of the
+    function.
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points; symmetric and
             positive semi-definite.
         y: `[n]` targets.
         radius: B > 0.
-        surrogate: `[n, n]`, K̂_ij of the surrogate kernel at the same points; none by default.
+        surrogate: `[n, n]`, K̂_ij of the surrogate kernel of a world (`worlds`) at the same points,
+            for `KernelBall.lifted_norm`; none by default.
         weights: `[n]`, m_j > 0, how often each point counts; once by default.
 
-    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u; there the
-        coefficients are printed as non-negative, which would make β_u always π/2).
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u, which is
+    `angle`). There the coefficients are printed as non-negative, which would make β_u always π/2.
 
     Example:
         >>> import jax.numpy as jnp

@@ -46,12 +46,15 @@ DATASETS = tuple(_FORMATS)
 def from_arrays(x: Any, y: Any) -> Stream:
     """Makes a stream of the given rounds, in JAX's default precision.
 
-    Args:
-        x: `[T, d]` instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of finite
-            numbers.
-        y: `[T]` targets, in the same forms; if both are pandas objects, with the same index.
-
     A UserWarning names columns whose values float32 cannot tell apart.
+
+    Args:
+        x: `[T, d]` clean instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of
+            finite numbers.
+        y: `[T]` clean targets, in the same forms; if both are pandas objects, with the same index.
+
+    Raises:
+        ValueError: shapes or pandas indices do not match, or a value is no finite number.
 
     Example:
         >>> from_arrays([[0.0, 1.0]], [1.0]).y
