@@ -41,9 +41,9 @@ class Transformed:
     It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` like f.
 
     x is an array or a pytree of arrays, such as a dict or a tuple: its copies are the same pytree,
-    with a leading axis of V in each leaf. A list is read as one array. f may return any pytree,
-    such as a loss and a new state: g estimates all numbers of floating point in it, and returns all
-    other leaves, such as counters, as they are.
+    with a leading axis of V in each leaf. A list of numbers is read as one array, and a list of
+    arrays is an error. f may return any pytree, such as a loss and a new state: g estimates all
+    numbers of floating point in it, and returns all other leaves, such as counters, as they are.
 
     f may exchange numbers between rows, as `jax.lax.pmean` does under `jax.vmap(g, axis_name=…)`.
     Then g estimates the function of all rows.
@@ -171,6 +171,11 @@ def _parsed(copies: Any, place: int, least: int) -> tuple[jax.Array, Callable[[j
 
     paths, tree = jax.tree.flatten_with_path(copies)
     arrays = any(np.ndim(leaf) for _, leaf in paths)
+    if isinstance(copies, list) and arrays:
+        raise ValueError(
+            f"{message}a list of arrays: jnp.stack makes one array of copies, and a tuple is an x "
+            "of several arrays"
+        )
     if isinstance(copies, list) or not arrays or jax.tree_util.treedef_is_leaf(tree):
         return array(copies), lambda point: point
     leaves = [array(leaf, f" at {jax.tree_util.keystr(path)}") for path, leaf in paths]

@@ -133,6 +133,7 @@ def test_wrong_copies_give_one_clear_line(name):
         g(PARAMS, jnp.zeros((count, 2), int), 0.4)
     raises("argnum is 1, but there are 1 positional arguments", g, PARAMS)
     raises("f must be a function, got 3", MAKERS[name], 3)
+    raises("got a list of arrays: jnp.stack makes", g, PARAMS, [jnp.ones(2)] * 4, 0.4)
     raises("argnum must be .* one whole number, got tuple", MAKERS[name], loss, (0, 1))
     raises("got object: argnum is the place of x", g, PARAMS, object(), 0.4)
 
