@@ -177,12 +177,15 @@ def _counted(settings, difficulty, rounds, key) -> dict[str, jax.Array]:
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *made)
 
     def buffer(space):
-        # Samples show the clean x, so that steps and predictions read f at the same points.
-        def values(weights, atoms, others, points):
-            found = weights @ space.inner(atoms, others)
+        memory = everything(horizon)(space)
+
+        def values(atoms, weights, t, queries, points):
+            # Samples show the clean x, so that steps and predictions read f at the same points.
+            del queries
+            found = memory.evaluate(atoms, weights, t, points)
             return found, found
 
-        return everything(horizon)(space._replace(values=values))
+        return memory._replace(values=values)
 
     def of_one(make, stream, gamma, numbers):
         learner = make(_kernel(gamma), *numbers, buffer)
