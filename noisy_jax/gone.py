@@ -39,11 +39,20 @@ GONE: dict[str, dict[str, str]] = {
     "noisy_jax.losses": {
         "soft_margin": "its name is nj.losses.hinge",
         "nu_soft_margin": "its name is nj.losses.nu_hinge",
+        "AdaptiveLoss": "from noisy_jax.losses.adaptive import AdaptiveLoss",
+        "CorrectedLoss": "from noisy_jax.losses.corrected import CorrectedLoss",
     },
     "noisy_jax.moments": {
-        name: f"write nj.moments.unbiased(features, estimate=nj.unbiased.{name}), or a "
-        "functools.partial of it with its options, such as copies=4"
-        for name in ("multilevel", "pair", "replicates")
+        "Moments": "from noisy_jax.moments.online import Moments",
+        "Sums": "from noisy_jax.moments.online import Sums",
+        "Frequencies": "from noisy_jax.moments.fourier import Frequencies",
+        "estimated_characteristic": "from noisy_jax.moments.fourier import "
+        "estimated_characteristic",
+        **{
+            name: f"write nj.moments.unbiased(features, estimate=nj.unbiased.{name}), or a "
+            "functools.partial of it with its options, such as copies=4"
+            for name in ("multilevel", "pair", "replicates")
+        },
     },
     "noisy_jax.noise": {
         "estimate_misclassification": "take the sensitivity s and the specificity t of a "
@@ -79,6 +88,7 @@ GONE: dict[str, dict[str, str]] = {
         "copies_needed": "multilevel(f, levels=…).copies_needed(key) is the same number, for any f",
     },
     "noisy_jax.worlds": {
+        "FourierWorld": "from noisy_jax.worlds.fourier import FourierWorld",
         **dict.fromkeys(("heteroscedastic", "heteroscedastic_laplace"), _CHANGING),
         "heteroscedastic_radial": _CHANGING,
         **dict.fromkeys(("Measure", "density_measure", "discrete_measure", "radial"), _MIXTURE),
@@ -101,7 +111,8 @@ GONE: dict[str, dict[str, str]] = {
         ("ConvexBall", "KernelBall", "LinearBall", "Regularized"), _RECEIVED
     ),
     "noisy_jax.simulated.streams": {
-        **dict.fromkeys(("Adversary", "Difficulty", "Mixtures", "OneCopyAdversaries"), _RECEIVED),
+        **dict.fromkeys(("Adversary", "Mixtures", "OneCopyAdversaries"), _RECEIVED),
+        "Difficulty": "nj.streams.DIFFICULTIES['A']._replace(…) makes one",
         "csv": "frame = pandas.read_csv(path) reads the file, and "
         "nj.streams.scaled(frame.drop(columns='y'), frame['y']) makes the stream",
     },

@@ -86,11 +86,15 @@ def _compiled_programs_are_dropped():
         jax.clear_caches()
 
 
-KINDS = {
-    *("two_copies", "parallel_worlds", "fourier_worlds", "random_truncation", "multilevel"),
-    *("norma", "parameter_free", "model", "mixture", "leader"),
+ALIKE = {
+    *("as_printed", "uncorrected", "paired", "adaptive"),  # two_copies
+    *("uncorrected_kernel", "averaged_kernel", "adaptive kernel"),  # parallel_worlds
+    *("analytic_worlds", "adaptive random truncation"),  # random_truncation
+    *("unknown_noise", "pair", "norma_in_a_world", "parameter_free_in_a_world"),
+    *("perceptron", "alma"),  # norma
+    *("leader", "leader of functions", "leader, multilevel", "assuming", "noiseless"),
 }
-"""Learners of `tests.learners.registry`, one of each kind."""
+"""Learners of `tests.learners.registry` that one of another name is like; a new one is not here."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -98,10 +102,10 @@ def pytest_collection_modifyitems(items):
     """In a run of the whole suite doctests are slow tests; of a few files they always run.
 
     The mutants, which take longest, come first, so that another process runs the rest meanwhile.
-    Tests `of_each_kind` are long for learners that are not in `KINDS`.
+    Tests `of_each_kind` are long for learners that are in `ALIKE`.
     """
     for item in items:
-        if item.get_closest_marker("of_each_kind") and not KINDS & {*item.callspec.params.values()}:
+        if item.get_closest_marker("of_each_kind") and ALIKE & {*item.callspec.params.values()}:
             item.add_marker("long")
     items.sort(key=lambda item: item.path.name != "test_mutants.py")
     doubted = pytest.mark.filterwarnings(

@@ -7,9 +7,9 @@ from f_1 = 0 and b_1 = 0; the offset b is optional. Old terms decay, so that the
 a target that drifts, and all but the newest terms may be dropped. An adaptive loss also moves its
 scale s, by η_t times `AdaptiveLoss.descent`.
 
-Tuning: without offset, at constant η, a run of the soft margin ρ depends on (η, λ, ρ) only through
-(ηλ, ρ/η), since f(η, λ, ρ) = η f(1, ηλ, ρ/η). So only two parameters need tuning, and only ηλ for
-ρ = 0. The same holds for the widths ε and σ of other losses, with ε/η, σ/η and y/η.
+Tuning: without offset, at constant η, a run with the hinge loss of margin ρ depends on (η, λ, ρ)
+only through (ηλ, ρ/η), since f(η, λ, ρ) = η f(1, ηλ, ρ/η). So only two parameters need tuning, and
+only ηλ for ρ = 0. The same holds for the widths ε and σ of other losses, with ε/η, σ/η and y/η.
 
 Source: Online Learning with Kernels, Secs. II-III. Eq. 9 prints the decay 1 − ηλ where the step is
 η_t; Eqs. 19, 20 and 24 print signs and factors that do not descend (see `losses`).

@@ -2,9 +2,9 @@
 
     f_{t+1} = f_t + y_t k(x_t, ·)   where y_t f_t(x_t) ≤ 0
 
-It is NORMA with the soft margin ρ = 0 and λ = 0. Then η only sets the unit of f, and no parameter
-is left. If some g has y g(x) ≥ μ in every round, the perceptron makes at most ‖g‖² max k(x, x)/μ²
-mistakes.
+It is NORMA with the hinge loss of margin ρ = 0 and λ = 0. Then η only sets the unit of f, and no
+parameter is left. If some g has y g(x) ≥ μ in every round, the perceptron makes at most ‖g‖² max
+k(x, x)/μ² mistakes.
 
 Source: Online Learning with Kernels, Secs. III.A and IV.B.
 """

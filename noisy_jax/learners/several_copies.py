@@ -19,7 +19,10 @@ from noisy_jax.validation import ArrayLike, whole
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:
-    """Returns ∇̃ `[d]` from all copies of the sample; unbiased for the clean squared loss."""
+    """Returns ∇̃ `[d]` from all copies of the sample; unbiased for the clean squared loss.
+
+    Noise in the target that is correlated with the noise of a copy makes it biased.
+    """
     copies, count = sample.x, len(sample.x)
     residuals = copies @ weights - sample.y
     pairs = jnp.sum(residuals) * jnp.sum(copies, axis=0) - residuals @ copies
@@ -37,14 +40,15 @@ def several_copies(
 
     Args:
         copies: V ≥ 2, number of noisy copies of each instance.
-        radius: as in `gradient_descent`, like `learning_rate` and `optimizer`.
-        learning_rate: adaptive by default.
-        optimizer: instead of a rate.
+        radius: B_w > 0, the norm of the largest predictor that competes.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default the adaptive rate
+            √2 B_w / √(Σ‖∇̃‖²).
+        optimizer: an optax transformation, which takes the place of the learning rate.
 
     Returns:
         A `Learner` of V copies with O(Vd) time a round, and with clean estimates. Its expected
         regret on clean data at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
-        (`bounds.adaptive_rate`).
+        (`bounds.adaptive_rate`). Noise in the targets must be independent of the noise in x.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -55,8 +59,12 @@ def several_copies(
         mean squared loss 0.01
     """
     copies = whole("copies", copies, 2, "V, noisy copies of each instance")
+
+    def of_first(weights, sample):
+        return gradient_estimate(weights, sample._replace(x=sample.x[:copies]))
+
     learner = gradient_descent(
-        gradient_estimate, copies=copies, radius=radius, learning_rate=learning_rate,
+        of_first, copies=copies, radius=radius, learning_rate=learning_rate,
         optimizer=optimizer,
     )  # fmt: skip
     return learner._replace(needs=learner.needs._replace(flips=False))

@@ -79,7 +79,7 @@ class AdaptiveLoss(NamedTuple):
 
 
 def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
-    """Soft-margin loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
+    """Hinge loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
 
     ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the rounds are margin errors (yp ≤ ρ).
     Scaling p and ρ by the same factor scales the loss, so that at constant ηλ the regularization λ

@@ -41,13 +41,15 @@ def hinge(*, margin: ArrayLike = 1.0) -> Loss:
 
 
 def absolute() -> Loss:
-    """Absolute loss ℓ(p, y) = |p − y|, the ε-insensitive loss with ε = 0.
+    """Absolute loss ℓ(p, y) = |p − y|, whose derivative at p = y is taken as 0.
+
+    It is the ε-insensitive loss with ε = 0. `smoothed_absolute` is smooth.
 
     Example:
         >>> print(absolute()(1.0, 3.0))
         2.0
     """
-    return epsilon_insensitive(epsilon=0.0)
+    return epsilon_insensitive(epsilon=0.0)._replace(name="absolute()")
 
 
 def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
@@ -78,7 +80,7 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
 
     It is smooth, and φ ≤ φ_δ ≤ φ + δ/√(2π) times the number of kinks. Noise of variance v < δ² in
     the prediction turns φ_√(δ² − v) into φ_δ, which is why `corrected` needs it. For the absolute
-    loss and the soft margin 1 it is `smoothed_absolute` and `smoothed_hinge`, of sharpness
+    loss and the hinge loss it is `smoothed_absolute` and `smoothed_hinge`, of sharpness
     1/(δ√2), which have a series besides.
 
     Args:

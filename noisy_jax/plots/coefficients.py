@@ -36,7 +36,7 @@ def coefficients(fit: Any, *, axes: Any = None) -> Any:
         'change of y for one standard deviation of the column'
     """
     makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"
-    having("fit", fit, "coefficients", "a Fit", makers)
+    having("fit", fit, "uncorrected", "a Fit", makers)
     if fit.form == "curve":
         raise ValueError(f"fit must have coefficients, got a curve of your own: {_CURVE}")
     labels = fit.labels[-len(fit.coefficients) :]

@@ -18,7 +18,7 @@ from tests.errors import raises
 from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
 from tests.rounds import observations
 
-each_kind = pytest.mark.of_each_kind  # the other learners have tests of their own
+each_kind = pytest.mark.of_each_kind
 FEW = "parallel_worlds", "norma", "model"
 few = pytest.mark.parametrize(
     "case",
@@ -172,7 +172,6 @@ def test_resumes_from_state_round_and_key(make, stream):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@each_kind
 def test_clean_estimates_are_unbiased_and_the_same_in_unroll(case, make, stream):
     learner, runs = played(make)
     if not case.reads:

@@ -1,6 +1,6 @@
 """The largest number of mistakes of online classifiers, on every stream.
 
-Online gradient descent on the soft margin,
+Online gradient descent on the hinge loss,
 
     f_1 = 0,   f_{t+1} = (1 − ηλ) f_t + η 1{y_t f_t(x_t) ≤ ρ} y_t k(x_t, ·),
 
@@ -52,7 +52,7 @@ class MistakeGuarantee(NamedTuple):
     Attributes:
         learning_rate: η.
         regularization: λ; zero against a comparator that does not move.
-        margin: ρ of the soft margin max(0, ρ − yf) that the learner descends on.
+        margin: ρ of the hinge loss max(0, ρ − yf) that the learner descends on.
         mistakes: bound on the number of rounds with y_t f_t(x_t) ≤ ρ for `margin_errors`, with
             y_t f_t(x_t) ≤ 0 for `mistakes`.
     """

@@ -6,7 +6,7 @@ They hold on every stream: nothing in them is an expectation, except in `online_
 of all of them:
 
 - `diagonal`: X² ≥ k(x_t, x_t), positive;
-- `slope`: c ≥ |ℓ'|, positive; 1 for the soft margin, logistic, ε-insensitive and Huber's loss. The
+- `slope`: c ≥ |ℓ'|, positive; 1 for the hinge, logistic, ε-insensitive and Huber's loss. The
   squared loss has no such bound;
 - `regularization`: λ > 0, and `learning_rate`: η < 1/λ;
 - `horizon`: m > 0 rounds.
@@ -125,7 +125,7 @@ def online_to_batch(
         slope: c > 0, the largest slope of the loss.
         regularization: λ > 0 of the risk.
         learning_rate: η of the rates η/√t, as in `regularized_risk`.
-        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the soft-margin loss
+        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the hinge loss
             with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).
 
