@@ -58,8 +58,13 @@ def blind(kernel):
     ("noise", "copies"),
     [
         pytest.param(nj.noise.Gaussian(0.35), 2, id="gaussian"),
-        pytest.param(nj.noise.Laplace(0.4**0.5), 2, id="laplace beyond every Gaussian surrogate"),
-        pytest.param(nj.noise.Gaussian(0.23), 1, id="cloned from one copy"),
+        pytest.param(
+            nj.noise.Laplace(0.4**0.5),
+            2,
+            id="laplace beyond every Gaussian surrogate",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(nj.noise.Gaussian(0.23), 1, id="cloned from one copy", marks=pytest.mark.long),
     ],
 )
 def test_regret_keeps_its_bound_where_that_of_uncorrected_is_linear(noise, copies):

@@ -61,6 +61,7 @@ def printed(folder, *arguments, **environment):
 
 
 @pytest.mark.slow
+@pytest.mark.long  # 80 seconds on two cores; the next test ends in the same way
 def test_a_study_of_the_leader_ends_on_several_devices(tmp_path):
     assert printed(tmp_path, "-c", STUDY, "4") == "9\n"
 
