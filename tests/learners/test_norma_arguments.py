@@ -33,7 +33,7 @@ MEMORY = weight_vector()(Space(KERNEL.gram, KERNEL.gram))
             {"buffer": MEMORY},
             r"buffer .* got Memory: .* \(or a memory such as engine\.ring",
         ),
-        ({"loss": losses.squared}, "loss must be one such as losses.soft"),
+        ({"loss": losses.squared}, "loss must be one such as losses.hinge"),
         ({"loss": losses.novelty(nu=0.9), "offset": True}, "offset must be False with the novelty"),
         ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel, a World or a FourierWorld"),
         ({"decay": "never"}, "decay must be 'always' or 'on_update', got 'never'"),

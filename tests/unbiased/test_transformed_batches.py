@@ -238,7 +238,7 @@ def test_inputs_that_are_pytrees(name):
 
 def test_lists_and_tuples_of_numbers_are_arrays():
     g = nj.unbiased.replicates(jnp.sum)
-    for copies in ([1.0, 2.0], (1.0, 2.0), [[1.0], [2.0]], [np.ones(1), 2 * np.ones(1)]):
+    for copies in ([1.0, 2.0], (1.0, 2.0), [[1.0], [2.0]]):
         np.testing.assert_allclose(g(copies), 1.5)
 
 
