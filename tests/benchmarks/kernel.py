@@ -84,7 +84,7 @@ def floor(samples, x, weights):
 
             def values(first, count):
                 stored, own = rows(samples.x[:, 0], first, count), rows(weights, first, count)
-                return WORLD.values(own, stored, queries, points)
+                return own @ WORLD.surrogate(stored, queries), own @ WORLD.kernel(stored, points)
 
             def add_chunk(chunk, sums):
                 return jax.tree.map(jnp.add, sums, values(chunk * CHUNK, CHUNK))
