@@ -32,12 +32,28 @@ def dealt(x: np.ndarray, y: np.ndarray, clusters: np.ndarray | None = None) -> n
     places = np.random.default_rng(_SEED).permutation(units)
     if clusters is not None:
         return places[clusters]
-    order = np.argsort(y, kind="stable")
-    if (np.diff(y[order]) == 0).any():
-        order = np.lexsort((*x.reshape(units, -1).T[:_COLUMNS][::-1], y))
     found = np.empty(units, int)
-    found[order] = places
+    found[ordered(y, *x.reshape(units, -1).T[:_COLUMNS])] = places
     return found
+
+
+def ordered(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """Returns the order `[n]` of rows by the first column, and by the next ones where it is equal.
+
+    It is `np.lexsort`, which would sort all rows by each column, also if few values are equal.
+    """
+    order = np.argsort(first, kind="stable")
+    equal = first[order][1:] == first[order][:-1]  # of each place and the next
+    for column in columns:
+        if not equal.any():
+            break
+        places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        runs = np.cumsum(np.append(True, ~equal))[places]
+        rows = order[places]
+        order[places] = rows[np.lexsort((column[rows], runs))]
+        before, after = column[order][:-1], column[order][1:]
+        equal &= (before == after) | (np.isnan(before) & np.isnan(after))
+    return order
 
 
 def labels_of(

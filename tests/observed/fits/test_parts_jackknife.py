@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.groups import labels_of, streamed_labels
+from noisy_jax.observed.fits.groups import labels_of, ordered, streamed_labels
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.observed.rows import agree
@@ -133,3 +133,11 @@ NAN = np.where(np.arange(100) == 7, np.nan, 1.0)
 )
 def test_bad_input_raises(rng, call, message):
     raises(message, call, observed(*table(100, rng)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_rows_are_ordered_as_by_lexsort(rng, count):
+    first = rng.integers(0, 4, size=200).astype(float)
+    columns = np.where(rng.random((count, 200)) < 0.2, np.nan, rng.integers(0, 3, (count, 200)))
+    expected = np.lexsort((*columns[::-1], first))
+    np.testing.assert_array_equal(ordered(first, *columns), expected)
