@@ -182,7 +182,7 @@ def test_rows_with_one_copy_are_left_out_and_others_are_as_they_were():
         whole = fitted(complete, nj.methods.Fourier(**few, **kept))
         np.testing.assert_allclose(fit.weights, whole.weights, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(fit.risk.corrected, whole.risk.corrected, rtol=1e-4)
-    raises("fit must be a Fit, got FourierFit", nj.plots.coefficients, fit)
+    raises("fit must have coefficients, got a curve", nj.plots.coefficients, fit)
     message = "estimated error of a kernel fit needs each row's error variance"
     raises(message, fourier_errors, fit, rows, rows)
 
