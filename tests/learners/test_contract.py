@@ -226,8 +226,8 @@ def test_both_modes_agree_and_are_finite_also_where_nothing_has_happened_yet(x64
         along = jax.tree.map(lambda slope, v: jnp.sum(slope * v), reverse, direction)
         return sum(jax.tree.leaves(along)), jax.jvp(of, given, direction)[1]
 
-    random = nj.Stream(rng.normal(size=(6, DIM)), np.array([0.5, -0.5, 1.0, -1.0, 1.0, 1.0]))
-    zeros = random._replace(x=random.x * (np.arange(6) > 1)[:, None])
+    random = nj.Stream(rng.normal(size=(24, DIM)), np.resize([0.5, -0.5, 1.0, -1.0, 1.0, 1.0], 24))
+    zeros = random._replace(x=random.x * (np.arange(24) > 1)[:, None])
     for variance, stream in ((0.2, random), (0.0, zeros)):
         given = jax.tree.map(jnp.asarray, (stream, 0.7, 0.1))
         direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), given)
