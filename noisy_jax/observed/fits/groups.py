@@ -42,17 +42,18 @@ def ordered(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
 
     It is `np.lexsort`, which would sort all rows by each column, also if few values are equal.
     """
-    order = np.argsort(first, kind="stable")
-    equal = first[order][1:] == first[order][:-1]  # of each place and the next
+    order = np.argsort(first)
+    values = first[order]
+    new = np.append(True, values[1:] != values[:-1])  # where a run of equal rows begins
     for column in columns:
-        if not equal.any():
+        places = np.flatnonzero(~new | np.append(~new[1:], False))
+        if not places.size:
             break
-        places = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-        runs = np.cumsum(np.append(True, ~equal))[places]
-        rows = order[places]
-        order[places] = rows[np.lexsort((column[rows], runs))]
-        before, after = column[order][:-1], column[order][1:]
-        equal &= (before == after) | (np.isnan(before) & np.isnan(after))
+        rows, runs = order[places], np.cumsum(new[places])
+        rows = rows[np.lexsort((rows, column[rows], runs))]
+        order[places], values = rows, column[rows]
+        before, after = values[:-1], values[1:]
+        new[places[1:]] |= ~((before == after) | (np.isnan(before) & np.isnan(after)))
     return order
 
 

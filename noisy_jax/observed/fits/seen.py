@@ -118,8 +118,9 @@ class Seen:
     @functools.cached_property
     def repeated(self) -> dict[int, int]:
         """Noisy columns with one measurement in several rows: how many measurements there are."""
-        places = np.setdiff1d(self.noisy, list(self.few)).tolist()
-        return {j: len(np.unique(self.x[:, j])) for j in places if repeats(self.x[:, j])}
+        places = np.setdiff1d(self.noisy, list(self.few))
+        places = places[[often_equal(values) for values in with_some_values(self.x, places)]]
+        return {j: len(np.unique(self.x[:, j])) for j in places.tolist() if repeats(self.x[:, j])}
 
 
 def scores(values: np.ndarray) -> np.ndarray:
@@ -143,6 +144,27 @@ def tail(total, variance, largest) -> np.ndarray:
     return 2 * np.exp(-np.divide(total**2, room, out=np.zeros_like(room), where=room > 0))
 
 
+def with_some_values(x: np.ndarray, places: np.ndarray) -> list[np.ndarray]:
+    """Of some columns of x `[n, d]`, all entries with some of the values, about 16,384 of many.
+
+    Values are drawn by a hash of their bits, so that equal ones are drawn together.
+    """
+    if len(x) <= 2 * ROWS:
+        return list(x.T[places])
+    largest, parts = np.uint64(2**64 // (len(x) // ROWS)), []
+    for start in range(0, len(x), ROWS):
+        columns = x[start : start + ROWS].T[places]
+        drawn = columns.view(np.uint64) * _HASH < largest
+        parts.append([values[kept] for values, kept in zip(columns, drawn, strict=True)])
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def often_equal(values: np.ndarray) -> bool:
+    """Returns True if a share of 0.3 of the values `[n]` is equal to others."""
+    counts = np.unique(values, return_counts=True)[1]
+    return bool(counts[counts > 1].sum() >= _SHARE * counts.sum())
+
+
 def repeats(values: np.ndarray) -> bool:
     """Returns True if values `[n]` are equal more often than by rounding.
 
@@ -157,11 +179,6 @@ def repeats(values: np.ndarray) -> bool:
     - Equal by chance are values where there are many, and hardly ever the largest and smallest.
     - The value where measurements are cut off is one of the ends, or the most frequent one.
     """
-    if len(values) > 2 * ROWS:  # first all rows with some of the values, drawn by a hash
-        bits = np.ascontiguousarray(values).view(np.uint64) * _HASH
-        counts = np.unique(values[bits < 2**64 // (len(values) // ROWS)], return_counts=True)[1]
-        if counts[counts > 1].sum() < _SHARE * counts.sum():
-            return False
     different, counts = np.unique(values, return_counts=True)
     kept = np.ones(len(different), bool)
     kept[[0, -1, counts.argmax()]] = False

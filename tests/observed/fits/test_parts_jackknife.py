@@ -135,7 +135,7 @@ def test_bad_input_raises(rng, call, message):
     raises(message, call, observed(*table(100, rng)))
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("count", [1, 3])
 def test_rows_are_ordered_as_by_lexsort(rng, count):
     first = rng.integers(0, 4, size=200).astype(float)
     columns = np.where(rng.random((count, 200)) < 0.2, np.nan, rng.integers(0, 3, (count, 200)))
