@@ -31,7 +31,7 @@ from noisy_jax.base import (
     fresh,
     with_field_weights,
 )
-from noisy_jax.engine.rules import parsed_radius, rate_of, schedule
+from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
 from noisy_jax.moments import online
 from noisy_jax.validation import ArrayLike, check_dimension, check_shape, given, whole
 from noisy_jax.xla import total
@@ -159,16 +159,19 @@ def descent(radius: ArrayLike | None, optimizer: Any) -> optax.GradientTransform
 
 
 def _at_rate(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformation:
-    """Returns descent at a given rate. Its state is the number of the round, `[]`."""
-    rate = schedule(learning_rate)
+    """Returns descent at a given rate. The state of a schedule is the number of the round, `[]`.
+
+    A number has no state: a counter is one more operation of a round (`noisy_jax.xla.total`).
+    """
+    rate = parsed_rate(learning_rate)
 
     def update(updates, state: Any, params=None):
         del params
-        eta = rate(state)
+        eta = rate(state) if callable(rate) else rate
         moves = jax.tree.map(lambda leaf: -jnp.asarray(eta, leaf.dtype) * leaf, updates)
-        return moves, optax.safe_increment(state)
+        return moves, optax.safe_increment(state) if callable(rate) else state
 
-    return optax.GradientTransformation(lambda params: jnp.int32(0), update)
+    return optax.GradientTransformation(lambda params: jnp.int32(0) if callable(rate) else (), update)
 
 
 def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:
