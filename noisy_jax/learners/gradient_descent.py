@@ -171,7 +171,9 @@ def _at_rate(learning_rate: optax.ScalarOrSchedule) -> optax.GradientTransformat
         moves = jax.tree.map(lambda leaf: -jnp.asarray(eta, leaf.dtype) * leaf, updates)
         return moves, optax.safe_increment(state) if callable(rate) else state
 
-    return optax.GradientTransformation(lambda params: jnp.int32(0) if callable(rate) else (), update)
+    return optax.GradientTransformation(
+        lambda params: jnp.int32(0) if callable(rate) else (), update
+    )
 
 
 def started(method: optax.GradientTransformation, params: Any) -> optax.OptState:

@@ -94,14 +94,34 @@ class Problem(NamedTuple):
 
 
 def smallest(values: jax.Array, count: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    """Mask `[n]` of the `count` smallest of `[n]` values, ties by index; the largest of them.
+    """Mask `[n]` of the `count` smallest of `[n]` values ≥ 0, ties by index; the largest of them.
 
-    `count` may be traced.
+    Floats ≥ 0 have the same order as their bit patterns. Bisection on these takes a tenth of the
+    time of sorting on a CPU, and `count` may be traced.
     """
-    places = jnp.arange(len(values))
-    increasing, order = jax.lax.sort_key_val(values, places, is_stable=True)
-    rows = jnp.zeros(len(values), bool).at[order].set(places < count)
-    return rows, jnp.take(increasing, count - 1)
+    width = 8 * values.dtype.itemsize
+    bits = jax.lax.bitcast_convert_type(values, jnp.dtype(f"uint{width}"))
+    one = jnp.ones((), bits.dtype)
+
+    # The masks come from the loop: after it XLA may compute the values again with other rounding,
+    # so that none of them equals `found`.
+    def narrow(step, carry):
+        found, below, reached = carry
+        trial = found | (one << (width - 1 - step).astype(bits.dtype))
+        lower = bits < trial
+        few = jnp.sum(lower) < count
+        return (
+            jnp.where(few, trial, found),
+            jnp.where(few, lower, below),
+            jnp.where(few, reached, lower),
+        )
+
+    none = jnp.zeros_like(bits, bool)
+    start = jnp.zeros((), bits.dtype), none, ~none
+    found, below, reached = jax.lax.fori_loop(0, width, narrow, start)
+    tied = reached & ~below
+    rows = below | (tied & (jnp.cumsum(tied) <= count - jnp.sum(below)))
+    return rows, jnp.max(jnp.where(rows, values, 0))  # which has derivatives, as bits have not
 
 
 def rows_kept(size: int, contamination: Any) -> jax.Array:
