@@ -118,7 +118,7 @@ def smallest(values: jax.Array, count: ArrayLike) -> tuple[jax.Array, jax.Array]
 
     none = jnp.zeros_like(bits, bool)
     start = jnp.zeros((), bits.dtype), none, ~none
-    found, below, reached = jax.lax.fori_loop(0, width, narrow, start)
+    _, below, reached = jax.lax.fori_loop(0, width, narrow, start)
     tied = reached & ~below
     rows = below | (tied & (jnp.cumsum(tied) <= count - jnp.sum(below)))
     return rows, jnp.max(jnp.where(rows, values, 0))  # which has derivatives, as bits have not
