@@ -46,6 +46,7 @@ OF_JAX = {
 KEYS = {"typed": key(3), "raw": jax.random.key_data(key(3)), "rbg": jax.random.key(3, impl="rbg")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(), (17,), (5, 10)])
 def test_normal_draws_are_those_of_jax(shape):
     found, expected = (draw(jax.random.key(3), shape) for draw in (draws.normal, jax.random.normal))
@@ -67,6 +68,7 @@ def same(draw):
     return single
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"), [*((name, "typed") for name in MAKE), ("normal", "raw"), ("gamma", "rbg")]
 )

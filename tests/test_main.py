@@ -80,6 +80,7 @@ def test_an_unknown_study_lists_the_known_ones_and_the_scripts(capsys):
     assert "drift" in "\n".join(rest)
 
 
+@pytest.mark.slow
 def test_nothing_that_a_study_may_not_need_is_imported_before_the_first_line():
     late = ["matplotlib", "sklearn", "scipy.special", "tqdm", "pandas"]
     code = (

@@ -43,6 +43,7 @@ def test_a_name_is_what_type_checkers_see():
         nj.kernal  # noqa: B018
 
 
+@pytest.mark.slow
 def test_an_import_of_the_package_imports_no_room_and_one_of_all_rooms_computes_nothing():
     code = """
 import sys, noisy_jax

@@ -123,12 +123,14 @@ def test_seeds_are_divided_in_the_context_of_a_mesh():
         np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["corrected", "model"])
 def test_seeds_on_two_devices_are_those_on_one(name):
     """JAX sums gradients over devices where it takes the parameters to be the same on all."""
     check_seeds(LEARNERS[name](), nj.noise.Gaussian(0.1), 4)
 
 
+@pytest.mark.slow
 def test_a_step_of_a_model_is_of_its_device():
     learner = LEARNERS["model"]()
 
@@ -141,6 +143,7 @@ def test_a_step_of_a_model_is_of_its_device():
     np.testing.assert_allclose(over_two_devices(step)(x), alone, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_options_may_differ_between_devices():
     """They reach the loss by a closure, where no argument of the step shows that it varies."""
 

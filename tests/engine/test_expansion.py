@@ -59,6 +59,7 @@ def hinge(memory, **options):
     return expansion(**given | options)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-IncrementalNorm")
 def test_everything_kept_equals_the_loop_and_the_norm_the_double_sum(x64, rng):
     x, y = labelled(rng, rounds=300)  # more than one chunk of stored atoms
@@ -100,6 +101,7 @@ def test_the_norm_holds_over_long_runs_in_float32(rng):
     np.testing.assert_allclose(state.squared_norm, alpha @ gram @ alpha, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_atoms_may_be_pytrees_with_several_query_points(x64, rng):
     """f of the kernel ⟨x, z⟩ w v on pairs (x, w), read at two query_points of other weights."""
     x, y = labelled(rng, rounds=40)
@@ -129,6 +131,7 @@ def test_atoms_may_be_pytrees_with_several_query_points(x64, rng):
         np.testing.assert_allclose(state.squared_norm, w @ w, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
     x, y = labelled(rng, T)
 
@@ -140,6 +143,7 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
         np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
 
 
+@pytest.mark.slow
 def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     x, y = labelled(rng, T)
     learner, shown, traces = hinge(everything(2 * T)(SPACE)), inputs(x, y), []
@@ -148,6 +152,7 @@ def test_runs_on_from_its_own_state_without_a_new_trace(rng):
     assert len(traces) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [world_learner, kernel_learner, model_learner])
 def test_functions_of_a_learner_are_traced_once_outside_jit(make):
     learner, x = make(1.0), jnp.array([0.3, 0.2])

@@ -21,6 +21,7 @@ def windows(start=START):
     return np.maximum(start, np.ceil(np.arange(1, T + 2) ** (0.5 + EXCESS))).astype(int)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Thm6")
 def test_growing_equals_the_loop(x64, rng):
     x = rng.normal(size=(T, DIM))
@@ -45,6 +46,7 @@ def test_growing_equals_the_loop(x64, rng):
         np.testing.assert_allclose(made, predictions, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_start_beyond_the_horizon_drops_nothing(rng):
     x, made = rng.normal(size=(T, DIM)), []
     for buffer in (growing(T, start=10**6, excess=0.3), T):

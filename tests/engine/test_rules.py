@@ -45,6 +45,7 @@ def descent(gradient):
 KINDS = ("normal", "heavy tails", "growing", "falling", "one direction")
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-AdaptiveRate")
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,10 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.kernels.cases import KERNELS
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_where_points_coincide():
     x = jnp.ones((1, 2))
     for name in ("rational", "laplacian", "matern32", "matern52"):

@@ -30,6 +30,7 @@ def test_gram_equals_the_definition_pair_by_pair(x64, rng, case):
     np.testing.assert_allclose(jax.jit(kernel)(x, z), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_diagonal_is_that_of_the_gram(x64, rng, case):
     kernel, _ = case
     x = jnp.asarray(points(rng, 5))
@@ -95,6 +96,7 @@ def moved(points, offset):
     return jnp.asarray(points + np.array([offset, -offset, 0.0]), jnp.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAMS)
 def test_grams_do_not_depend_on_the_origin(rng, name):
     gram, x, z = GRAMS[name](), grid(rng, 6), grid(rng, 5)

@@ -14,6 +14,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", KERNELS)
 def test_inner_products_have_the_kernel_for_their_mean(name, rng):

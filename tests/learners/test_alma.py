@@ -24,6 +24,7 @@ def labelled(rng, rounds=80):
     return x, np.where(x[:, 0] * x[:, 1] + 0.2 > 0, 1.0, -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-ALMA_2")
 @pytest.mark.parametrize(("theta", "c"), [(1.5, 3.0), (0.0, 2**0.5)])
 def test_equals_the_pseudo_code(x64, rng, theta, c):

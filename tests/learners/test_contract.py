@@ -266,6 +266,7 @@ DONATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DONATED)
 def test_states_with_several_zeros_can_be_donated(name):
     check_donation(DONATED[name](**OPTIONS))

@@ -189,6 +189,7 @@ def test_halves_merge(x64):
     np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_units_of_x_and_y_have_no_effect(x64):
     """Both in thousandths, as the ball fixes the size of the weights: the same predictions."""
     x, _, samples = rounds(6)
@@ -208,6 +209,7 @@ def in_other_units(samples, x):
     return samples._replace(x=samples.x * SIZES[None, None], cov=cov), x * SIZES[None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moments", "form"), [(KNOWN, "variances"), (nj.moments.two_copies(), "matrix")]
 )
@@ -224,6 +226,7 @@ def test_units_of_single_columns_have_no_effect(x64, moments, form):
     np.testing.assert_allclose(other.penalty, state.penalty, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_columns_of_different_sizes_keep_their_digits_in_float32():
     """The ball is in the units of the weights, of which one is 300,000 times another."""
     x, _, samples = rounds(6)
@@ -266,6 +269,7 @@ def test_rounds_count_after_millions_of_others():
     assert np.sum(np.asarray(state.sums.count, np.float64)) == 2**24 + T
 
 
+@pytest.mark.slow
 def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     """15 rounds in blocks of 8: the second block is not complete, as if blocks had 8 and 7."""
     x, _, samples = rounds(7)
@@ -289,6 +293,7 @@ def test_finish_counts_the_last_rounds_and_the_bound_needs_it(x64):
     np.testing.assert_allclose(later.sums.count.sum(), 16)
 
 
+@pytest.mark.slow
 def test_weights_stay_in_the_ball_where_the_estimated_moment_is_zero():
     """Two copies 1 ± 1: all 256 draws of four rounds, in a quarter of which the first product is 0
     and the other sums are not."""
@@ -319,6 +324,7 @@ def test_a_moment_of_trace_zero_that_is_not_zero():
     assert np.all(np.isfinite(state.weights))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_penalty_of_fourier_features_is_a_quarter_of_their_standard_deviation(x64, rng):
     """‖Σ_g (A_g − s_g A)²‖^½ over G groups with shares s_g of the rows, times √(G/(G − 1))."""
@@ -361,6 +367,7 @@ def test_without_a_ball_a_negative_direction_is_kept_at_its_own_size(x64):
     assert np.linalg.norm(held.weights) <= 0.5 * (1 + 1e-5)
 
 
+@pytest.mark.slow
 def test_noise_that_changes_by_round_gives_the_same_penalty_in_any_pieces(x64):
     """The noise is in one direction in even rounds, in another one in odd rounds."""
     x, y, _ = rounds(7)
@@ -393,6 +400,7 @@ def _leaders(grams, radius, previous):
     return jax.vmap(leader)(grams)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [None, 0.5])
 @pytest.mark.parametrize(
     ("eigenvalues", "previous"),

@@ -18,6 +18,7 @@ def loop(gradients, radius):
     return radius * (plus - minus), 2 * radius * gap
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-ExponentiatedGradient")
 @pytest.mark.parametrize("kind", ["normal", "heavy tails", "growing", "against the weights"])
 def test_equals_a_numpy_loop_and_its_bound_holds_for_all_vectors(x64, rng, kind):

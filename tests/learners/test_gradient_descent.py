@@ -36,6 +36,7 @@ def estimate(name, weights, copies, y, cov):
 BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "uncorrected": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Lemma1", "DA-Lemma2", "DA-short")
 @pytest.mark.parametrize("name", MAKE)
 def test_bias_exactly_by_enumeration(x64, rng, name):

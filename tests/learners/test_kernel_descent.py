@@ -50,6 +50,7 @@ def test_parallel_worlds_equals_the_loop_with_the_double_sum(x64, rng, radius, r
     check_runs(learner, x, copies, y, expected=expected)
 
 
+@pytest.mark.slow
 def test_uncorrected_kernel_equals_the_loop(x64, rng):
     x, copies, y = noisy(rng, copies=1)
     kernel = references.gaussian_kernel(LENGTH_SCALE)

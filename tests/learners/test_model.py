@@ -54,6 +54,7 @@ def after(learner, samples, dim=2):
     return blocks
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-ReplicatesOrder")
 @pytest.mark.parametrize("radius", [0.3, 50.0])
 def test_a_linear_model_is_two_copies_in_numpy(x64, radius):
@@ -88,6 +89,7 @@ ESTIMATES = {  # by name: the estimate, a model for which it is exact
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_gradient_and_clean_estimates_are_exact_by_quadrature(x64, name):
     """Over Gaussian noise in every copy: those of the clean input."""
@@ -206,6 +208,7 @@ def test_modules_of_equinox_and_flax_learn_as_they_are(made):
     assert np.abs(params["in"] - HIDDEN).max() > 0.01
 
 
+@pytest.mark.slow
 def test_what_is_no_array_of_floating_point_is_held_fixed():
     params = {"w": np.array([0.5, 0.1], np.float32), "power": jnp.int32(2), "function": jnp.tanh}
     learner = nj.learners.model(
@@ -218,6 +221,7 @@ def test_what_is_no_array_of_floating_point_is_held_fixed():
     np.testing.assert_allclose(state.params["w"], after(moved, rows(5, 4))[0].params, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_rounds_read_only_the_copies_that_they_use():
     """Others may be NaN, in the step and in the clean estimates."""
     estimate = nj.unbiased.multilevel

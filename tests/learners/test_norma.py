@@ -33,6 +33,7 @@ from tests.learners.runs import inputs, unrolled
 NU = 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Eq13-16,18", "NORMA-Eq25-27")
 def test_perceptron_is_norma_without_margin_and_decay(rng):
     x, y = labelled(rng)
@@ -90,6 +91,7 @@ def test_untuned_norma_beats_the_perceptron_on_a_drifting_target():
     assert theirs.mean() < 400
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Eq21")
 def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
     x, y = load_diabetes(return_X_y=True)
@@ -187,6 +189,7 @@ def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
     assert np.sqrt(squared_norm) <= 1 / 0.5
 
 
+@pytest.mark.slow
 def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
     """Noisy inputs and drift together: f is read at the second copy, and terms hold the first."""
     (x, y), variance, size = labelled(rng), 0.2, 15
@@ -209,6 +212,7 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
     assert np.abs(two - one).max() > 0.01  # with one copy f is read where it is stored
 
 
+@pytest.mark.slow
 def test_a_second_copy_makes_the_step_right_on_average(x64):
     """After one fixed round, the mean step over all pairs of ±n is the clean one; of one, not."""
     linear = nj.kernels.linear()  # its own surrogate under any noise

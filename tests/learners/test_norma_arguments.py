@@ -52,6 +52,7 @@ UNBOUNDED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_the_default_rate_holds_for_the_squared_loss(name):
     """Without the norm in the rate the first step is 1/λ, and the squared error 10¹⁰ or more."""

@@ -62,6 +62,7 @@ VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Eq10-12", "NORMA-offset", "NORMA-Eq13-16,18", "NORMA-Eq19", "NORMA-Eq20")
 @pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
@@ -94,6 +95,7 @@ def test_constant_rate_and_small_ring_equal_the_loop(x64, rng, name):
         assert state.rule.scale is None
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Eq7-9")
 @pytest.mark.parametrize("name", ["soft margin", "novelty", "huber joint"])
 def test_schedule_and_decay_on_updates_equal_the_loop(x64, rng, name):

@@ -106,6 +106,7 @@ def test_equals_the_loop_and_keeps_the_theorem_on_arbitrary_vectors(x64, rng):
     assert np.all(largest > 0.1)  # so the bound is not vacuous
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_with_a_kernel_and_two_copies_equals_the_loop_in_its_space(x64, rng):
     """The Gram matrix's root gives features of the same inner products."""

@@ -13,6 +13,7 @@ from tests.learners.test_random_truncation import KERNELS, estimator_of
 OPTIONS = {"radius": 0.5, "x_second_moment": 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Sub5", "NK-Sub2")
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
 def test_an_estimate_depends_on_as_many_copies_as_it_counts(rng, kernel):

@@ -150,6 +150,7 @@ def learned(rng, kernel, loss, estimate):
     return make(radius=1e3), state
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-WholeGradient")
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("order", "degree"), [(1, 1), (3, 2)])
@@ -167,6 +168,7 @@ def test_gradients_of_polynomials_are_exact_by_enumeration_of_two_point_noise(rn
     exact(square.mean(), f**2)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-WholeGradient")
 def test_gradients_of_pairs_are_exact_by_quadrature(x64, rng):
     loss, derivative = LOSSES["smoothed_hinge"]

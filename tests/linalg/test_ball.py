@@ -41,6 +41,7 @@ def solved(matrix, b, start, radius, least=0.0):
     return w, mu, len(tried)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.001, 1e6])
 def test_the_multiplier_is_the_same_from_any_start(problem, share):
     matrix, b, norm = problem
@@ -64,6 +65,7 @@ def test_a_start_far_beyond_loses_no_digits(rng):
     np.testing.assert_allclose(jax.jit(jax.vmap(multiplier))(starts), 1.5, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "radius"), [(0.0, 1.01), (1e6, 1.01), (0.1, np.inf)])
 def test_inside_the_ball_the_multiplier_is_zero_from_any_start(problem, start, radius):
     matrix, b, norm = problem

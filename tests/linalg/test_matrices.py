@@ -102,6 +102,7 @@ def flat(outputs):
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(outputs)])
 
 
+@pytest.mark.slow
 def test_batches_divided_over_devices_are_those_of_numpy(operation, rng, x64):
     """Under `vmap` twice, in a `shard_map` over two devices."""
     function, reference = operation
@@ -183,6 +184,7 @@ def _factorizations(tree):
                 yield name
 
 
+@pytest.mark.slow
 def test_no_other_module_factorizes_by_jax():
     """A batched call of LAPACK can hang (jaxlib 0.10.0 to 0.11.0)."""
     package = Path(noisy_jax.__file__).parent

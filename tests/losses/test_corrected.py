@@ -44,6 +44,7 @@ def check(fixed, y, cov, v, noise, chances, least):
         assert np.max(np.abs(chances @ plain[:-1] - plain[-1])) > least
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-CorrectedLosses")
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_noise_has_no_effect_on_average(name, x64):
@@ -151,6 +152,7 @@ def test_smoothed_losses_are_averages_and_the_named_ones_special_cases(x64):
     np.testing.assert_allclose(smooth.derivative(a), slopes, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_poisson_has_its_gradient_and_its_minimizer():
     loss, p, y = losses.poisson(), jnp.linspace(-1.0, 1.0, 5), jnp.arange(5.0)
     np.testing.assert_allclose(loss(p, y), jnp.exp(p) - y * p, rtol=1e-6)

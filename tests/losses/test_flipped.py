@@ -30,6 +30,7 @@ def norma(loss, **options):
     return nj.learners.norma(nj.kernels.linear(), loss, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-FlippedLabels")
 @pytest.mark.parametrize("rate", [RATES, 0.2])
 @pytest.mark.parametrize("name", MARGIN)

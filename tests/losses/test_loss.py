@@ -61,6 +61,7 @@ def test_parameters_can_be_swept_by_vmap(make, parameter):
     np.testing.assert_allclose(swept, [*map(jax.jit(judged), parameters)], rtol=1e-6)
 
 
+@pytest.mark.slow
 @every_loss
 def test_integers_are_accepted_and_floats_keep_their_precision(name, x64):
     loss = LOSSES[name][0]

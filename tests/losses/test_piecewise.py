@@ -21,6 +21,7 @@ def test_derivatives_at_kinks_are_the_documented_ones(name, derivatives, x64):
     np.testing.assert_array_equal(loss.derivative(jnp.array(kinks)), derivatives)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Fig1")
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize(

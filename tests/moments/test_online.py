@@ -104,6 +104,7 @@ def test_fourier_features_are_unbiased_under_skewed_noise():
     check(expected, np.asarray(moments.features(jnp.asarray(X))))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("count", [1, 40])
 def test_the_damping_is_one_over_the_number_of_rounds(count):

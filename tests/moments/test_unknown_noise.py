@@ -151,6 +151,7 @@ def reference(name, copies, frequencies, y, kept, levels):
     return gram, cross
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replicates", "multilevel", "pair", "gaussian"])
 def test_sums_of_two_halves_are_those_of_a_loop_in_numpy(name, rng):
     frequencies = rng.normal(size=(3, 2))
@@ -184,6 +185,7 @@ def test_sums_of_two_halves_are_those_of_a_loop_in_numpy(name, rng):
         np.testing.assert_allclose(found, value, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_features_need_not_be_finite_at_zero():
     """The last block is filled with rows that do not count."""
     x = np.random.default_rng(0).uniform(2, 3, size=(10, 2, 1))

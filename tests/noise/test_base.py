@@ -80,6 +80,7 @@ def test_fourth_moments_exactly(distribution):
     np.testing.assert_allclose(distribution.square_fourth_moment(x), exact + rest.mean(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_log_characteristic_exactly(x64, distribution):
     omega = np.array([[0.7, -1.2, 0.4], [2.0, 3.0, 1.0], [3.0, 0.1, 2.5]])
     log_phi = distribution.log_characteristic(jnp.asarray(omega))
@@ -97,6 +98,7 @@ def test_log_characteristic_exactly(x64, distribution):
     np.testing.assert_allclose(np.exp(log_phi), expected, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_characteristic_functions_with_zeros_say_so(distribution):
     """Where there are none, |φ| of these distributions falls along each axis."""
     omega = np.eye(3)[:, None] * np.linspace(0, 30, 1001)[:, None]
@@ -261,6 +263,7 @@ def test_a_custom_distribution_has_parameters_of_any_shape():
     raises(message, Lopsided, *parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build", [Gaussian, Laplace, Uniform, Rademacher, lambda df: StudentT(df=df, scale=1.0)]
 )

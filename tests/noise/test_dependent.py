@@ -56,6 +56,7 @@ def case_(request):
     return cases()[request.param]()
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-DependentNoise")
 def test_estimated_covariances_and_gradients_are_unbiased(x64, case):
     check_unbiased(case, atol=1e-9)
@@ -80,6 +81,7 @@ def test_moments_of_the_bound_contain_the_exact_ones(x64, case):
     assert p @ np.sum(gradients**2, axis=1) <= guarantee.second_moment
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_copies_have_the_enumerated_moments(case):
     noise, x, copies, p = case

@@ -81,6 +81,7 @@ def test_coordinates_may_depend_on_x(x64):
     np.testing.assert_allclose(mixed.estimated_cov(jnp.array([3.0, 1.0])), [3.0, 0.2])
 
 
+@pytest.mark.slow
 def test_the_characteristic_function_is_a_product():
     parts = Laplace(0.3), Gaussian(0.2), Uniform(0.7)
     omega = np.array([[0.7, -1.2, 0.4], [2.0, 3.0, 8.0]])

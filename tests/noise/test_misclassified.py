@@ -39,6 +39,7 @@ def case_(request):
     return Case(Misclassified(matrix), x, *copies_of(matrix, x))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Misclassified")
 def test_copies_covariances_and_gradients_are_unbiased(x64, case):
     check_unbiased(case, atol=1e-12, gradients=len(case.noise.matrix) == 2)  # or variances < 0

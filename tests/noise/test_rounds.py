@@ -91,6 +91,7 @@ def test_no_key_is_used_twice(noises):
         jax.eval_shape(lambda key: shown(key, noises, 7, 20), key())
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_of_features_and_targets_and_draws_of_learners_are_independent():
     """Also where a learner draws from its own key as the noise is drawn."""
@@ -120,6 +121,7 @@ def test_learners_of_different_numbers_of_copies_share_copies(name, kind):
     assert not np.allclose(three.x[:, 1], three.x[:, 2])
 
 
+@pytest.mark.slow
 def test_random_bits_are_those_of_jax():
     keys, size = jax.random.split(key(), 3), 1001
     found = jax.vmap(lambda key: random_bits(key, size))(keys)

@@ -63,6 +63,7 @@ def test_gradients_moments_and_clean_estimates_are_unbiased(x64, name):
     assert np.abs(moments.sums(blind, jnp.full(32, 1 / 32)).cross - Y * X).max() > 0.05
 
 
+@pytest.mark.slow
 def test_observe_draws_it():
     """The noise in y is that of the first copy, and its covariance is in the sample."""
     noise, y_noise = Rademacher(SCALE), Correlated(SLOPES, Rademacher(0.4))

@@ -22,6 +22,7 @@ def slow(name):
 NAMES = [pytest.param(one, marks=pytest.mark.slow) if slow(one) else one for one in stored.CASES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_are_those_that_were_stored(name):
     tolerance = stored.CASES[name].tolerance

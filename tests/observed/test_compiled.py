@@ -28,6 +28,7 @@ def test_no_two_rows_have_the_same_key():
     assert len(np.unique(keys, axis=0)) == 20
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_rows_after_the_last_block_are_used():
     """127 rows in blocks of 128: the learner would predict the mean."""

@@ -48,6 +48,7 @@ def check_row(found, name, errors):
     np.testing.assert_allclose(ends, [mean - half, mean + half], rtol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["one variance", "one covariance a row", "replicates"])
 def test_risks_of_a_fit_are_those_of_numpy(kind):

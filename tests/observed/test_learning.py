@@ -95,6 +95,7 @@ def test_labels_stay_labels_and_others_are_an_error(name):
     raises(r"y must be labels −1 and \+1, got 0", nj.learn, learner, chunks, key(0))
 
 
+@pytest.mark.slow
 def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
     rng = np.random.default_rng(0)
     x, sizes = rng.normal(size=(400, 2)), np.array([1000.0, 1.0])
@@ -109,6 +110,7 @@ def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
     np.testing.assert_allclose(learned.coefficients * sizes, [1, 1], atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_learner_without_readings_has_no_risk():
     x, y = CLEAN[:200], Y[:200]
     kernel = nj.kernels.gaussian(length_scale=1.0)
@@ -153,6 +155,7 @@ CURVED = nj.kernels.gaussian(length_scale=1.0)
 CURVED = nj.learners.norma(CURVED, nj.losses.huber(), regularization=0.1, buffer=50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [nj.wrappers.averaged(LEARNER), CURVED])
 def test_what_was_saved_predicts_as_before_with_its_learner_alone(tmp_path, learner):
     learned = nj.learn(learner, from_arrays(X[:200], Y[:200], noise=NOISE), jax.random.key(0))

@@ -13,11 +13,13 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_rewrites_the_share_that_is_trimmed_and_nothing_else(name):
     checks.check_rows(RUNS[name], moves=name == "far_covariate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_no_key_is_used_twice(name):
     checks.check_keys(RUNS[name])

@@ -41,6 +41,7 @@ def test_one_copy_stays_above_the_lower_bound_and_two_fall_below(tmp_path):
     assert float(last["uncorrected"]["noiseless"]) < 0.02  # in one world it is right
 
 
+@pytest.mark.slow
 def test_what_learners_from_one_copy_are_told():
     adversary = nj.streams.one_copy_adversaries(jax.random.key(0), 40).noisy
     blind, informed, hedged = map(tuned(40).get, ("uncorrected", "known_covariance", "hedged"))

@@ -19,6 +19,7 @@ def problem(rows=200):
     return problem_of(table, variance=0.2, price=0.002, largest=0.064)
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_all_rows_and_signs_of_the_noise(rng):
     """Enumerated; the best predictor at each payment is a ridge regression."""
     made, w, payment = problem(), np.array([0.4, -0.2, 0.7]), 0.006

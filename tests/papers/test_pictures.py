@@ -81,6 +81,7 @@ OF_ODD_NAMES = {  # calls with an odd name, and how often the picture shows it
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
     picture, panels, arguments = PICTURES[name]
@@ -91,6 +92,7 @@ def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
     checks.check_curves_differ_in_more_than_colour(draw, panels, legend=not plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_ODD_NAMES)
 def test_odd_names_are_shown_letter_by_letter(name):
     arguments, count = OF_ODD_NAMES[name]

@@ -26,6 +26,7 @@ def regret_of_risk(stream, rounds):
     return keeping.regret(*run, radius=0.5, rounds=rounds)
 
 
+@pytest.mark.slow
 def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
     x, y = rng.uniform(-1, 1, 7).round(2), rng.uniform(-2, 2, 7).round(2)
     y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it

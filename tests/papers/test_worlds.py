@@ -7,6 +7,7 @@ from tests.papers import main, printed_by
 from worlds_picture import draw_worlds
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Fig1")
 def test_saves_the_kernels_and_prints_what_they_cost(tmp_path):
     options = ["--noise-variance", "0.36", "--cutoffs", "2", "1"]

@@ -52,6 +52,7 @@ def test_other_columns_are_at_their_means_or_at_given_values(rng):
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("age, at dose = -1", "dose")
 
 
+@pytest.mark.slow
 def test_a_model_has_one_band(rng):
     x = rng.normal(size=(300, 2))
     table = nj.observations.from_arrays(x, x[:, 0] + 0.1 * rng.normal(size=300), noise=0.01)

@@ -40,6 +40,7 @@ def test_all_are_looked_at():
     assert {*PICTURES} == {*nj.plots.__all__}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_draws_on_the_axes_it_is_given_or_on_new_ones(name):
     picture, (panels, count, made) = getattr(nj.plots, name), PICTURES[name]

@@ -30,6 +30,7 @@ def reweighted(gram, y, regularization, iterations):
     return coefficients
 
 
+@pytest.mark.slow
 def test_ridge_is_that_of_scikit_learn_and_of_the_comparators(outlying, x64):
     """With alpha = nλ/2."""
     from sklearn.kernel_ridge import KernelRidge
@@ -42,6 +43,7 @@ def test_ridge_is_that_of_scikit_learn_and_of_the_comparators(outlying, x64):
     np.testing.assert_allclose(gram @ ours, best.predictions, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_huber_ends_where_reweighting_ends_or_is_ridge_where_nothing_is_clipped(outlying, x64):
     gram, y, regularization = outlying
     ridge = kernel_ridge(gram, y, regularization=regularization)
@@ -52,6 +54,7 @@ def test_huber_ends_where_reweighting_ends_or_is_ridge_where_nothing_is_clipped(
     np.testing.assert_allclose(ours, ridge, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_huber_is_finite_if_most_rows_are_fitted_exactly(x64):
     ours = huber_ridge(np.eye(5), [0.0, 0.0, 0.0, 0.0, 7.0], regularization=0.2, iterations=60)
     np.testing.assert_allclose(ours, 0, atol=1e-9)

@@ -60,6 +60,7 @@ def quantiles_by_counting(num_seeds):
     return jax.tree.map(counted, all_values(num_seeds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("devices", "batch_size"), [(None, None), (None, 7), ((8,), 1), ((4, 2), 20), ((8,), 64)]
 )

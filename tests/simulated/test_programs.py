@@ -120,6 +120,7 @@ def test_a_function_for_any_horizon_shares_one_program_and_is_told_the_horizon(c
     assert not compiled
 
 
+@pytest.mark.slow
 def test_a_learner_with_just_enough_room_shares_the_program(compiled):
     learner = nj.learners.two_copies(radius=1.0)
     full = learner._replace(needs=learner.needs._replace(horizon=300))

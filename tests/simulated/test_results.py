@@ -35,6 +35,7 @@ def test_growth_uses_the_upper_half():
         assert growth(rounds, regret, [0.0] * 8, 6) == pytest.approx((0.7, 0.7, 0.7))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("seeds", [3, 6, 40])
 def test_growth_interval_covers_as_often_as_it_says(seeds):

@@ -41,6 +41,7 @@ def test_final_regret_is_the_last_of_the_rollout(horizon):
     np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_noise_that_changes_by_round():
     """Each round shows what a round of its own distributions shows, over several blocks."""
     horizon = BLOCK + 3
@@ -82,6 +83,7 @@ def test_diverged_at_names_the_round(round_of_failure):
     assert nj.rollout(learner, stream, NOISE, jax.random.key(1)).diverged_at == round_of_failure
 
 
+@pytest.mark.slow
 def test_diverged_in_the_last_step_is_reported():
     def rate(count):
         return jnp.where(count == 4, jnp.inf, 0.1)
@@ -153,6 +155,7 @@ def test_other_labels_than_these_are_an_error_for_every_learner(name):
 LISTS = nj.Stream([[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]], [1, -1, 1])
 
 
+@pytest.mark.slow
 def test_a_stream_of_lists_is_one_of_arrays():
     arrays = nj.streams.from_arrays(*LISTS)
     learner = nj.learners.two_copies(radius=1.0)

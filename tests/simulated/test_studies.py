@@ -71,6 +71,7 @@ def test_rows_equal_regret_by_hand(result):
     np.testing.assert_allclose(row.difference_std_error, paired.std(ddof=1) / np.sqrt(6), rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_quantiles_are_columns_where_asked_for(result, tmp_path):
     tails = studied(quantiles=(0.01, 0.5, 0.99))
     for row, plain in zip(tails.rows, result.rows, strict=True):
@@ -114,6 +115,7 @@ def test_save_writes_table_and_configuration(result, tmp_path):
     assert names_in(folder) == {"results.csv", "config.json"}
 
 
+@pytest.mark.slow
 def test_same_call_compiles_nothing_anew(tmp_path):
     traces = []
 
@@ -137,6 +139,7 @@ def test_a_learner_may_stand_for_all_horizons():
     assert "a learner of 2 copies" in given.config["learners"]["two"]
 
 
+@pytest.mark.slow
 def test_resumes_from_a_checkpoint(result, tmp_path):
     file = tmp_path / "new" / "study.npz"
     kept = {"checkpoint": file, "tag": "radius 1", "parameters": {"note": 1}}
@@ -226,6 +229,7 @@ def test_studies_of_ranges_of_seeds_merge_to_the_study_of_all():
     raises("at least one study, got none", nj.Study.merge, [])
 
 
+@pytest.mark.slow
 def test_a_learner_built_for_other_noise_runs_with_one_warning():
     def make(horizon):
         learner, guarantee = LEARNERS["blind"](horizon)

@@ -3,6 +3,7 @@ import pickle
 
 import jax
 import numpy as np
+import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
@@ -10,6 +11,7 @@ from noisy_jax.sklearn import OnlineRegressor
 from tests.errors import raises
 
 
+@pytest.mark.slow
 def test_pieces_are_one_pass_also_behind_a_pickle(rng):
     x = rng.normal(size=(600, 2))
     noisy, y = x + 0.5 * rng.normal(size=x.shape), x @ [2.0, -1.0] + 3
@@ -26,6 +28,7 @@ def test_pieces_are_one_pass_also_behind_a_pickle(rng):
     assert model.fit(noisy[:300], y[:300]).result_.num_rows == 225
 
 
+@pytest.mark.slow
 def test_the_last_chunk_may_have_one_row_and_the_seed_is_kept(rng):
     noisy = rng.normal(size=(41, 1))
     y = 2 * noisy[:, 0] + rng.normal(size=41)
@@ -40,6 +43,7 @@ def test_the_last_chunk_may_have_one_row_and_the_seed_is_kept(rng):
     assert np.isfinite(OnlineRegressor(random_state=None).fit(noisy, y).predict(noisy)).all()
 
 
+@pytest.mark.slow
 def test_sample_weights_count_rows(rng):
     """Twice everywhere changes nothing; 3 and 1 weigh two lines as 3:1; 0 leaves rows out."""
     x = rng.normal(loc=[5.0, -3.0], size=(2000, 2))

@@ -107,6 +107,7 @@ def test_replicates_may_be_a_list_of_frames():
         from_arrays([FRAME, second[["age", "dose"]]], TARGET)
 
 
+@pytest.mark.slow
 def test_columns_are_taken_by_their_names():
     table = from_arrays(FRAME, TARGET, noise=0.1)
     turned = FRAME[["age", "dose"]]

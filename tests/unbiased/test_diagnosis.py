@@ -94,6 +94,7 @@ def test_the_next_order_removes_one_order_more(copies, order, x64):
     assert abs(before - 0.7**degree) > 1e-3
 
 
+@pytest.mark.slow
 def test_it_works_with_every_transformation_and_prints():
     """Copies that `multilevel` does not use are not read."""
     w, copies, y = linear_rows(300, 4)
@@ -143,6 +144,7 @@ def test_few_rows_and_a_small_bias_are_better_averaged():
     assert "train on the mean of the copies" in found.recommendation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 1e20])
 def test_an_exact_fit_to_copies_without_noise_and_an_overflow_are_no_exploit(scale):
     """All numbers are 0 up to rounding, or not finite: no warning of NumPy."""
@@ -154,6 +156,7 @@ def test_an_exact_fit_to_copies_without_noise_and_an_overflow_are_no_exploit(sca
     assert found.next_order > 3 * found.next_order_std_error or scale > 1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Diagnosis")
 def test_tails_at_complex_points_are_told_from_few_effective_rows():
     """The spread is still below four."""
@@ -169,6 +172,7 @@ def test_tails_at_complex_points_are_told_from_few_effective_rows():
         assert found.spread < 4
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Diagnosis")
 def test_gaussian_is_judged_by_its_mean_over_the_points_that_it_draws(x64):
     """The mean over all of them is 2x̃(⟨w, x̃⟩ − y) − 2Σw."""

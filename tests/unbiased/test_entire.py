@@ -140,6 +140,7 @@ ENTIRE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENTIRE)
 def test_the_continuation_is_the_function_of_a_complex_number(name, x64):
     """NumPy at the complex point; real and imaginary parts may also be mapped and jitted."""

@@ -31,6 +31,7 @@ def test_gaussian_is_exact_over_noise_and_draws(name):
     np.testing.assert_allclose(found, f(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-ImaginaryNoise")
 @pytest.mark.parametrize(("form", "copies"), [("[]", 1), ("[d]", 3), ("[d, d]", 3)])
 def test_draws_have_the_covariance_of_the_noise(form, copies):

@@ -17,6 +17,7 @@ def mean_over_levels(g, levels, q, r, sigma):
     return probabilities @ each, probabilities
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize(
     ("levels", "base", "q", "r"), [(3, 1, 0.5, 2**-1.5), (2, 2, 1.0, 0.4), (1, 3, 0.3, 0.5)]

@@ -9,6 +9,7 @@ from tests.unbiased.cases import ENTIRE, X, over_noise, polynomial
 pytestmark = pytest.mark.usefixtures("x64")
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Pair")
 @pytest.mark.parametrize("name", ENTIRE)
 def test_pair_is_exact_under_gaussian_noise(name):

@@ -162,6 +162,7 @@ def test_bad_options_give_one_clear_line():
     raises("a result of type int32 depends on x, .*: leave it out", whole, jnp.zeros(2))
 
 
+@pytest.mark.slow
 def test_copies_that_are_not_needed_are_not_read():
     """They are NaN; the number is known from the key alone."""
     options = {"levels": 3, "base": 2, "continue_with": 0.7}

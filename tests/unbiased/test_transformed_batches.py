@@ -39,6 +39,7 @@ def by_rows(g, copies):
     return jax.vmap(g, in_axes=1, axis_name="rows")(copies)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replicates", "pair", "multilevel"])
 def test_rows_that_share_statistics_are_the_function_of_the_batch(name):
     g, count = calls(name, of_row)
@@ -53,6 +54,7 @@ def test_rows_that_share_statistics_are_the_function_of_the_batch(name):
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replicates", "multilevel", "pair"])
 def test_shared_statistics_are_estimated_without_bias(name, x64):
     """The exact mean over the noise of two rows with two copies each; skewed, but for `pair`."""
@@ -114,6 +116,7 @@ def test_numbers_inside_f_may_be_printed(name, capfd):
     assert capfd.readouterr().out.count("sum 3.0") >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("shared", [True, False])
 def test_imaginary_parts_of_rows_are_independent_also_with_the_same_key(shared):
@@ -130,6 +133,7 @@ def test_imaginary_parts_of_rows_are_independent_also_with_the_same_key(shared):
     assert (np.abs(found.mean(axis=0) - (of_batch(copies[0]) - 0.3 / 2)) < 5 * error).all()
 
 
+@pytest.mark.slow
 def test_rows_of_one_function_need_the_same_number_of_copies():
     g = nj.unbiased.multilevel(of_row, levels=2)
     keys = jax.random.split(KEY, 8)
@@ -140,6 +144,7 @@ def test_rows_of_one_function_need_the_same_number_of_copies():
     assert np.isfinite(run(copies, jnp.stack(8 * [KEY]))).all()
 
 
+@pytest.mark.slow
 def test_rows_that_only_know_their_number_have_keys_of_their_own():
     g = nj.unbiased.multilevel(lambda x: x * jax.lax.axis_index("rows"), levels=2)
     keys, copies = jax.random.split(KEY, 8), copies_of(g.copies, 8)
@@ -149,6 +154,7 @@ def test_rows_that_only_know_their_number_have_keys_of_their_own():
     np.testing.assert_allclose(run(copies, keys), each(copies, keys, jnp.arange(8.0)), rtol=1e-5)
 
 
+@pytest.mark.slow
 @EVERY
 def test_a_new_state_is_a_second_result(name):
     """Floating point is estimated as the loss is; counters, flags and keys stay what they are."""
@@ -183,6 +189,7 @@ def test_what_is_not_analytic_may_be_checked_but_not_used(name):
         raises(r"'gt' .* is not analytic", jax.eval_shape, g, jnp.ones((count, 3)))
 
 
+@pytest.mark.slow
 @REAL_AND_COMPLEX
 def test_checks_inside_f(name):
     def f(x):
@@ -200,6 +207,7 @@ def test_checks_inside_f(name):
     assert "x is nan" in error.get()
 
 
+@pytest.mark.slow
 @REAL_AND_COMPLEX
 def test_inputs_that_are_pytrees(name):
     """They are the array of their leaves, one after another."""

@@ -15,6 +15,7 @@ def by_hand(first, last, x, y):
     return (jnp.sin(x @ first) @ last - y) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["multilevel", "pair"])
 def test_equinox_models_are_differentiated_as_they_are(name):
     """The gradient in the model is that in its two weights, under jit, over a batch of rows."""
@@ -45,6 +46,7 @@ def test_equinox_models_are_differentiated_as_they_are(name):
     np.testing.assert_allclose(slope.last, last, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @EVERY
 def test_in_bfloat16_the_rounding_is_that_of_f_times_the_weights(name):
     """Means of copies and sums are taken in float32; f itself is computed in its 8 bits."""

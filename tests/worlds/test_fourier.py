@@ -81,6 +81,7 @@ def test_noisy_features_have_the_clean_ones_for_their_mean(x64, rng, name):
         assert np.abs(np.einsum("q,xqd->xd", weights, unturned) - features.clean(x)).max() > 0.01
 
 
+@pytest.mark.slow
 def test_features_are_cosines_and_sines_of_the_frequencies(x64, rng):
     features = weighted_features(CentredExponential(0.6), 2)
     x = rng.normal(size=(3, 2))
@@ -198,6 +199,7 @@ WORLD = gaussian_world(Gaussian(0.1), 2)
 CHANGING = laws.PerRound(Gaussian(np.ones(4), np.zeros(4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [Gaussian(0.1), Laplace(0.3), None])
 def test_frequencies_use_no_key_twice(law):
     rational = functools.partial(worlds.rational, dim=2, noise=Gaussian(0.1), cutoff=1.0)

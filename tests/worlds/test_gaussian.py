@@ -37,6 +37,7 @@ def quadrature(distribution, dim):
     return gauss_hermite(44, np.asarray(distribution.covariance(dim), float))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Eq4", "DA-Eq5", "DA-Lemma4", "EXT-GeneralSigma", "EXT-LaplaceSurrogate")
 def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     """The diagonal is the surrogate at distance zero."""
@@ -50,6 +51,7 @@ def test_unbiased_where_the_clean_kernel_is_not(x64, case):
     assert np.abs(weights @ kernel[4:] - truth).max() > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Eq5", "EXT-GeneralSigma", "EXT-LaplaceSurrogate")
 def test_golden_values(x64):
     z, origin = jnp.array([[0.5, -1.0]]), jnp.zeros((1, 2))
@@ -64,6 +66,7 @@ def test_golden_values(x64):
         np.testing.assert_allclose(value, golden, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_random_grams_are_symmetric_and_psd(case, rng):
     _, world, _ = case
     spread = np.repeat([0.1, 0.5, 1.0, 3.0], 5)[:, None, None]

@@ -77,6 +77,7 @@ def noisy_means(world, x, z, cov):
     return *(np.tensordot(mass, g[:, :-1], (0, 1)) for g in (surrogate, kernel)), kernel[:, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Eq6", "DA-Lemma8", "EXT-FiniteMixture")
 @pytest.mark.parametrize(
     ("name", "dim"), [*((name, 2) for name in FAMILIES), ("rational", 1), ("laplacian", 3)]

@@ -66,6 +66,7 @@ def test_what_norma_learns_beside_f_is_averaged_with_it(options):
     check_mean_of_predictions(inner)
 
 
+@pytest.mark.slow
 def test_columns_are_averaged():
     options = {"radius": 1.0, "learning_rate": 0.3}
     columns = nj.learners.two_copies(**options), nj.learners.uncorrected(**options)

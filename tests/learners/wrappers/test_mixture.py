@@ -93,6 +93,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
     assert 0 < np.sum(shares[:-1] * losses) - losses.sum(axis=0).min() < 2 * gap
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.parametrize("kind", KINDS)

@@ -152,6 +152,7 @@ def test_a_learner_does_as_the_covariance_that_it_is_told():
     assert np.abs(every[6] - every[8]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
     learner = LEARNERS["known_covariance"]
     sample = Sample(STREAM.x[:1], STREAM.y[0], None)
@@ -217,6 +218,7 @@ def counting():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_wrappers_keep_what_a_learner_can_do(name):
     """Also `finish`: after it the last rounds, too few for a block, are counted."""

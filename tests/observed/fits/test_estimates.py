@@ -64,6 +64,7 @@ def test_a_summary_has_the_numbers_of_the_fit(rng, model):
         assert one.params == dict(zip(one.labels, one.values, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", METHODS)
 def test_intervals_of_predictions_are_by_the_delta_method(rng, model):
     """Of the linear predictor, by hand; both ends are then transformed as the prediction is."""

@@ -22,6 +22,7 @@ def test_weights_and_clusters_are_repeated_rows():
     agree(clustered, weighted, "coefficients", "covariance", rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_rows_of_weight_zero_do_not_count():
     x, y = table(200)
     cov = np.linspace(0.0, 0.2, 200)[:, None] * [1.0, 30.0, 0.01]

@@ -57,6 +57,7 @@ def growth_scores(theta, points, weights, y):
     return 2 * np.real((y[:, None] - level - size * waves) * slopes) @ weights
 
 
+@pytest.mark.slow
 def test_equations_with_known_noise_agree_with_numpy(rng):
     x, y = drawn(rng)
     fit = nj.fit(from_arrays(x, y, noise=0.04), nj.methods.Model(growth, START))
@@ -82,6 +83,7 @@ def test_equations_with_known_noise_agree_with_numpy(rng):
     assert fit.share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimate", ["pair", "replicates"])
 def test_equations_with_copies_agree_with_numpy(rng, estimate):
     x, y = drawn(rng, copies=2)
@@ -132,6 +134,7 @@ def test_covariances_of_rows(rng):
     np.testing.assert_allclose(fit.coefficients, by_hand(x, y, draws), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_predicts_and_prints(rng):
     x, y = drawn(rng)
     frame = pd.DataFrame({"dose": x[:, 0, 0]})
@@ -154,6 +157,7 @@ def test_predicts_and_prints(rng):
     assert f"Student's t with {freedom.min():.3g} to" in str(fit.summary())
 
 
+@pytest.mark.slow
 def test_the_order_follows_from_the_copies(rng):
     for copies, order in ((2, 1), (3, 1), (4, 2), (8, 2)):
         assert order_of(copies) == order
@@ -295,6 +299,7 @@ def test_a_saved_fit_has_its_curve_again_from_the_method(tmp_path, rng):
     raises("for a fit of it, got Model for a LinearFit", nj.load_fit, path, method)
 
 
+@pytest.mark.slow
 def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
     """From copies nothing is drawn: two rows of weight 1 are one of weight 2."""
     x, y = rng.normal(size=(240, 2, 2)), rng.normal(size=240)
@@ -323,6 +328,7 @@ def test_weights_and_clusters_of_a_line_are_as_in_numpy(rng):
     raises("fit needs at least 8 clusters, got 5", nj.fit, from_arrays(x, y), few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "estimate"), [("two values", None), ("Gaussian", nj.unbiased.pair)]
 )

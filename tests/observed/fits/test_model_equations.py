@@ -64,6 +64,7 @@ def test_a_share_of_known_noise_is_noise_of_that_share(rng, x64):
     np.testing.assert_allclose(found.score, wanted.score, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_row", [False, True])
 def test_derivatives(rng, x64, by_row, monkeypatch):
     monkeypatch.setattr(model_equations, "_ROWS", 40)

@@ -75,6 +75,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_variances_are_those_of_rows_left_out_with_their_part_in_the_noise(rng, name):
     """By fits without each row, of replicates and of rows with variances of their own."""

@@ -60,6 +60,7 @@ def contents(result):
     return None if np.size(result) == 0 else result  # of no noise, in any shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAVED)
 def test_a_file_holds_the_whole_result(tmp_path, kind):
     make, load = SAVED[kind]

@@ -38,6 +38,7 @@ def check_jackknife(x, y, make, noise=None, clusters=None, **tolerance):
     return fit, nj.fit(table, make(**options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "kind"),
     [

@@ -72,6 +72,7 @@ METHODS = {  # with the step of finite differences, and their tolerance
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_intervals_of_other_methods_widen_by_the_delta_method(rng, name):
     method, step, tolerance = METHODS[name]

@@ -83,6 +83,7 @@ def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
     assert abs(fit.coefficients[0] - 2) < 5 * fit.std_error[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

@@ -90,6 +90,7 @@ def test_converged_fits_are_within_the_tolerance_in_float32(rng):
     assert stuck.iterations < 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [-85, -66, 66])
 def test_fits_do_not_depend_on_the_units_of_the_targets(rng, exponent):
     """In float32 the squares of y · 2^−66 and y · 2^66 underflow and overflow."""
@@ -164,6 +165,7 @@ def solved(gram, y, kept, lam):
     return a, losses.mean() + lam / 2 * square, losses.max(), jnp.sqrt(square)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_ridge_on_the_rows_kept(x64, rng):
     """In both modes, in λ, y and the Gram matrix, of all that is differentiable."""
     gram, y = map(jnp.asarray, regression(rng, n=20, outliers=3))
@@ -195,6 +197,7 @@ def test_derivatives_are_those_of_ridge_on_the_rows_kept(x64, rng):
         np.testing.assert_allclose(slope, right, rtol=1e-4, atol=1e-5 * np.abs(right).max())
 
 
+@pytest.mark.slow
 def test_derivatives_do_not_change_a_fit_and_are_finite_at_zero_targets(rng):
     gram, y = regression(rng, n=20, outliers=3)
     options = {"contamination": 0.2, "start": "zero", "solver": "alternation"}
@@ -277,6 +280,7 @@ def test_starts_are_untrimmed_fits(x64, rng):
     np.testing.assert_allclose(found[1:], expected, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("SQ-Alg2")
 def test_flipped_labels_are_found(rng):
@@ -306,6 +310,7 @@ def test_nan_is_reported_not_trimmed(rng):
     raises(message, subquantile.ridge, gram, y, contamination=0.2, regularization=0.0125)
 
 
+@pytest.mark.slow
 def test_given_coefficients_are_a_start(x64, rng):
     gram, y = regression(rng)
     first = ridge(gram, y, 0.2, 0.02)
@@ -360,6 +365,7 @@ def test_logistic_raises_on_bad_input(y, options, message):
     raises(message, subquantile.logistic, EYE, jnp.array(y), **good | options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fit", "wrong", "good"),
     [

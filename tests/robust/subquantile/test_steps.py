@@ -17,6 +17,7 @@ def kept_count(n, share):
     return int(np.ceil(n * (1 - share) - 1e-9))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-Alg1", "SQ-Alg1-step", "SQ-Lemma20", "SQ-Alg2", "SQ-Eqs13-14")
 @pytest.mark.parametrize("task", TASKS)
 def test_descent_equals_the_loop(x64, rng, task):
@@ -34,6 +35,7 @@ def test_descent_equals_the_loop(x64, rng, task):
     assert 0 < np.mean(states.bound) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-descent", "SQ-Lemma21", "SQ-related")
 @pytest.mark.parametrize(
     ("task", "solver"),
@@ -108,6 +110,7 @@ def started(gram, y, share, lam, coefficients):
     return problem.kept, init(problem, coefficients)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("SQ-quantile", "SQ-minmax", "SQ-Lemma3")
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.45])
 def test_threshold_is_the_quantile_and_maximises_the_variational_objective(x64, rng, share):
@@ -149,6 +152,7 @@ def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
     assert state.objective <= state.gap
 
 
+@pytest.mark.slow
 def test_gap_bounds_what_refitting_would_gain(x64, rng):
     """Against closed forms on the rows of the step: ridge, and least squares in a ball."""
     gram, y = regression(rng)

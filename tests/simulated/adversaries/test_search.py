@@ -93,6 +93,7 @@ def test_the_ascent_is_above_all_its_starts_and_its_interval_holds():
     assert found.start in found.starts
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-WorstStream")
 def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     """Of y z with z ~ N(0, 1), the sign of the mean of z decides which of two streams is chosen."""
@@ -116,12 +117,14 @@ def test_draws_that_select_do_not_judge_and_the_ascent_has_seen_neither():
     np.testing.assert_allclose(errors, [error, error], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_late_targets_alternate_until_the_last_root_of_the_rounds():
     late = structured_starts(key(), 9, 1, y_size=2.0)["late"]
     np.testing.assert_array_equal(late.y, 2 * np.array([1, -1, 1, -1, 1, -1, 1, 1, 1]))
     np.testing.assert_array_equal(late.x, np.ones((9, 1)))
 
 
+@pytest.mark.slow
 def test_each_draw_of_the_noise_is_used_once(monkeypatch):
     """Those of the held-out regret select no stream and move none."""
     used = []

@@ -76,6 +76,7 @@ def test_lemma_5_is_tight(x64, rng):
     assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
 def test_lemma_6_holds_for_random_expansions(x64, rng):

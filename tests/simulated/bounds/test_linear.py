@@ -35,6 +35,7 @@ def test_witness_of_the_printed_second_moment():
         np.testing.assert_allclose(found.second_moment, second_moment)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Lemma1", "DA-Lemma2")
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 4))
 def test_second_moments_hold_for_random_distributions_exactly(seed, dim):

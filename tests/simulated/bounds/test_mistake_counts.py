@@ -28,6 +28,7 @@ def soft_margin_run(x, y, guarantee, margin):
     return errors, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq25-27", "NORMA-Thm2", "NORMA-Thm3")
 @pytest.mark.parametrize("dim", [2, 5])
@@ -116,6 +117,7 @@ def test_constants_by_hand(x64):
     np.testing.assert_allclose(1 - found.learning_rate * found.regularization, 1 / (1 + 0.05 / 3))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-IV.B")
 def test_drift_in_the_space_of_a_kernel(x64, rng):
     features, weights = rng.normal(size=(6, 3)), rng.normal(size=(20, 6))
@@ -126,6 +128,7 @@ def test_drift_in_the_space_of_a_kernel(x64, rng):
     np.testing.assert_allclose(drift(weights[:1])[1:], 0)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_is_judged_by_the_norms_that_it_gives(rng):
     """Rounding of a singular one is allowed."""
     features = rng.normal(size=(40, 2)).astype(np.float32)
@@ -187,6 +190,7 @@ def unit(v):
     return v / np.linalg.norm(v, axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("theta", "c"), [(0.0, 1.0), (8**0.5, 2**0.5), (3.0, 0.3)])
 def test_updates_of_alma_stay_below_the_bound(rng, theta, c):

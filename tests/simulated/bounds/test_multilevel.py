@@ -37,6 +37,7 @@ def test_the_bound_of_the_gaussian_kernel_holds_and_is_close(variance, base):
     np.testing.assert_allclose(found.second_moment, (1 + found.correction**0.5) ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-Multilevel")
 @pytest.mark.parametrize(
     ("law", "nodes", "base"),

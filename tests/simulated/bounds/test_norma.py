@@ -45,6 +45,7 @@ def flipped_labels(rng, m):
     return np.exp(-np.sum((x[:, None] - x[None]) ** 2, axis=-1)), y
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq17", "NORMA-Eq33-34", "NORMA-Thm4", "NORMA-Thm6")
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ def test_closed_forms(loss, weight, lower_bound):
     np.testing.assert_allclose(found, (weight, lower_bound), rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("EXT-FloorNumbers")
 @pytest.mark.parametrize(
     ("loss", "lower_bounds"),

@@ -52,6 +52,7 @@ def by_scipy(loss, x, y, radius):
     return minimize(total, start, jac=slope, constraints=constraints, **options).fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [*PIECES, *SMOOTH], ids=repr)
 def test_agrees_with_scipy_where_the_ball_binds_and_where_not(x64, rng, loss):
     x, y = rows(rng, loss)
@@ -96,6 +97,7 @@ def test_squared_loss_is_that_of_exact_comparators(x64, rng):
         np.testing.assert_allclose(found.multiplier, exact.multiplier, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_repeated_rounds_count_as_often_as_they_come(x64, rng):
     """Each row comes once to three times, in any order: the answer is that of SciPy on all rows."""
     loss = losses.hinge()
@@ -108,6 +110,7 @@ def test_repeated_rounds_count_as_often_as_they_come(x64, rng):
     np.testing.assert_allclose(np.sum(loss(found.predictions, y)), found.loss, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_of_low_rank_is_factored_up_to_rounding(x64, rng):
     x = rng.normal(size=(300, 2))
     for kernel in (nj.kernels.polynomial(degree=2), nj.kernels.gaussian(length_scale=0.5)):

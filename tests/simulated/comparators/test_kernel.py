@@ -54,6 +54,7 @@ def test_kernel_ball_of_finitely_many_features_is_a_linear_ball(x64, rng, radius
     np.testing.assert_allclose(found.coefficients, least, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("radius", [0.1, 4.0, 1e4])
 def test_kernel_ball_optimality_conditions(rng, bits, radius):
@@ -75,6 +76,7 @@ def test_kernel_ball_optimality_conditions(rng, bits, radius):
         np.testing.assert_allclose(found.loss, loss, atol=1e-12 * (m @ y**2))
 
 
+@pytest.mark.slow
 @pytest.mark.claim("DA-Def-β")
 def test_angle_and_lifted_norm(x64, rng):
     gram, y, _ = kernel_problem(rng)

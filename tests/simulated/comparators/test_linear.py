@@ -84,6 +84,7 @@ def test_the_condition_of_the_loop_is_computed_in_its_body(rng, monkeypatch):
     assert not any(condition.eqns for condition in conditions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("radius", [1e-30, 1e-6, 1e15])
 @pytest.mark.parametrize("unit", [1.0, 1e18])
 def test_balls_of_any_scale_are_kept(rng, radius, unit):

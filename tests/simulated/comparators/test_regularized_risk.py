@@ -38,6 +38,7 @@ def features(rng, m=60, d=3):
     return x, y, np.sign(y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_optimality_conditions(x64, rng, loss):
     """−λm a_i ∈ ∂ℓ(g(x_i), y_i), with g = Σ a_i k(x_i, ·): sufficient, as the problem is convex."""
@@ -90,6 +91,7 @@ def test_no_function_is_better_by_more_than_the_gap(x64, rng, loss):
         assert risk(np.asarray(best.coefficients) + 0.01 * rng.normal(size=y.size)) > best.risk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hinge", "logistic", "insensitive"])
 def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
     """½‖w‖² + C Σ ℓ is R_reg/λ at C = 1/(λm); K = XXᵀ has rank 3."""

@@ -38,6 +38,7 @@ def test_single_copies_have_the_same_distribution(shown):
         assert abs((high[1:] == high[:-1]).mean() - 0.5) < five_errors
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_two_copies_tell_them_apart(shown):
     _, (noiseless, noisy) = shown

@@ -86,6 +86,7 @@ def test_examples_have_the_densities_of_their_classes():
     assert np.all(np.abs(ours.mean(axis=0) - exact) < 5 * errors)
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NORMA-Fig2")
 def test_drift_is_of_its_size_every_ten_rounds_and_stays_in_the_box():
     _, (means, deviations) = made("drifting")
@@ -107,6 +108,7 @@ def test_folding_the_walk_reflects_it():
     assert kstest(np.ravel(means[-1]), "uniform", args=(-3, 6)).pvalue > 6e-7
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("NORMA-Fig2")
 def test_a_switch_draws_everything_again():
@@ -151,6 +153,7 @@ def test_a_margin_that_keeps_nothing_raises_or_gives_nan():
     raises(r"x\[0, 0\] is nan", nj.streams.from_arrays, *stream)
 
 
+@pytest.mark.slow
 def test_the_number_of_examples_found_is_returned(x64):
     mixtures = module.Mixtures(jnp.array([[[-0.5, 0.0]], [[0.5, 0.0]]]), jnp.ones((2, 1)))
     # y log(p₊/p₋) = y x₀ is N(½, 1) under both classes.
@@ -162,6 +165,7 @@ def test_the_number_of_examples_found_is_returned(x64):
     assert np.isnan(stream.x[found:]).all()
 
 
+@pytest.mark.slow
 def test_log_odds_hold_far_from_all_means():
     mixtures = module.Mixtures(jnp.array([[[-1.0, 0.0]], [[1.0, 0.0]]]), jnp.ones((2, 1)))
     x = jnp.array([40.0, 0.0])  # both densities underflow

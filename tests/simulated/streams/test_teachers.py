@@ -14,6 +14,7 @@ POLE = nj.kernels.binomial(alpha=1.0)  # at ⟨x, z⟩ = 1
 GAUSSIAN = nj.kernels.gaussian(length_scale=0.5**0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "spread"),
     [(linear, 1.0), (partial(teacher, kernel=nj.kernels.linear(), spread=3.0), 3.0)],

@@ -27,6 +27,7 @@ def enumerated(estimator, atoms, chances):
     return [estimator.orders.probabilities @ e @ weights for e in (estimates, estimates**2)]
 
 
+@pytest.mark.slow
 @pytest.mark.claim("NK-Sec3.2", "NK-Lemma1", "NK-Lemma2", "EXT-Centre")
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("name", LOSSES)
