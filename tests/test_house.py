@@ -78,6 +78,7 @@ WHOLE_ROOM = {
     "learners/test_portability",
     "observed/test_as_before",
     "observed/test_coverage",
+    "observed/test_public_cases",
 }
 """Files of tests that run through all modules of a room."""
 
