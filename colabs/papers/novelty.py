@@ -215,7 +215,7 @@ def rejections(
     predictions, scores = jax.device_get(one_pass(nu))
 
     def gallery(rows, notes):
-        captions = [f"{labels[row]}, {note}" for row, note in zip(rows, notes, strict=True)]
+        captions = [f"{labels[row]:.0f}, {note}" for row, note in zip(rows, notes, strict=True)]
         return pixels[rows].reshape(-1, 8, 8), captions
 
     def worst(rows):

@@ -102,7 +102,7 @@ def test_rejections_are_the_alarms_and_the_lowest_scores():
     alarms = np.flatnonzero(scores <= 0)[:7]
     images, captions = found[titles[0]]
     np.testing.assert_array_equal(images.reshape(-1, 64), x[order[alarms]])
-    assert captions == [f"{labels[order[t]]}, {t + 1}" for t in alarms]
+    assert captions == [f"{labels[order[t]]:.0f}, {t + 1}" for t in alarms]
     for title, at, part in zip(titles[1:], (0, TRAIN), (last[:TRAIN], last[TRAIN:]), strict=True):
         images, captions = found[title]
         shown = [float(caption.split(", ")[1].replace("−", "-")) for caption in captions]
