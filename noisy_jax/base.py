@@ -64,6 +64,23 @@ def exportable(cls: _T) -> _T:
     return cls
 
 
+def plain_signature(cls: _T) -> _T:
+    """Class decorator: `help` shows the types of a NamedTuple's fields as the source writes them.
+
+    Without it they are `ForwardRef('ArrayLike')`, and for functions 'ArrayLike'.
+
+    Example:
+        >>> import inspect
+        >>> print(inspect.signature(Stream))
+        (x: 'jax.Array', y: 'jax.Array')
+    """
+    new: Any = cls.__new__
+    types = new.__annotations__.items()
+    new.__annotations__ = {name: getattr(of, "__forward_arg__", of) for name, of in types}
+    return cls
+
+
+@plain_signature
 @exportable
 class Stream(NamedTuple):
     """Clean examples, one for each round, fixed before the first round.
@@ -77,6 +94,7 @@ class Stream(NamedTuple):
     y: jax.Array
 
 
+@plain_signature
 @exportable
 class Sample(NamedTuple):
     """The noisy data that a learner sees in one round.
@@ -112,6 +130,7 @@ Targets: TypeAlias = Literal["exact", "independent", "any"]
 Flips: TypeAlias = tuple[Any, Any] | Literal[False] | None
 
 
+@plain_signature
 class Needs(NamedTuple):
     """Requirements on the data for a learner to be unbiased.
 
@@ -167,6 +186,7 @@ class Needs(NamedTuple):
         )
 
 
+@plain_signature
 class Learner(NamedTuple):
     """An online learning algorithm, as pure functions of one round.
 

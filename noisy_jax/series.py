@@ -38,7 +38,7 @@ class PowerSeries(NamedTuple):
         coefficients: `[order + 1]`, γ_n.
         remainder: `radius -> []`, a bound on |Σ_{n > order} γ_n (a − c)^n| for |a − c| ≤ radius:
             zero for polynomials, infinite where the series does not converge.
-        center: c.
+        center: c, the centre of the series.
         convergence: the series holds for |a − c| below this.
         degree: of a polynomial; `None` for an infinite series.
     """
@@ -76,18 +76,22 @@ def power_series(
     convergence: ArrayLike = math.inf,
     degree: int | None = None,
 ) -> PowerSeries:
-    """Returns the terms of a power series up to an order, and a bound on the rest.
+    """Returns the terms of Σ_n γ_n (a − c)^n up to an order, and a bound on the rest.
 
-    The bound sums the next 32 terms, and a geometric series for those after them.
+    The bound sums the sizes of the next 32 terms, and a geometric series for all after them.
 
     Args:
-        coefficients: `order -> [order + 1]`.
+        coefficients: `order -> [order + 1]`, a function that returns γ_0, …, γ_order.
         order: the highest power that is kept, at least 0.
         majorant: `m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for n ≥ m; it must
             be given unless `degree` is.
-        center: c.
-        convergence: radius of convergence.
+        center: c, the centre of the series.
+        convergence: radius of convergence, above 0; infinite by default.
         degree: of a polynomial; `None` for an infinite series.
+
+    Returns:
+        A `PowerSeries`: called with a it gives the sum of the terms kept, and its `remainder`, for
+        a radius, a bound on the rest where |a − c| is at most this radius.
 
     Example:
         >>> halves = power_series(  # of 1/(1 − a/2)

@@ -44,6 +44,7 @@ from noisy_jax.base import (
     exportable,
     fresh,
     in_this_precision,
+    plain_signature,
 )
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
@@ -51,6 +52,7 @@ from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.validation import ArrayLike, check_copies_given, check_made_for, sound_labels, whole
 
 
+@plain_signature
 class Round(NamedTuple):
     """Parts of one round's sample that the engine uses.
 
@@ -58,7 +60,7 @@ class Round(NamedTuple):
         atom: φ_t, one atom (its leaves have no leading axis of atoms); `[K]` atoms for a memory
             with a `width`.
         query_points: `[P]`, further atoms at which f_t is evaluated; `None` if there are none.
-        target: what else the rule needs, such as the target y_t.
+        target: further data for the rule, such as the target y_t.
     """
 
     atom: Any
@@ -132,8 +134,9 @@ def expansion(
         dim: d, the dimension that data must have; `None` for any.
         labels: whether targets must be −1 or +1. Any other target raises ValueError if it is
             concrete, and becomes NaN if it is traced.
-        flips: as in `Needs`.
-        targets: as in `Needs`.
+        flips: rates of flipped labels that the learner corrects for, as in `Needs`; `False`, the
+            default, if flips make it biased.
+        targets: "independent", the default, "exact" or "any", as in `Needs`.
         noise: distribution of the noise that the learner corrects for; `None` for none.
         estimates: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
             f(x)² at the clean x, from the predictions at the atoms and at the query points. The
@@ -288,12 +291,16 @@ def _flat(atoms):
 
 
 def _columns(at_queries, at_points):
+    """Joins numbers at queries `[..., B·Q]` and at clean points `[..., B]` to `[..., B, Q + 1]`."""
     at_queries = at_queries.reshape(*at_points.shape, -1)
     return jnp.concatenate([at_queries, at_points[..., None]], axis=-1)
 
 
 def _play(rule, memory, radius, estimates, state: ExpansionState, ahead, inside, target):
-    """The rounds of a block, one after another, on the values `ahead` and `inside` of f.
+    """The rounds of a block, one after another, on numbers alone.
+
+    `ahead` `[B, Q + 1]` are the values of f for all rounds (`_before`), which each round brings up
+    to date by the inner products `inside` of its atoms with all that is read later (`_within`).
 
     Returns the state with its norm and rule after the block; `[B]` predictions, estimates (or
     `None`), `[B, K]` coefficients of the new atoms, and `[B]` factors on what was there before.

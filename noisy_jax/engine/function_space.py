@@ -63,7 +63,7 @@ class FunctionSpace(NamedTuple):
     corrected: bool = False
 
     def learner(self, rule: Rule, *, copies: int | None = None, **options: Any) -> Learner:
-        """The learner of a rule in this space; `options` are those of `expansion`.
+        """The learner of a rule in this space; `options` are arguments of `expansion`.
 
         The first copy of a round is its atom. If `copies` is 2, the second one is its query point.
         By default it is 2 if values at noisy copies are unbiased; then the learner also has

@@ -79,7 +79,7 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
 
     Args:
         horizon: T, the number of rounds that there is room for.
-        width: as in `Memory`.
+        width: K, number of atoms that a round adds; `None`, the default, for one without an axis.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
@@ -100,7 +100,7 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
 
     def memory(space: Space) -> Memory:
         return Memory(
-            space, *room(space, horizon, width or 1), absorb, horizon=horizon, width=width
+            space, *chunked(space, horizon, width or 1), absorb, horizon=horizon, width=width
         )
 
     return memory
@@ -143,10 +143,10 @@ def weight_vector() -> MakeMemory:
     return memory
 
 
-def room(space: Space, size: int, width: int = 1):
+def chunked(space: Space, size: int, width: int = 1):
     """`init`, `values` and `evaluate` of a `Memory` of `size` rounds, in chunks that fit the cache.
 
-    The latter two skip the chunks that are empty before round t.
+    `values` and `evaluate` skip the chunks that are empty before round t.
     """
     hint = "engine.ring(50)(space) makes a memory; learners take buffer=engine.ring(50)"
     instance("space", space, Space, hint)

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from noisy_jax.base import exportable, field_weights, with_field_weights
+from noisy_jax.base import exportable, field_weights, plain_signature, with_field_weights
 from noisy_jax.validation import ArrayLike, between, check_shape, positive
 
 
+@plain_signature
 class Update(NamedTuple):
     """Result of a rule in one round.
 
@@ -28,12 +29,13 @@ class Update(NamedTuple):
     state: Any
 
 
+@plain_signature
 class Rule(NamedTuple):
     """Computes the update of f from values of f_t. This is the part that most learners define.
 
     Attributes:
         init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
-        update: `(state, values[1 + P], target, t, square) -> Update`; values are those of f_t at
+        update: `(state, values[1 + P], target, t, square) -> Update`; values of f_t at
             the atom, then at the query points, and square is ‖φ_t‖². If the memory has a `width`
             K, values are `[K + P]`, and square is the Gram matrix `[K, K]` of the atoms. It runs in
             a scan: use arithmetic on few numbers only.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.engine.memory import MakeMemory, Memory, Space, count, room
+from noisy_jax.engine.memory import MakeMemory, Memory, Space, chunked, count
 from noisy_jax.validation import between, whole
 
 
@@ -87,7 +87,7 @@ def _sliding(space: Space, size: int, oldest: Callable[[jax.Array], jax.Array]) 
     oldest(t) and t − oldest(t) never decrease; t − oldest(t) is at most `size`, and at least the
     number of rounds in a block.
     """
-    init, staying, evaluate = room(space, size)
+    init, staying, evaluate = chunked(space, size)
 
     def values(atoms, weights, t, queries, points):
         rounds = count(points)

@@ -57,7 +57,7 @@ def alma(
         scale: C > 0, step size of the first update.
         buffer: as for `norma`. ‖w‖ is exact as long as no term has been dropped; choose τ so large
             that dropped terms are negligible.
-        block: as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:
         A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on

@@ -93,10 +93,9 @@ def corrected_ftrl(
     features. It needs no learning rate and no horizon. All rounds have the same weight, so that it
     follows a change of the best predictor slowly. Columns x may have any units (one may be a
     thousand times as large as another), but other features need similar sizes, because one penalty
-    serves all of them. Under heavy-tailed noise, without a fourth
-    moment, its moments converge slowly or not at all. In fewer rounds than features, and with
-    Fourier features under noise of a variance near ℓ², it is not reliably better than predicting
-    zero.
+    serves all of them. Under heavy-tailed noise, without a fourth moment, its moments converge
+    slowly or not at all. In fewer rounds than features, and with Fourier features under noise whose
+    standard deviation is near the length scale, it is not reliably better than predicting zero.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
@@ -117,7 +116,7 @@ def corrected_ftrl(
     Returns:
         A `Learner` of as many copies as the moments need, with O(D²) time a round for D features,
         and O(D³) every k rounds. Its state is a `CorrectedState`, of size O(G D²). Its clean
-        estimates are those of the moments. A bound on its regret is known after the run
+        estimates come from the moments. A bound on its regret is known after the run
         (`bounds.corrected_ftrl(state, …)`).
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")

@@ -95,9 +95,10 @@ def leader(
 def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
     """The leader, and the penalty ¼ gᵀ(S + Λ)⁻¹g of the last block, whose gradient is g.
 
-    `before` is the leader before that block; good weights save time, and change nothing else.
-    Λ of the penalty is the previous one; in the first block, where w = 0 under every Λ, it is the
-    new one. The penalty is NaN where S + Λ is not positive definite.
+    `share` is the learner's `regularization`, and `slack` as for `leader`. `before` is the leader
+    before that block; good weights save time, and change nothing else. Λ of the penalty is the
+    previous one; in the first block, where w = 0 under every Λ, it is the new one. The penalty is
+    NaN where S + Λ is not positive definite.
 
     All but the ball is computed for features of size one, z_i/u_i with the units u of `_units`, so
     that the units of the columns change nothing, in float32 either.
@@ -110,18 +111,19 @@ def leader_and_penalty(moments, sums, radius, share, slack, before, gradient):
     least = _least(moments, sums, whole, scaled, share) + slack / units**2
     lam = jnp.maximum(previous, least)
     if not moments.clipped:
+        # Λ − least must be at least −λ_min(S), and twice that without a ball. Where the previous Λ
+        # covers this, the eigenvalue itself need not be computed.
         caution = 2 if radius is None else 1
-        # A larger −λ_min increases Λ.
-        enough = jnp.maximum(jnp.min(previous - least) / caution, 0)
-        lowest = least_eigenvalue(scaled, -enough)
-        lam = jnp.where(lowest < -enough, jnp.maximum(previous, least - caution * lowest), lam)
+        covered = jnp.maximum(jnp.min(previous - least) / caution, 0)
+        lowest = least_eigenvalue(scaled, -covered)
+        lam = jnp.where(lowest < -covered, jnp.maximum(previous, least - caution * lowest), lam)
 
-    sound = positive_part if moments.clipped else lambda matrix: matrix
+    clipped = positive_part if moments.clipped else lambda matrix: matrix
     if radius is None:
-        factor = cholesky(sound(scaled) + jnp.diag(lam))
+        factor = cholesky(clipped(scaled) + jnp.diag(lam))
         weights = solve_cholesky(factor, cross / units) / units
     else:
-        weights = _in_ball(sound(gram) + jnp.diag(lam * units**2), cross, radius, before.weights)
+        weights = _in_ball(clipped(gram) + jnp.diag(lam * units**2), cross, radius, before.weights)
 
     triangle = cholesky(scaled + jnp.diag(jnp.where(previous > 0, previous, lam)))
     exists = jnp.isfinite(triangle[-1, -1])

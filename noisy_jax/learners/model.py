@@ -78,10 +78,10 @@ def model(
 
     Returns:
         A `Learner` whose round costs one gradient of the estimate. Its clean estimates, of f(x) and
-        f(x)², are of the same kind, so that those of the mean of the copies (`replicates` of
-        order 0) are biased. For a convex loss of a model that is linear in its parameters, its
-        expected regret at the adaptive rate is at most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`),
-        if the estimate is unbiased.
+        f(x)², are made by the same transformation: biased for the mean of the copies (`replicates`
+        of order 0). For a convex loss of a model that is linear in its parameters, its expected
+        regret at the adaptive rate is at most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the
+        estimate is unbiased.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj

@@ -81,7 +81,8 @@ def parameter_free(
     order ε.
 
     **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for all
-    sequences of gradients. So its expectation holds for unbiased gradients with unbounded noise.
+    sequences of gradients g_t. So its expectation holds for unbiased gradients with unbounded
+    noise.
     Clipping then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite
     only if these moments are.
 
@@ -99,7 +100,7 @@ def parameter_free(
         buffer: a memory that keeps all of f: `engine.everything(T)`, or `engine.weight_vector()`
             with the linear kernel. `None` with random features.
         unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
-            too large, ε h_1.
+            too large, ε times the norm of the first gradient.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 

@@ -60,7 +60,7 @@ def unknown_noise(
     Args:
         kernel: with smooth features, such as `kernels.gaussian`; entire for `pair` and `gaussian`.
         loss: with a smooth derivative; entire for `pair` and `gaussian`. Targets may be noisy if ℓ'
-            is linear in them, as that of the squared loss.
+            is linear in them, as it is for the squared loss.
         radius: W > 0, the norm of the largest competitor in the kernel's space.
         horizon: T, the largest number of rounds.
         estimate: a transformation of `nj.unbiased`, which says what must be known of the noise, and

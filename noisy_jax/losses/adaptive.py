@@ -81,7 +81,8 @@ class AdaptiveLoss(NamedTuple):
 def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     """Hinge loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
 
-    ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the rounds are margin errors (yp ≤ ρ).
+    Each round of learning rate η sets ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the
+    rounds are margin errors (yp ≤ ρ).
     Scaling p and ρ by the same factor scales the loss, so that at constant ηλ the regularization λ
     only changes the unit of f. ρ is not clamped: while it is negative, even some mistakes count as
     no error.
@@ -90,8 +91,8 @@ def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     without limit and every round is a margin error.
 
     Args:
-        nu: 0 < ν < 1.
-        initial: ρ_1.
+        nu: 0 < ν < 1, the share of margin errors.
+        initial: ρ_1, the margin before the first round.
 
     Example:
         >>> print(nu_hinge(nu=0.2).at(1.0)(0.25, 1.0))
@@ -105,7 +106,8 @@ def novelty(
 ) -> AdaptiveLoss:
     """Novelty loss max(0, ρ − f(x)) − νρ, which reads no labels: an alarm is f(x) ≤ ρ.
 
-    ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})): in the long run a share ν of the rounds are alarms.
+    Each round of learning rate η sets ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})): in the long run a
+    share ν of the rounds are alarms.
 
     If the kernel is non-negative, so is f, and there is no alarm while ρ < 0. At a large η the
     first alarm makes ρ negative, and at a small ν thousands of rounds without alarms follow;
@@ -115,8 +117,8 @@ def novelty(
     printed one ρ ascends, and either no round or every round is an alarm.
 
     Args:
-        nu: 0 < ν < 1.
-        initial: ρ_1 ≥ ρ_min.
+        nu: 0 < ν < 1, the share of alarms.
+        initial: ρ_1 ≥ ρ_min, the threshold before the first round.
         smallest: ρ_min. At −∞, the default, the formula of this module for the share of alarms is
             exact.
 
@@ -146,15 +148,15 @@ def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
 def nu_epsilon_insensitive(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
     """ε-insensitive loss max(0, |p − y| − ε) + νε that learns its tube, ε ≥ 0.
 
-    ε ← max(0, ε + η(1{|p − y| > ε} − ν)): in the long run a share ν of the rounds lie outside the
-    tube.
+    Each round of learning rate η sets ε ← max(0, ε + η(1{|p − y| > ε} − ν)): in the long run a
+    share ν of the rounds lie outside the tube.
 
     Source: Online Learning with Kernels, Eq. 22, with a clamp at zero added. The text below it
     swaps the two step sizes, which leaves a share 1 − ν outside.
 
     Args:
-        nu: 0 < ν < 1.
-        initial: ε_1 ≥ 0.
+        nu: 0 < ν < 1, the share of rounds outside the tube.
+        initial: ε_1 ≥ 0, the half width of the tube before the first round.
 
     Example:
         >>> print(nu_epsilon_insensitive(nu=0.5).at(1.0)(1.0, 4.0))
@@ -182,9 +184,9 @@ def nu_huber(
 ) -> AdaptiveLoss:
     """Huber's loss (`huber`) + νσ that learns its width σ ≥ σ_min from the residuals a = p − y.
 
-    "quantile" tracks the (1 − ν)-quantile of |a|, so that in the long run a share ν of the rounds
-    are outliers, |a| > σ. (This step in σ and Huber's derivative in p are not the gradient of one
-    function.)
+    Each round of learning rate η changes σ. "quantile" tracks the (1 − ν)-quantile of |a|, so that
+    in the long run a share ν of the rounds are outliers, |a| > σ. (This step in σ and Huber's
+    derivative in p are not the gradient of one function.)
 
         σ ← max(σ_min, σ + η(1{|a| > σ} − ν))
 
@@ -199,8 +201,8 @@ def nu_huber(
     Args:
         nu: 0 < ν < 1, the share of outliers; for "joint" 0 < ν < ½.
         tracker: "quantile" or "joint".
-        initial: σ_1 ≥ σ_min.
-        smallest: σ_min > 0.
+        initial: σ_1 ≥ σ_min, the width before the first round.
+        smallest: σ_min > 0, the least width.
 
     Example:
         >>> loss = nu_huber(nu=0.25, tracker="joint")

@@ -24,7 +24,8 @@ def flipped(loss: _L, rate: Any) -> _L:
     `norma` the margin 0.
 
     Args:
-        loss: of the margin y p. The scale of an adaptive loss is corrected in the same way.
+        loss: of the margin y p. The scale that a loss such as `nu_hinge` learns is corrected in the
+            same way.
         rate: ρ, or (ρ₊, ρ₋), the probabilities that a label +1 and −1 is flipped (`noise.Flip`).
 
     Source: Natarajan, Dhillon, Ravikumar and Tewari, Learning with noisy labels (2013), Lemma 1.

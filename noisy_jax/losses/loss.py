@@ -8,10 +8,12 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries
 from noisy_jax.validation import Array, ArrayLike, choice, concrete, instance, sound_labels
 
 
+@plain_signature
 class Loss(NamedTuple):
     """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
 

@@ -23,7 +23,7 @@ def hinge(*, margin: ArrayLike = 1.0) -> Loss:
     perceptron.
 
     Args:
-        margin: ρ ≥ 0.
+        margin: ρ ≥ 0, the margin yp from which on the loss is 0.
 
     Example:
         >>> print(hinge()(0.25, 1.0))
@@ -85,7 +85,7 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
 
     Args:
         loss: `hinge` or `epsilon_insensitive`.
-        width: δ > 0.
+        width: δ > 0, standard deviation of the Gaussian noise z.
 
     Example:
         >>> loss = epsilon_insensitive(epsilon=1.0)

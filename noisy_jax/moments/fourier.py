@@ -57,9 +57,9 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
 
         Σ_t e^{i⟨ω_j ∓ ω_k, x_t⟩} = E Σ_t e^{i⟨ω_j ∓ ω_k, x̃_t⟩} / φ(ω_j ∓ ω_k).
 
-    So the second moments are those of ordinary random-feature regression, multiplied entrywise by
-    fixed matrices. The cost is one matrix product for each block of rounds, and one correction when
-    they are read.
+    So the second moments are the ones of ordinary random-feature regression, multiplied entrywise
+    by fixed matrices. The cost is one matrix product for each block of rounds, and one correction
+    when they are read.
 
     Args:
         frequencies: as `gaussian_frequencies` draws them.

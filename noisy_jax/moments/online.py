@@ -138,12 +138,15 @@ def known_covariance() -> Moments:
 def two_copies(copies: int = 2) -> Moments:
     """Linear features, z(x) = x, from V ≥ 2 independent copies; the noise need not be known.
 
+    One round contributes the unbiased estimates of xxᵀ and of yx
+
         Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = (ỹ s − c_t)/V,   s = Σ_v x̃_v
 
-    with c_t as in `known_covariance`.
+    where c_t is the covariance of the noise in ỹ with that in the first copy (`Sample.cross_cov`),
+    0 without it.
 
     Args:
-        copies: V.
+        copies: V ≥ 2, number of copies.
 
     Returns:
         `Moments` of d features.

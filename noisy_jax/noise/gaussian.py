@@ -124,7 +124,7 @@ class Gaussian(_Normal):
         uncorrelated, hence independent. Two of them are x̃ ± ξ with ξ ~ N(0, Σ).
 
         Args:
-            copies: V ≥ 1.
+            copies: V ≥ 1, number of copies to make.
 
         Example:
             >>> Gaussian(0.25).cloned(2).cov

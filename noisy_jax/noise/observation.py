@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Sample
+from noisy_jax.base import Sample, plain_signature
 from noisy_jax.linalg.ball import root
 from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
@@ -156,6 +156,7 @@ def scan_in_blocks(block, state, inputs, size: int = BLOCK):
     return state, outputs
 
 
+@plain_signature
 class CovarianceEstimate(NamedTuple):
     """Covariance of the noise, estimated from replicates.
 

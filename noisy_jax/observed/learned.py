@@ -42,7 +42,7 @@ class Learned(Saved, Summarized):
         y_center: as `center`, of y.
         y_scale: as `scale`, of y.
         names: d names of the columns.
-        references: as in `nj.fits.Estimates`.
+        references: categories that have no indicator, such as `sex[f]`.
     """
 
     kind: ClassVar[str] = "learned"

@@ -26,8 +26,9 @@ def function(
 ) -> Any:
     """A fit as a function of one column, with its bands, over the middle 90% of noisy rows.
 
-    The darker band is for the curve at each point. Of a kernel fit the lighter one is for the whole
-    curve that is drawn (`FourierFit.band`). Of a fit of one column it also draws the noisy rows.
+    The darker band is for the curve at each point. A kernel fit also has a lighter band for the
+    whole curve that is drawn (`FourierFit.band`). The dashed line is the uncorrected fit. Where the
+    fit has one column only, points show up to 2,000 of the noisy rows.
 
     Args:
         fit: result of `nj.fit(table, nj.methods.Fourier(…))` or of

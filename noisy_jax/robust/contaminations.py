@@ -63,10 +63,17 @@ class Contaminated(NamedTuple):
 def one_sided(
     key: jax.Array, x: Any, y: Any, contamination: Any, *, label: ArrayLike = 10.0
 ) -> Contaminated:
-    """The same label for all corrupted rows, far on one side, where errors do not cancel out.
+    """Gives random rows the same label, far on one side, where errors do not cancel out.
 
     Args:
+        key: randomness of the choice of rows.
+        x: `[n, d]` instances.
+        y: `[n]` targets.
+        contamination: ε in [0, ½), the share of rows that are rewritten.
         label: the label of the corrupted rows.
+
+    Returns:
+        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -87,13 +94,20 @@ def shift(
     target: Any = None,
     size: ArrayLike = 3.0,
 ) -> Contaminated:
-    """Labels moved to one side: target + size.
+    """Moves the labels of random rows to one side, to target + size.
 
     Args:
+        key: randomness of the choice of rows.
+        x: `[n, d]` instances.
+        y: `[n]` targets.
+        contamination: ε in [0, ½), the share of rows that are rewritten.
         target: `[n]`, the labels without noise if they are known, or the predictions of a fit; y
             by default.
         size: how far labels are moved. For a trimmed fit a few standard deviations of the noise are
             worse than many.
+
+    Returns:
+        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -110,7 +124,7 @@ def shift(
 def adaptive(
     key: jax.Array, x: Any, y: Any, contamination: Any, *, predictions: Array
 ) -> Contaminated:
-    """Labels just inside the trimming threshold of a fit that the adversary sees.
+    """Moves labels to just inside the trimming threshold of a fit that the adversary sees.
 
     Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
     lowest r pull the fit down most; they get the labels predictions + τ, which pull it up most. The
@@ -118,7 +132,14 @@ def adaptive(
     predictions. Each call moves the fit further, without limit for large ε.
 
     Args:
+        key: a JAX key, which is not used: nothing is random.
+        x: `[n, d]` instances.
+        y: `[n]` targets.
+        contamination: ε in [0, ½), the share of rows that are rewritten.
         predictions: `[n]`, the predictions f(x_i) of the fit.
+
+    Returns:
+        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -145,16 +166,23 @@ def covariate(
     spread: ArrayLike = 0.15,
     label: ArrayLike = -2.0,
 ) -> Contaminated:
-    """Rows moved to one place with one label: x ~ N(center, spread²), y = label.
+    """Moves random rows to one place with one label: x ~ N(center, spread²), y = label.
 
     There they outnumber the honest rows. They agree with one another, so that a fit through them
     may have the lowest trimmed objective (with the default constants and x ~ U[−3, 3], from ε = 0.3
     on).
 
     Args:
+        key: randomness of the choice of rows and of their x.
+        x: `[n, d]` instances.
+        y: `[n]` targets.
+        contamination: ε in [0, ½), the share of rows that are rewritten.
         center: a point `[d]`, or one number for all coordinates.
         spread: standard deviation on every coordinate, at least 0.
         label: the label of the corrupted rows.
+
+    Returns:
+        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -175,7 +203,7 @@ def covariate(
 
 
 def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array:
-    """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows.
+    """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows, for targets y `[n]` and ε = `contamination`.
 
     Example:
         >>> print(random_rows(jax.random.key(0), jnp.zeros(10), 0.3).sum())

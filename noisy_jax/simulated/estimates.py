@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.running import Running
 
@@ -17,6 +18,7 @@ Ranges = tuple[tuple[int, int], ...]
 """Ranges of seeds, each as its first seed and the one after its last."""
 
 
+@plain_signature
 class Estimate(NamedTuple):
     """Mean over seeds, with its uncertainty.
 

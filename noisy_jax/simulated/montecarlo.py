@@ -86,7 +86,7 @@ def monte_carlo(
     levels = checked_levels(quantiles)
     store = checkpoint_of(checkpoint, tag, (run, key, seeds.start, bool(levels)))
     sizes = divided(len(seeds), batch_size, mesh)
-    (found,) = estimates([(run, key)], seeds, sizes, levels, store, progress)
+    (found,) = estimates_of([(run, key)], seeds, sizes, levels, store, progress)
     if _all_alike(found):
         warn(
             f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
@@ -99,7 +99,7 @@ Run = tuple[jax.tree_util.Partial, jax.Array]
 """A function of a key, and the key from which those of its seeds follow."""
 
 
-def estimates(
+def estimates_of(
     runs: Sequence[Run],
     seeds: range,
     sizes: tuple[int, Mesh | None],
@@ -108,7 +108,7 @@ def estimates(
     progress: Callable[[int, int], None] | None,
     weights: Sequence[int] = (1,),
 ) -> list[Estimate]:
-    """Returns the estimate of each of several runs, whose arguments are checked before.
+    """Runs all seeds of several runs, and returns the estimate of each; arguments are checked.
 
     Args:
         runs: functions of a key; all return the same shapes.

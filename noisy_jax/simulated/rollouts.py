@@ -17,6 +17,7 @@ from noisy_jax.base import (
     exportable,
     has_flips,
     in_this_precision,
+    plain_signature,
     sound_stream,
     unrolled,
     warn_of_sizes,
@@ -42,6 +43,7 @@ from noisy_jax.varying import by_compiler, of_this_device
 from noisy_jax.warning import warn
 
 
+@plain_signature
 @exportable
 class Rollout(NamedTuple):
     """The result of T rounds.

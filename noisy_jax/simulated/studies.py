@@ -19,7 +19,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
-from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates, seed_range
+from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates_of, seed_range
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import check_run
@@ -151,7 +151,7 @@ def study(
     store = checkpoint_of(checkpoint, tag, parts)
     keys = [jax.random.fold_in(key, np.uint32(horizon)) for horizon in horizons]
     keyed = list(zip(runs, keys, strict=True))
-    found = estimates(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
+    found = estimates_of(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = same | {
         "num_seeds": len(seeds),

@@ -32,7 +32,7 @@ class Multilevel(Transformed):
     Attributes:
         copies: V, the most copies that one estimate uses.
         probabilities: `[L + 1]`, p_N of the levels N.
-        base: b.
+        base: b, number of copies at level 0.
     """
 
     _: dataclasses.KW_ONLY
@@ -100,10 +100,10 @@ def multilevel(
             floating point.
         argnum: which positional argument of f is x. All others, and keywords, are left as they are,
             but `key`, which is reserved by the estimator: rename f's own argument `key`.
-        levels: L ≥ 1.
-        base: b ≥ 1.
+        levels: L ≥ 1, the highest level.
+        base: b ≥ 1, number of copies at level 0.
         continue_with: q in (0, 1]. A smaller q takes fewer copies and gives a larger variance.
-        ratio: r in (0, 1).
+        ratio: r in (0, 1), with p_{N+1} = r p_N below the last level.
 
     Returns:
         g, which takes copies `[V, *x.shape]` in place of x, V = b 2^L, and a keyword `key`, which

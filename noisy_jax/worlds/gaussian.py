@@ -13,7 +13,7 @@ from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.characteristic import characteristic_problem
 from noisy_jax.validation import ArrayLike, check_dimension, whole
-from noisy_jax.worlds.surrogates import PARTS
+from noisy_jax.worlds.surrogates import SURROGATES
 from noisy_jax.worlds.world import World, world_of
 
 
@@ -51,7 +51,7 @@ def gaussian(*, dim: int, length_scale: ArrayLike, noise: Noise) -> World:
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)
     kernel = kernels.gaussian(length_scale=length_scale)
-    for distribution, parts in PARTS.items():
+    for distribution, parts in SURROGATES.items():
         if isinstance(noise, distribution):
             check_dimension(f"{distribution.__name__}.cov", noise.cov, (dim,))
             return world_of(kernel, **parts(dim, length_scale, noise), dim=dim, noise=noise)
@@ -59,7 +59,7 @@ def gaussian(*, dim: int, length_scale: ArrayLike, noise: Noise) -> World:
 
 
 def _not_covered(noise, dim) -> str:
-    covered = ", ".join(distribution.__name__ for distribution in PARTS)
+    covered = ", ".join(distribution.__name__ for distribution in SURROGATES)
     message = f"noise must be one of {covered}, got {type(noise).__name__}"
     if isinstance(noise, PerRound):
         return (

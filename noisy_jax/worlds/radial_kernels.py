@@ -50,14 +50,16 @@ def rational(
 ) -> World:
     """The world of the truncated rational kernel; by default the paper's case study.
 
-    With m = 2αℓ², k = g P(α, u_max(m + r²)), g = (1 + r²/m)^(−α) and P the incomplete Gamma
-    function. With α = 1 and m = d that is g(1 − exp(−c/g)), c = u_max·d (Appendix E, Eq. 16), and
+    With r = ‖x − a‖ and m = 2αℓ², k = g P(α, u_max(m + r²)), where g = (1 + r²/m)^(−α) is the
+    kernel before truncation and P the regularized incomplete Gamma function, Q = 1 − P. With α = 1
+    and m = d that is g(1 − exp(−c/g)), c = u_max·d (Appendix E, Eq. 16), and under N(0, σ²I)
 
         k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
 
-    R² = k̂(x, x) = Σ_q w_q det(I − 2u_qΣ)^(−1/2), and κ = max_q det(I − 2u_qΣ)^(−1/2). The
-    truncation error (`approximation_error`) is largest at r = 0, where it is Q(α, m u_max): e^(−c)
-    in the case study. A Gram matrix is a sum of 64 Gaussians.
+    With the 64 nodes u_q and weights w_q of its quadrature, `diagonal` is R² = k̂(x, x) =
+    Σ_q w_q det(I − 2u_qΣ)^(−1/2), and `ratio` κ = max_q det(I − 2u_qΣ)^(−1/2). The truncation error
+    (`approximation_error`) is largest at r = 0, where it is Q(α, m u_max): e^(−c) in the case
+    study. A Gram matrix is a sum of 64 Gaussians.
 
     Args:
         dim: d, at least 1.
@@ -106,11 +108,11 @@ def matern(
 ) -> World:
     """The world of the truncated Matérn kernel of smoothness ν from 0.1 to 100.
 
-    Its truncation error is P(ν, ν/(2ℓ²u_max)).
+    Its truncation error is P(ν, ν/(2ℓ²u_max)), P the regularized incomplete Gamma function.
 
     Args:
         dim: d, at least 1.
-        noise: `noise.Gaussian`.
+        noise: `noise.Gaussian`, of covariance Σ.
         cutoff: u_max, positive and below 1/(2‖Σ‖), as in `rational`.
         nu: ν from 0.1 to 100.
         length_scale: ℓ > 0.

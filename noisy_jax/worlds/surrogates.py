@@ -114,7 +114,8 @@ def _check_diagonal(dim, length_scale, variances, log_factor):
         check_log_diagonal(lambda most: np.sum(log_factor(most * shares)), advice)
 
 
-PARTS = {
+SURROGATES = {
     Gaussian: _gaussian_noise,
     Laplace: _laplace_noise,
 }
+"""`(dim, length_scale, noise) -> arguments of world_of`, by the distribution of the noise."""

@@ -22,7 +22,7 @@ from noisy_jax.observed.fits.doubts import (
     Check,
     Doubt,
     Finding,
-    told,
+    with_warnings,
 )
 from noisy_jax.observed.fits.replicates import copied, different_means, uneven
 from noisy_jax.observed.fits.seen import Seen, scores
@@ -214,7 +214,7 @@ def warned(
 
     Notes on categories, and on matrices of misclassification, stand behind them without a warning.
     """
-    found = list(told(doubts(observations, clusters) if found is None else found))
+    found = list(with_warnings(doubts(observations, clusters) if found is None else found))
     notes = [one.told() for one in observations.categories]
     if observations.references:
         notes.insert(0, f"categories are compared with {', '.join(observations.references)}")
@@ -225,7 +225,7 @@ def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doub
     """Returns a mask `[n]` of rows with `least` copies or more; a doubt if it leaves rows out."""
     kept = rows.num_copies() >= least
     few = _LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0])
-    return kept, [] if kept.all() else [*told([Doubt(few, spoils=False)])]
+    return kept, [] if kept.all() else [*with_warnings([Doubt(few, spoils=False)])]
 
 
 def remarked(fit: Any, found: list[Doubt]) -> Any:

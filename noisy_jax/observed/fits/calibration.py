@@ -18,7 +18,7 @@ from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import Root, Sums, root
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.scores import MODELS
-from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
+from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
@@ -110,7 +110,7 @@ class RegressionCalibration(Method[Fit]):
             sample,
             roots[0],
             roots[1],
-            Restored.line(table, units, name, rows.mean_cov()),
+            OriginalUnits.line(table, units, name, rows.mean_cov()),
             self.errors,
             reliability=reliability,
             scale=table.means().x.std(axis=0),

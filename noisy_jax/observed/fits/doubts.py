@@ -60,7 +60,7 @@ class Check(NamedTuple):
         return [Doubt(text.replace("…", ", ".join(map(str, found[:3])) + more, 1), self.spoils)]
 
 
-def told(found: Sequence[Doubt]) -> Sequence[Doubt]:
+def with_warnings(found: Sequence[Doubt]) -> Sequence[Doubt]:
     """Returns the same doubts, each also a warning."""
     for doubt in found:
         warn(doubt.text, AssumptionWarning)

@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.clustered import ONE_CLUSTER
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import PATIENT, Root, root, solved
 from noisy_jax.observed.fits.scores import MODELS, score_equations
-from noisy_jax.observed.fits.solutions import ERRORS, Restored, fit_of
+from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
@@ -130,7 +130,7 @@ def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = Non
         sample,
         Root(equations, plain, 0.0),
         solved(equations, plain, n, family.no_root, PATIENT._replace(least=_STEP / n)),
-        Restored.line(table, units, name, equations.rows[0].mean_cov()),
+        OriginalUnits.line(table, units, name, equations.rows[0].mean_cov()),
         errors,
         reliability=reliability,
         scale=units.scale,

@@ -35,7 +35,7 @@ from noisy_jax.observed.fits.row_weights import (
     intrinsic_scatter,
     row_weights,
 )
-from noisy_jax.observed.fits.solutions import ERRORS, Restored, estimated
+from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, estimated
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.observations import Observations
@@ -217,7 +217,7 @@ def _fit_by_errors(sample: Sample) -> LinearFit:
     except ValueError:  # with equal weights the noise is too large
         equal = None
     made = LinearEquations.of_sample(sample, weights, None if equal is None else equal.units)
-    if equal is not None and equal.known.strength >= WEAK and _differ(made, equal):
+    if equal is not None and equal.identification.strength >= WEAK and _differ(made, equal):
         sample.tell([Doubt(BY_VALUES, spoils=False)])
         return _with_scatter(linear_result(equal, equal), table, None)
     effective = float(weights.sum() ** 2 / (weights @ weights))
@@ -254,7 +254,7 @@ def _differ(one: LinearEquations, other: LinearEquations) -> bool:
 def linear_result(
     made: LinearEquations, plain: LinearEquations, errors: str = "sandwich", **known: Any
 ) -> LinearFit:
-    """The fit in original units; `known` as of `Restored.line`.
+    """The fit in original units; `known` as of `OriginalUnits.line`.
 
     The uncorrected fit is of `plain`: the same rows, perhaps with equal weights, or with products
     as they were measured.
@@ -265,9 +265,9 @@ def linear_result(
         root, left = one.root(corrected), one.without_each(corrected)
         moved = one.recorded(corrected)
         rest = one.cov, one.center, moved
-        way = Restored.line(one.table, one.units, "linear", *rest, **known)
+        original = OriginalUnits.line(one.table, one.units, "linear", *rest, **known)
         left_out = left if errors == "jackknife" else None
-        found.append(estimated(root, way, one.clusters, left_out)[0])
+        found.append(estimated(root, original, one.clusters, left_out)[0])
         lines, line = one.lines(left @ moved.T), moved @ root.theta
         judged.append(made.judged(lines, line[1:]))
     units, whole = made.units, made.whole
@@ -285,6 +285,6 @@ def linear_result(
         gram=clean * units.products,
         cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
         noise=(noisy - clean) * units.products,
-        strength=made.known.strength,
-        share=float(made.known.share(whole)),
+        strength=made.identification.strength,
+        share=float(made.identification.share(whole)),
     )

@@ -43,7 +43,7 @@ class LinearEquations:
         num_rows: n.
         rows: all rows, by group, or `None` where only their moments are kept, as of chunks.
         clusters: `[n]`, in the order of these rows; or `None`.
-        known: how well the columns identify the fit.
+        identification: strength of the identification, by `identification`.
     """
 
     parts: LinearMoments
@@ -52,13 +52,13 @@ class LinearEquations:
     num_rows: int
     rows: Rows | None = None
     clusters: np.ndarray | None = None
-    known: Identification = dataclasses.field(init=False)
+    identification: Identification = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         """Raises ValueError if the columns vary less than the noise in them."""
         names, whole = self.table.names, self.whole
-        known = identification(self.parts, whole, self.noise, names, self.units.scale)
-        object.__setattr__(self, "known", known)
+        found = identification(self.parts, whole, self.noise, names, self.units.scale)
+        object.__setattr__(self, "identification", found)
         check_cross(whole.cross / whole.weight, self.cov, self.variance, self.num_rows, names)
 
     @classmethod
@@ -109,13 +109,13 @@ class LinearEquations:
 
     def root(self, corrected: bool) -> Root:
         """θ, and the share of the noise that is taken away."""
-        share = self.known.share(self.whole) if corrected else 0.0
+        share = self.identification.share(self.whole) if corrected else 0.0
         return Root(self, self.solution(self.whole, share), share)
 
     def without_each(self, corrected: bool) -> np.ndarray:
         """`[G, 1 + d]`, θ without each group of rows."""
         moments = self.whole.plus(self.parts, -1.0)
-        return self.solution(moments, self.known.share(moments) if corrected else 0.0)
+        return self.solution(moments, self.identification.share(moments) if corrected else 0.0)
 
     def solution(self, moments: LinearMoments, share: Any) -> np.ndarray:
         """θ `[..., 1 + d]` that solves the equations with these moments, of all groups or some."""

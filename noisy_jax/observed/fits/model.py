@@ -62,12 +62,12 @@ class Model(Method[Fit]):
       a = (1 + √3)/2, as one copy with twice the noise. The loss must be smooth. Intervals do not
       contain the bias that is left: of order σ⁶ under Gaussian noise, of σ⁴ under other noise, by
       its fourth cumulant, and of σ³ from two or three copies if the noise is skewed. Where
-      replicates are incomplete, each row is corrected by its copies where all
-      columns with replicates were measured. Rows with one copy are left out, with a warning.
-    - Replicates of unknown noise in some columns and known variances in further ones:
-      `replicates` over the former of `gaussian` in the latter, whose errors are taken as
-      independent of the errors of the former, and as Gaussian if only their variances are stated.
-      The loss must be entire.
+      replicates are incomplete, a row is corrected by the copies in which all columns with
+      replicates were measured. Rows with one such copy are left out, with a warning.
+    - Replicates of unknown noise in some columns and known variances in further ones: `gaussian`
+      for the columns of known variance, inside `replicates` for the columns with replicates. Errors
+      of the two kinds are taken as independent, and known ones as Gaussian if only their variances
+      are stated. The loss must be entire.
     - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
       loss must be entire.
 

@@ -14,7 +14,7 @@ from noisy_jax.observed.fits.model_equations import Functions, ModelEquations
 from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.roots import Patience, Root, Sums, root, shortened, solved
 from noisy_jax.observed.fits.sandwich import Variance
-from noisy_jax.observed.fits.solutions import Restored, fit_of
+from noisy_jax.observed.fits.solutions import OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
@@ -69,7 +69,7 @@ def model_fit(
     if useless is not None:
         sample.tell([Doubt(useless, spoils=False)])
 
-    way = Restored(
+    original = OriginalUnits(
         noise=UncertainNoise(table),
         cov=table.means().mean_cov(),
         combined=np.diag(plain.scale),
@@ -88,7 +88,7 @@ def model_fit(
         sample,
         Root(plain, zero, 0.0),
         corrected,
-        way,
+        original,
         errors,
         doubts=lambda found, spread: _doubts(found, spread, sample.clusters),
     )
@@ -219,20 +219,20 @@ def _newton(theta: np.ndarray, found: Sums, names: Sequence[str]) -> _Newton:
     Where the data are exact, the loss goes to 0, and a gain is only rounding if the step is small
     relative to θ, both measured by the Hessian.
     """
-    bends = np.abs(np.diag(found.jacobian))
-    if not bends.all():
-        name = names[int(np.argmin(bends))]
+    curvatures = np.abs(np.diag(found.jacobian))
+    if not curvatures.all():
+        name = names[int(np.argmin(curvatures))]
         raise ValueError(
             f"the loss does not depend on {name!r} at start, or only linearly: give another "
             "start; the arguments of the curve are (params, x), in this order"
         )
-    unit = 1 / np.sqrt(bends)
+    unit = 1 / np.sqrt(curvatures)
     values, axes = np.linalg.eigh(-found.jacobian * np.outer(unit, unit))
     sizes = np.maximum(np.abs(values), _FLAT)
     step = unit * (axes @ ((axes.T @ (unit * found.score)) / sizes))
     gain = float(found.score @ step)
-    whole = float(sizes @ (axes.T @ (theta / unit)) ** 2)
-    small = gain <= max(_CONVERGED * abs(found.loss), _ROUNDING**2 * whole)
+    square_of_theta = float(sizes @ (axes.T @ (theta / unit)) ** 2)  # θᵀ|H|θ
+    small = gain <= max(_CONVERGED * abs(found.loss), _ROUNDING**2 * square_of_theta)
     return _Newton(step, gain, small, unit, values[0], axes[:, 0])
 
 

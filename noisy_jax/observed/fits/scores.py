@@ -181,15 +181,15 @@ class ScoreEquations:
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
         """See `roots.Equations`; ψ_i contains the effect of row i on the mean covariance."""
-        moves = self.in_covariance(theta, share)
-        own = self.weights / self.weights.sum()
-        for part in blocks_of(len(own), len(theta)):
-            made = self.scores(theta, share, part, by_row=True)
-            scores = made.scores
-            if self.estimates is not None:
-                apart = (self.estimates[part] - self.rows[0].cov) * own[part, None, None]
-                scores = scores + np.tensordot(apart, moves, ((1, 2), (1, 2)))
-            yield Block(scores, -made.jacobian)
+        slope = self.in_covariance(theta, share)
+        weights = self.weights / self.weights.sum()
+        for part in blocks_of(len(weights), len(theta)):
+            found = self.scores(theta, share, part, by_row=True)
+            scores = found.scores
+            if self.estimates is not None:  # the mean covariance is Σ_i weight_i estimate_i
+                moved = (self.estimates[part] - self.rows[0].cov) * weights[part, None, None]
+                scores = scores + np.tensordot(moved, slope, ((1, 2), (1, 2)))
+            yield Block(scores, -found.jacobian)
 
     def some(self, which: np.ndarray) -> ScoreEquations:
         """See `roots.Equations`; the mean of the covariances is of these rows."""

@@ -22,8 +22,8 @@ ERRORS = ("sandwich", "jackknife")
 """Ways to standard errors of one table."""
 
 
-class Restored(NamedTuple):
-    """The way from θ `[p]` of equations to estimates in original units, `offset + combined θ`."""
+class OriginalUnits(NamedTuple):
+    """The map from θ `[p]` of equations to estimates in original units, `offset + combined θ`."""
 
     noise: UncertainNoise  # in the units of the equations
     cov: np.ndarray  # [d, d], mean covariance of the noise
@@ -42,7 +42,7 @@ class Restored(NamedTuple):
         at: Any = 0.0,
         moved: np.ndarray | None = None,
         **known: Any,
-    ) -> Restored:
+    ) -> OriginalUnits:
         """Returns the fit of θ = (v, w): prediction at `at` `[d]` and slopes of columns in `units`.
 
         θ is first multiplied by `moved` `[p, p]`. `form` and `known` are attributes of
@@ -60,7 +60,7 @@ def fit_of(
     sample: Sample,
     plain: Root,
     corrected: Root,
-    restored: Restored,
+    restored: OriginalUnits,
     errors: str = "sandwich",
     doubts: Callable[[Root, Variance], Sequence[Doubt]] | None = None,
     **known: Any,
@@ -71,7 +71,7 @@ def fit_of(
         sample: the rows.
         plain: the root without the correction.
         corrected: the root with it.
-        restored: the way to original units.
+        restored: the map to original units.
         errors: one of `ERRORS`.
         doubts: tells more of the corrected root and its variance.
         **known: further attributes of the fit.
@@ -92,7 +92,7 @@ def fit_of(
 
 def estimated(
     found: Root,
-    restored: Restored,
+    restored: OriginalUnits,
     clusters: np.ndarray | None,
     left: np.ndarray | None = None,
 ) -> tuple[Estimates, Variance]:
@@ -100,7 +100,7 @@ def estimated(
 
     Args:
         found: the root.
-        restored: the way to original units.
+        restored: the map to original units.
         clusters: `[n]`, in the order of the rows of the equations, for the sandwich; or `None`.
         left: `[G, p]`, the roots without each of G groups, for the jackknife; without them the
             variance is by the sandwich.

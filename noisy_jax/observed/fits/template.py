@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.assumptions import enough_copies, remarked, told, warned
-from noisy_jax.observed.fits.doubts import Doubt
+from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
+from noisy_jax.observed.fits.doubts import Doubt, with_warnings
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
 from noisy_jax.observed.fits.linear_moments import moments_of
@@ -28,6 +28,8 @@ _Fit = TypeVar("_Fit")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
     """The rows of a table that count in a fit: rows of positive weight.
+
+    (`nj.Sample` is something else, the noisy data of one round of a stream.)
 
     Attributes:
         table: n rows.
@@ -96,7 +98,7 @@ class Sample:
 
     def tell(self, found: Sequence[Doubt]) -> None:
         """Warns of more doubts, and adds them to the remarks of the fit."""
-        self.doubts.extend(told(found))
+        self.doubts.extend(with_warnings(found))
 
 
 class Method(Generic[_Fit]):

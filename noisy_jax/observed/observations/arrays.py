@@ -15,7 +15,7 @@ from noisy_jax.observed.observations.described import (
     check_not_traced,
 )
 from noisy_jax.observed.observations.labels import by_name, of_each_row
-from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observed
+from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observations_of
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import ROUNDING, common_index, numeric
 from noisy_jax.validation import check_concrete, collected, collected_map, listed
@@ -127,7 +127,7 @@ def from_arrays(
     else:
         measured = Measured(np.array(x), names, copied, names, tuple(range(dim)))
     options = {"cross_cov": cross_cov, "products": products, "index": index}
-    return observed(measured, y, noise, target=target, **options)
+    return observations_of(measured, y, noise, target=target, **options)
 
 
 _SWAP = "; x must be [n, V, d], with V replicates before the d features: np.swapaxes(x, 1, 2)"

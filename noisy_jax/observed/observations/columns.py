@@ -20,7 +20,7 @@ from noisy_jax.observed.observations.described import (
     sd,
 )
 from noisy_jax.observed.observations.labels import of_each_row
-from noisy_jax.observed.observations.measured import columns_of_copies, observed
+from noisy_jax.observed.observations.measured import columns_of_copies, observations_of
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import check_same_rows, levels_of, numeric, order_of
@@ -107,7 +107,7 @@ def table_of(
         beside[role] = one = beside_of(role, name, own, len(own))
         if subjects:
             beside[role] = one._replace(values=subjects.single(one.values, name))
-    return observed(
+    return observations_of(
         columns_of_copies(features),
         y,
         known if isinstance(roles.noise, Mapping) else roles.noise,

@@ -30,7 +30,7 @@ UNKNOWN = (
 """Message where the errors are neither given nor can be estimated."""
 
 
-def told_by_name(
+def errors_by_name(
     noise: Mapping[str, Any], x: np.ndarray, names: Sequence[str], replicated: np.ndarray
 ) -> list[Errors]:
     """Returns the errors in x from a mapping of names to arguments of `error_of`.
@@ -74,7 +74,7 @@ def told_by_name(
     return [*errors, Replicates(tuple(copied))] if copied else errors
 
 
-def told_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[Errors]:
+def errors_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[Errors]:
     """Returns the errors from `noise`, an argument of `from_arrays` in the order of the columns.
 
     Args:

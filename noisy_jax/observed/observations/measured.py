@@ -12,7 +12,7 @@ import numpy as np
 
 from noisy_jax.observed.observations.categories import Recoding
 from noisy_jax.observed.observations.errors import Errors, Known, Recoded
-from noisy_jax.observed.observations.known import UNKNOWN, told_by_name, told_by_position
+from noisy_jax.observed.observations.known import UNKNOWN, errors_by_name, errors_by_position
 from noisy_jax.observed.observations.labels import by_name, by_row
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.tables import Observations
@@ -59,7 +59,7 @@ def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured
     return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
 
 
-def observed(
+def observations_of(
     measured: Measured,
     y: np.ndarray,
     noise: Any,
@@ -70,7 +70,7 @@ def observed(
     references: Sequence[str] = (),
     **more: Any,
 ) -> Observations:
-    """Returns the table.
+    """Returns the table of measured features and of all that is known of their errors.
 
     Args:
         measured: the features; its array becomes the table's.
@@ -87,7 +87,7 @@ def observed(
         noise = {}
     noise = by_name("noise", noise, measured.features)
     if isinstance(noise, Mapping):
-        told = told_by_name(noise, x, names, copied)
+        told = errors_by_name(noise, x, names, copied)
     elif x.shape[1] > 1 and np.isnan(x).any():
         kind = "different numbers of" if np.isnan(x).all(axis=0).any() else "incomplete"
         raise ValueError(
@@ -95,7 +95,7 @@ def observed(
             f"noise={{{names[copied.argmax()]!r}: 0.25}}, or none, with which it is estimated"
         )
     else:
-        told = told_by_position(noise, x, names)
+        told = errors_by_position(noise, x, names)
         noisy = [j for one in told for j in one.noisy()] if copied.any() else []
         for j in [j for j in noisy if not copied[j]]:
             raise ValueError(

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.linalg.matrices import cholesky, solve_cholesky
 from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared
@@ -42,6 +43,7 @@ from noisy_jax.validation import (
 )
 
 
+@plain_signature
 class Fit(NamedTuple):
     """A trimmed fit f = Σ_i a_i k(x_i, ·).
 
@@ -123,8 +125,8 @@ def ridge(
         start: "zero", "median", "ridge", "huber", coefficients `[n]`, or "best",
             which runs all four and returns the fit of lowest F. This fit mostly, but not always,
             has the smallest error: if 30% of the rows are moved to one place and get one label
-            (`contaminations.covariate`), a fit through them has the lowest F, with an error about
-            40 times that of the fit from zero.
+            (`contaminations.covariate`), a fit through them has the lowest F, and about 40 times
+            the error of the fit from zero.
         solver: "accelerated" gradient steps, or "alternation", which refits the rows kept exactly
             and selects again, and needs λ > 0 and no radius.
         iterations: the largest number of iterations, at least 1. A fit also stops if rounding

@@ -105,8 +105,8 @@ def ascend(
         regret: `(stream, key) -> []`, such as `clean_regret` of a learner.
         starts: R streams, `[R, T, d]` and `[R, T]`.
         key: randomness of the noise.
-        x_norm: B_x > 0.
-        y_size: B_y > 0.
+        x_norm: B_x > 0, the largest ‖x_t‖.
+        y_size: B_y > 0, the largest |y_t|.
         steps: number of steps.
         draws: draws of the noise in a step.
         learning_rate: first learning rate of Adam, in units of B_x and B_y.
@@ -168,17 +168,20 @@ def structured_starts(
     x_norm: ArrayLike = 1.0,
     y_size: ArrayLike = 1.0,
 ) -> Mapping[str, Stream]:
-    """Returns streams of known kinds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y, by name.
+    """Returns streams of known kinds, by name, from which `worst` starts its search.
+
+    All have ‖x_t‖ ≤ B_x and |y_t| ≤ B_y:
 
     - "random": x_t uniform on the sphere, y_t = ±B_y at random.
-    - "constant": y_t = B_y; this stream and all below have x_t = B_x e_1, if not said otherwise.
+    - "constant": y_t = B_y; this stream and all below have x_t = B_x e_1, unless they name another.
     - "alternating": y_t = ±B_y in turn.
     - "reversal": the sign of y_t changes once, at T/2.
-    - "sawtooth": it changes every √T rounds, the time that descent at the theorems' rates takes
-      from the centre of the ball to its boundary. Weights near the boundary then meet the targets
-      that make the second moment of the gradient largest (ỹ = −B_y at w = B_w e_1).
-    - "late": it alternates, and is constant for the last √T rounds. For linear losses this attains
-      the bound B_w √(GT) of gradient descent.
+    - "sawtooth": the sign changes every √T rounds, the time that gradient descent at the rate of
+      `bounds.two_copies` takes from the centre of its ball of radius B_w to the boundary. Weights
+      near the boundary then meet the targets that make the second moment of the gradient largest
+      (y = −B_y at w = B_w e_1).
+    - "late": y_t = ±B_y in turn, and constant for the last √T rounds. For linear losses this
+      attains the bound B_w √(GT) of gradient descent (G as in `bounds.Guarantee`).
     - "one copy": the noiseless adversary of `streams.one_copy_adversaries`, x_t = B_x e_1 or
       −B_x e_1/3 at random, y_t = B_y.
     - "small": the clean data of the noisy adversary, x_t = B_x e_1/3, y_t = B_y.
@@ -187,8 +190,8 @@ def structured_starts(
         key: randomness of "random" and "one copy".
         horizon: T ≥ 1 rounds.
         dim: d ≥ 1 features.
-        x_norm: B_x > 0.
-        y_size: B_y > 0.
+        x_norm: B_x > 0, the largest ‖x_t‖.
+        y_size: B_y > 0, the largest |y_t|.
 
     Example:
         >>> import jax

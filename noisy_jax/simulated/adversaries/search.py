@@ -87,11 +87,11 @@ def worst(
         learner: a learner that can be differentiated in reverse mode.
         noise: distribution of the noise in each copy of x.
         horizon: T ≥ 1 rounds.
-        key: all randomness.
-        radius: B > 0 of the comparators.
+        key: randomness of the starts and of the noise.
+        radius: B > 0, radius of the ball of comparators u.
         dim: d ≥ 1 features.
-        x_norm: B_x > 0.
-        y_size: B_y > 0.
+        x_norm: B_x > 0, the largest ‖x_t‖.
+        y_size: B_y > 0, the largest |y_t|.
         guarantee: a result of `bounds`, or a number, or a function of the state after a run, such
             as `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold
             for all streams with these B_x and B_y.

@@ -79,8 +79,8 @@ def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
         Σ_t ⟨g_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖g_t‖∞²) + 4B max_t ‖g_t‖∞   for ‖u‖₁ ≤ B
 
     Here g_t are the gradient estimates, w_t the weights, and Δ_T is `state.optimizer.gap`. The
-    result is 2BΔ_T, which is a bound for all vectors g_t. Its expectation bounds the expected
-    regret on clean data as in `adaptive_rate`.
+    result is 2BΔ_T, which is a bound for all vectors g_t. If these are unbiased gradients of a
+    convex loss, its expectation bounds the expected regret on clean data.
 
     Args:
         state: the learner's state after the last round.
@@ -118,10 +118,12 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
 
         Σ_t f̂_t(w_t) − f̂_t(u) ≤ max_i Λ_{T,ii} ‖u‖² + ¼ Σ_t g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t
 
-    The expectation of the left side is the regret on clean data (squared loss), as far as the
-    moments are unbiased. The inequality holds for every draw of the noise. For `moments.fourier`,
-    whose negative eigenvalues are set to zero, it is not proved, and the number is only a
-    diagnostic.
+    f̂_t is the estimated squared loss of block t of `solve_every` rounds, up to a constant, g_t its
+    gradient at the weights w_t, S_t the sum of the estimated second moments of the features up to
+    that block, and Λ_t the diagonal matrix of the ridge penalty. The expectation of the left side
+    is the regret on clean data (squared loss), as far as the moments are unbiased. The inequality
+    holds for every draw of the noise. For `moments.fourier`, whose negative eigenvalues are set to
+    zero, it is not proved, and the number is only a diagnostic.
 
     Args:
         state: the learner's state after the last round. If the run ends within a block of

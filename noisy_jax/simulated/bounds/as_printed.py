@@ -36,6 +36,8 @@ from noisy_jax.worlds.world import World, check_world
 def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """G = 4B_x²(B_w²B_x² + B_y²), up to 2 times too small: the cross term −2⟨w, x⟩y is missing.
 
+    Arguments and symbols are as for `bounds.two_copies`.
+
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1.
     """
     square = moments.x_second_moment
@@ -46,7 +48,8 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
 def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """G = 8B_w²B_x⁴ + 8B_y²B_x² + 4B_w²B_x²B_Σ + B_Σ²B_w².
 
-    The regret bound that follows is false for the printed estimator
+    Arguments and symbols are as for `bounds.known_covariance`, with B_Σ = `moments.noise_norm`. The
+    regret bound that follows is false for the printed estimator
     (`learners.known_covariance(as_printed=True)`), whose regret grows linearly.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2.
@@ -64,7 +67,8 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
 def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """The textbook's bound B_w √(GT), which treats the noisy data as if they were clean.
 
-    It bounds the regret on noisy data, and is false on clean data: the bias is missing.
+    It bounds the regret on noisy data, and is false on clean data: the bias is missing. Arguments
+    and symbols are as for `bounds.uncorrected`.
     """
     return corrected_known_covariance(moments, horizon=horizon, radius=radius)
 
@@ -78,7 +82,8 @@ def parallel_worlds(
 ) -> Guarantee:
     """G = 4R²(W²R² + B_y²), up to 2 times too small: the cross term −2⟨w, Ψ(x)⟩y is missing.
 
-    (The printed regret bound holds up to a factor 1 + O(T^(−½)).)
+    Arguments and symbols are as for `bounds.parallel_worlds`. (The printed regret bound holds up to
+    a factor 1 + O(T^(−½)).)
 
     Source: Learning from Noisy Data under Distributional Assumptions, Theorem 3.
     """
@@ -88,6 +93,8 @@ def parallel_worlds(
 
 def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Array:
     """W = √5 √κ B_w/sin β, at least 1.58 times larger than needed; β = π/2 is taken for more.
+
+    Arguments and symbols are as for `bounds.surrogate_radius`.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemmas 5 and 6.
     """
@@ -101,6 +108,8 @@ def regularized_risk(
 ) -> RiskGuarantee:
     """a = 2λU²(10ηλ + 1/(ηλ)) for a growing memory; Theorem 4, without one, is right as printed.
 
+    Arguments and symbols are as for `bounds.regularized_risk`.
+
     Source: Online Learning with Kernels, Theorem 6. The proof allows ‖f_t‖ = 3U, but takes
     gradients for no longer than 2cX. The printed number of terms also falls after t_0.
     """
@@ -112,6 +121,8 @@ def truncation_error(
 ) -> Array:
     """The sum cXη Σ_j β^j to j = n, which has one term too many (a valid, larger bound).
 
+    Arguments and symbols are as for `bounds.truncation_error`, whose sum ends at j = n − 1.
+
     Source: Online Learning with Kernels, Proposition 1.
     """
     one_more = None if rounds is None else rounds + 1
@@ -121,11 +132,17 @@ def truncation_error(
 def random_truncation(
     estimator: GradientEstimator, *, horizon: ArrayLike, p: ArrayLike = 2.0
 ) -> TruncationGuarantee:
-    """The bound of the theorems with two errors: the Gaussian kernel's moment, and r without B_y.
+    """The bound that the theorems print for random truncation, which is wrong in two places.
 
-    The moment of the Gaussian map is printed as (p/(p − 1))² e^((√p B_x² + 2p B_x)/2ℓ²). It depends
-    on the unit of x, and is too small where B_x exceeds it. Residual losses get the r of margin
-    losses; the paper only promises "slight modifications" for them.
+    For a Gaussian kernel the second moment of the feature map is printed as
+    (p/(p − 1))² e^((√p B_x² + 2p B_x)/2ℓ²), which depends on the unit of x, and is too small where
+    B_x > 1 in that unit. And residual losses get the r of margin losses, without √p B_y; the paper
+    only promises "slight modifications" for them. Symbols are as for `bounds.random_truncation`.
+
+    Args:
+        estimator: as for `bounds.random_truncation`.
+        horizon: T > 0 rounds.
+        p: base > 1 of the geometric distribution of orders.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """

@@ -15,9 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.validation import Array, ArrayLike, between, concrete, given, instance, positive
 
 
+@plain_signature
 class Guarantee(NamedTuple):
     """The learning rate of a theorem for T rounds, and its bound on the regret.
 

@@ -27,11 +27,12 @@ def parallel_worlds(
     """Guarantee of `learners.parallel_worlds` and `learners.fourier_worlds`, in any world.
 
     G = 4R²(WR + B_y)², η = W/√(GT) = W/(2R(WR + B_y)√T), regret ≤ W√(GT) = 2WR(WR + B_y)√T against
-    every u = Σ_i a_i Ψ(z_i) with ‖û‖² = aᵀK̂a ≤ W². G is attained without noise, at ŵ = WΨ̂(x)/R
-    and ỹ = −B_y. `self_bounding` gives a smaller bound.
+    every u = Σ_i a_i Ψ(z_i) with ‖û‖² = Σ_ij a_i a_j k̂(z_i, z_j) ≤ W² (Ψ, Ψ̂, û and k̂ as in
+    `worlds.World`). G is attained without noise, at weights WΨ̂(x)/R and ỹ = −B_y. `self_bounding`
+    gives a smaller bound.
 
     W is the `lifted_norm` of a comparator, or `surrogate_radius` of its norm and angle. With
-    Fourier features the bound holds against every ⟨v, C(·)⟩ with ‖v‖ ≤ W.
+    Fourier features the bound holds against every ⟨v, features.clean(·)⟩ with ‖v‖ ≤ W.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Theorems 3 and 5, with G
     corrected; other worlds here. (Theorem 5 prints R = exp(σc) for the bound exp(σ²c) on R;

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Stream, sound_stream
+from noisy_jax.base import Stream, plain_signature, sound_stream
 from noisy_jax.linalg.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
@@ -21,6 +21,7 @@ from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.validation import Array, ArrayLike, instance, non_negative, positive
 
 
+@plain_signature
 class DataMoments(NamedTuple):
     """Bounds on moments of the noisy data, over all rounds, which the guarantees need.
 
@@ -44,8 +45,8 @@ def moments(
     """Computes the `DataMoments` of a stream under noise: each is the largest over the rounds.
 
     They are exact, with E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
-    `noise.Attributes` and `noise.Misclassified` is the latter larger than E‖x̃‖⁴: it also bounds
-    E‖x̃x̃ᵀ − Σ̂‖², as `known_covariance` requires.
+    `noise.Attributes` and `noise.Misclassified` is the fourth moment larger than E‖x̃‖⁴: there it
+    also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimated covariance Σ̂, as `known_covariance` requires.
 
     Args:
         stream: T clean rounds, `[T, d]` and `[T]`.

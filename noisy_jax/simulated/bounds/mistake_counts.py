@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.linalg.matrices import check_gram
 from noisy_jax.validation import (
     Array,
@@ -32,6 +33,7 @@ from noisy_jax.validation import (
 _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 
 
+@plain_signature
 class Drift(NamedTuple):
     """Size and moves of comparators g_1, …, g_m in the kernel's Hilbert space; all `[]`.
 
@@ -161,9 +163,10 @@ def mistakes(
 ) -> MistakeGuarantee:
     """Bound on the number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
 
-    The bound, η and λ are as for `margin_errors` at γ = μ, with the same arguments. They hold for a
-    learner with margin ρ = μ − h, which is returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2;
-    if nothing drifts either, the perceptron attains the bound on orthogonal instances of norm X.
+    The bound, η and λ are as for `margin_errors` at γ = μ, and so are the arguments, without the
+    learner's margin. They hold for a learner with margin ρ = μ − h, which is returned, and for
+    ρ = 0 as well. If K = 0, μ − h = μ/2; if nothing drifts either, the perceptron attains the bound
+    on orthogonal instances of norm X.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 

@@ -60,7 +60,9 @@ def multilevel(
         E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i,
         E‖B̂‖² ≤ Σ_N w_N² (L²/64) E‖c_1 − c_2‖⁴/p_N,   E‖f̂‖² ≤ (√(E‖f(x̄_b)‖²) + √(E‖B̂‖²))²,
 
-    with fourth cumulants κ_i of the noise, w_N = 1, and 2 at the last level. The feature map of the
+    where B̂ is the correction w_N [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N of the drawn level N,
+    f̂ = f(x̄_b) + B̂, κ_i are the fourth cumulants of the noise, and w_N is 1, and 2 at the last
+    level. The feature map of the
     Gaussian kernel has L² = 3/ℓ⁴, and its values have norm 1.
 
     q and r, where they are not given, minimize E‖f̂‖² (1 + price · copies) on a grid: the regret
@@ -73,9 +75,9 @@ def multilevel(
         lipschitz: L ≥ 0, for any other f.
         first: bound on E‖f(x̄_b)‖², with `lipschitz`.
         levels: number of levels, as in `unbiased.multilevel`, like b, q and r.
-        base: b ≥ 1.
-        continue_with: q in (0, 1].
-        ratio: r in (0, 1).
+        base: b ≥ 1, number of copies at level 0.
+        continue_with: q in (0, 1], the probability of a level above 0.
+        ratio: r in (0, 1), with p_{N+1} = r p_N below the last level.
         price: of a copy, where the other costs of a round are 1 (default 1), to choose q and r.
 
     Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.

@@ -53,9 +53,10 @@ def regularized_risk(
     where R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖². With the slowly growing memory of Theorem 6,
     which keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), 6ηλ stands for 2ηλ.
 
-    U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|, whichever terms are dropped, at
-    every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for S_t = Σ_i |α_i| (Eq. 17). The
-    minimizer of R_reg has a norm of at most U too. An offset is not regularized and has no bound.
+    For f_t = Σ_i α_i k(x_i, ·), U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|,
+    whichever terms are dropped, at every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for
+    S_t = Σ_i |α_i| (Eq. 17). The minimizer of R_reg has a norm of at most U too. An offset is not
+    regularized and has no bound.
 
     Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
@@ -124,7 +125,7 @@ def online_to_batch(
         horizon: m > 0, number of rounds.
         slope: c > 0, the largest slope of the loss.
         regularization: λ > 0 of the risk.
-        learning_rate: η of the rates η/√t, as in `regularized_risk`.
+        learning_rate: η of the rates η/√t, with the default of `regularized_risk`.
         largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the hinge loss
             with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).

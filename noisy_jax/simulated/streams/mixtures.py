@@ -118,9 +118,10 @@ def switching_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
 def drifting(
     key: jax.Array, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
 ) -> Stream:
-    """Two classes whose means take a small random step every few rounds.
+    """Two classes in the plane that move by small random steps every few rounds.
 
-    Every `period` rounds each mean takes a normal step with standard deviation `difficulty.drift`.
+    Each class is a mixture of `difficulty.components` Gaussians. Every `period` rounds the mean of
+    each Gaussian takes a normal step with standard deviation `difficulty.drift` per coordinate.
     With the same key, a longer stream begins with the rounds of a shorter one, up to rounding. Call
     it under `jax.jit`: without it, every call compiles again.
 

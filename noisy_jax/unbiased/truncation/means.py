@@ -16,11 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries, absolute_terms, floating
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
 from noisy_jax.validation import Array, ArrayLike, array_module, check_axes
 
 
+@plain_signature
 class MeanEstimator(NamedTuple):
     """An estimator of f(E X) from copies of X, by a power series of f.
 

@@ -78,7 +78,7 @@ def optimal(coefficients: jax.Array, *, second_moment: ArrayLike) -> OrderDistri
     """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
 
     With E(X − c)² = B that moment is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality at most
-    that of any other distribution. A wrong guess of B costs variance, never bias.
+    the moment of any other distribution. A wrong guess of B costs variance, never bias.
 
     Args:
         coefficients: `[order + 1]`, γ_n.

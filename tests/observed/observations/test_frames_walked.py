@@ -59,7 +59,7 @@ def test_names_and_columns_are_resolved_once():
     assert walk.times("roles") == 1
     assert walk.times("numeric") == 4
     assert walk.times("error_of") == 2
-    assert walk.times("observed") == walk.times("told_by_name") == 1
+    assert walk.times("observations_of") == walk.times("errors_by_name") == 1
 
 
 def test_replicates_are_read_once():
