@@ -7,7 +7,7 @@ from tests.observed.observations.test_frames_walked import Walk
 
 ROOMS = (
     *("studies study", "bounds/linear two_copies", "comparators/linear linear_ball"),
-    *("montecarlo estimates", "rollouts checked_regret", "observation observe_block"),
+    *("montecarlo estimates_of", "rollouts checked_regret", "observation observe_block"),
     *("learners/gradient_descent step", "losses/loss __call__", "tables __str__"),
 )
 """Each room by a function, at the end of its module's path."""
