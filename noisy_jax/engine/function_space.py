@@ -88,7 +88,13 @@ def function_space(
 ) -> FunctionSpace:
     """The functions of a kernel, a world or random features, with the memory that `buffer` names.
 
-    Random features keep one weight vector; their `buffer` is `None`.
+    Args:
+        kernel: the kernel, world or random features.
+        buffer: τ, number of newest rounds whose atoms are kept, or a memory such as
+            `engine.everything(T)`; `None` for random features, which keep one weight vector.
+
+    Returns:
+        A `FunctionSpace`, whose method `learner` makes the learner of a `Rule`.
     """
     if isinstance(kernel, Kernel):
         memory = memory_of(kernel, Space(kernel.gram, kernel.gram), buffer)

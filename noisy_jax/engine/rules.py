@@ -35,10 +35,10 @@ class Rule(NamedTuple):
 
     Attributes:
         init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
-        update: `(state, values[1 + P], target, t, square) -> Update`; values of f_t at
-            the atom, then at the query points, and square is ‖φ_t‖². If the memory has a `width`
-            K, values are `[K + P]`, and square is the Gram matrix `[K, K]` of the atoms. It runs in
-            a scan: use arithmetic on few numbers only.
+        update: `(state, values[1 + P], target, t, square) -> Update`: `values` holds f_t at the
+            atom, then at the query points, and `square` is ‖φ_t‖². If the memory has a `width` K,
+            `values` is `[K + P]`, and `square` the Gram matrix `[K, K]` of the atoms. It runs in a
+            scan: use arithmetic on few numbers only.
         output: `(state, values[...]) -> [...]`, predictions from values of f_t, for a rule with an
             offset or a threshold; linear in both, so that `wrappers.averaged` averages both. `None`
             if predictions are the values of f_t.

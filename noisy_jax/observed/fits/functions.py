@@ -99,9 +99,10 @@ class FourierFit(FourierPredictor, Result):
         candidates: a `Candidate` for each that was tried, at its best regularization. The best is
             first, by the risk plus one standard error and a tenth of the bias. Candidates whose
             numbers overflow are left out.
-        undersmoothed: the fit in the middle of a band (`band`).
-        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, nearer to
-            their mean if interactions of groups show that the jackknife's variance is too large.
+        undersmoothed: the fit with less regularization that is in the middle of a band (`band`).
+        left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, from which
+            the width of a band follows. They are moved nearer to their mean where fits without two
+            groups at a time show that the jackknife's variance is too large.
         target: name of y.
         num_rows: n.
         num_copies: V, the noisy copies of each row.

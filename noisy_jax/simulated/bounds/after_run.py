@@ -157,8 +157,11 @@ def parameter_free(state: ExpansionState, *, comparator_norm: ArrayLike) -> Any:
         Σ_t ⟨g_t, f_t − u⟩ ≤ ε h_1 + 2‖u‖√(V ln₊(2‖u‖V/(ε h_1²))) ∨ 4h‖u‖ ln₊(4h‖u‖√V/(ε h_1²))
                              + Σ_t (‖g_t‖ − h_t)₊ ‖f_t‖ + (h − h_1)‖u‖
 
-    for all vectors g_t (see `learners.parameter_free`, also for the symbols). With unbiased
-    gradients of a convex loss, the expectation of the left side is at least the expected regret.
+    for all vectors g_t, where ε is the learner's `unit`, h_1 the norm of the first g_t that is not
+    zero, h_t the largest norm before round t and h the largest of all, V = h_1² + Σ_t ‖ĝ_t‖² for
+    g_t clipped to norm h_t, ln₊ = max(0, ln), a₊ = max(0, a), and a ∨ b the larger. With unbiased
+    gradients g_t of a convex loss, the expectation of the left side is at least the expected
+    regret.
 
     Args:
         state: after the last round, of `learners.parameter_free`.

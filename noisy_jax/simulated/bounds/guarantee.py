@@ -92,6 +92,12 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: ArrayLike) -> AnyGuaran
 def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
     """A bound's learning rate without the bound, which is NaN: for a learner not proved to have it.
 
+    Args:
+        bound: a function that returns a guarantee, such as `bounds.parallel_worlds`.
+
+    Returns:
+        A function of the same arguments, whose guarantee has `regret` NaN; `tuned` takes it.
+
     Example:
         >>> import noisy_jax as nj
         >>> theory = rate_of(nj.bounds.parallel_worlds)(
