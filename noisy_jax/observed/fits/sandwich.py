@@ -169,15 +169,17 @@ def _without_matrices(scores: np.ndarray, jacobians: np.ndarray, inverse: np.nda
     """Does the same as `_without_vectors`, where each row, or cluster, has a matrix.
 
     Where ‖A_i‖‖A⁻¹‖ is below ½, so is h, and w = Av follows from w = ψ_i + A_iA⁻¹w by iteration.
+    For the other rows, `far`, a system is solved and the size computed; the sizes of near rows
+    stay 0, as only those from ½ on are used.
     """
     sizes = np.linalg.norm(jacobians, axis=(1, 2)) * np.linalg.norm(inverse)
     far = np.flatnonzero(~(sizes < _ALONE))
-    own, sizes = scores.copy(), np.zeros(len(scores))
-    own[far] = 0.0
-    left_out = own
+    near, sizes = scores.copy(), np.zeros(len(scores))
+    near[far] = 0.0
+    left_out = near
     for _ in range(_HALVINGS):
         before = left_out
-        left_out = own + np.matmul(jacobians, (before @ inverse.T)[..., None])[..., 0]
+        left_out = near + np.matmul(jacobians, (before @ inverse.T)[..., None])[..., 0]
         if not np.abs(left_out - before).max() > _ROUNDING * np.abs(left_out).max():
             break
     leverages = inverse @ jacobians[far]

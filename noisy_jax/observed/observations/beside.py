@@ -133,7 +133,7 @@ def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
             f"{name!r} is a feature of this table: name it where the table is made, as {call}"
         )
     found = table.copies[:, 0, own[0]]
-    if levels:
+    if levels:  # numbers of the categories, 0 for the first, which has no indicator
         found = table.copies[:, 0, own] @ (1.0 + np.arange(len(own)))
     kept = np.delete(np.arange(len(table.names)), own)
     if not len(kept):
