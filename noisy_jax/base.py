@@ -29,6 +29,7 @@ from noisy_jax.validation import (
     check_labels,
     check_stream,
     concrete,
+    given,
     instance,
 )
 from noisy_jax.varying import of_this_device
@@ -341,6 +342,12 @@ def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
     It must be of one round, with enough copies, and with a label −1 or +1 if the learner needs
     `labels`.
     """
+    instance("sample", sample, Sample, "noise.observe makes one")
+    for name in ("x", "y"):
+        if not isinstance(value := getattr(sample, name), ArrayLike):
+            raise ValueError(
+                f"sample.{name} must be an array, got {given(value)}: jnp.asarray makes one"
+            )
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
     check_copies_given(copies, np.shape(sample.x)[0])

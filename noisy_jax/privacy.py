@@ -26,8 +26,10 @@ from noisy_jax.validation import (
     array_module,
     between,
     check_concrete,
+    check_finite,
     choice,
     positive,
+    real_array,
     whole,
     within,
 )
@@ -54,6 +56,8 @@ def clipped(x: Array, norm: ArrayLike, *, order: int = 2) -> Array:
         [[1.5, 2.0], [0.25, 0.5]] [[1.5, 2.0], [0.25, 0.5]]
     """
     norm, order = _representable("norm", positive("norm", norm)), choice("order", order, (1, 2))
+    x = real_array("x", x)
+    check_finite("x", x)
     x = jnp.asarray(x, float)
     if x.ndim == 0:
         raise ValueError("x must be [..., d] with an axis of features, got a scalar")

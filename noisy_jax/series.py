@@ -17,7 +17,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import Array, ArrayLike, array_module, concrete, number, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    array_module,
+    check_shape,
+    concrete,
+    function,
+    number,
+    positive,
+    real_array,
+    whole,
+)
 
 __all__ = ["power_series"]
 
@@ -51,7 +62,7 @@ class PowerSeries(NamedTuple):
 
     def __call__(self, a: Array) -> Array:
         """Evaluates Σ_n γ_n (a − c)^n at `a[...]`; NaN at traced points outside of convergence."""
-        step = floating(a - self.center)
+        step = floating(real_array("a", a) - self.center)
         inside = jnp.abs(step) < self.convergence
         if concrete(inside) is not None and not np.all(inside):
             raise ValueError(
@@ -102,6 +113,13 @@ def power_series(
     """
     order = whole("order", order, 0)
     center = number("center", center)
+    function("coefficients", coefficients, "order -> [order + 1]")
+    if majorant is not None:
+        function("majorant", majorant, "m -> (log b, log q)")
+    if degree is not None:
+        degree = whole("degree", degree, 0)
+    if concrete(convergence) is None or concrete(convergence) != np.inf:
+        convergence = positive("convergence", convergence)
     if majorant is None and degree is None:
         raise ValueError("majorant must be given where degree is not: an infinite series needs one")
 
@@ -127,7 +145,9 @@ def power_series(
             rest = xp.exp(log_first + (last + 1) * log_radius) / xp.where(inside, 1 - ratio, 1)
             return xp.where(inside, terms.sum() + rest, xp.inf)
 
-    return PowerSeries(coefficients(order), remainder, center, convergence, degree)
+    found = coefficients(order)
+    check_shape("coefficients(order)", found, (order + 1,), f"for order = {order}")
+    return PowerSeries(found, remainder, center, convergence, degree)
 
 
 def absolute_terms(coefficients: Array, radius: ArrayLike) -> Array:

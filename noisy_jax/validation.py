@@ -148,9 +148,59 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
     return int(array)
 
 
+def real_array(name: str, value) -> jax.Array | np.ndarray:
+    """Returns real numbers as an array; an array, which may be traced, as it is.
+
+    Lists, iterators and data frames may be, and lists with traced numbers. Anything else, such as
+    texts, complex numbers, keys and lists of unequal lengths, raises ValueError.
+    """
+    array = value
+    if not isinstance(value, jax.Array | np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        value = collected(value)
+        shape_of(name, value)
+        try:
+            array = jnp.asarray(value) if _lists_traced(value) else np.asarray(unmasked(value))
+            array = array.astype(float) if array.dtype == object else array
+        except (TypeError, ValueError):
+            raise ValueError(_message(name, "an array of numbers", value, "")) from None
+    real = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
+    if not real or jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise ValueError(_message(name, "an array of real numbers", value, ""))
+    return array
+
+
+def _lists_traced(value) -> bool:
+    """Returns True for a list or tuple with a traced number."""
+    lists = isinstance(value, list | tuple)
+    return lists and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
+
+
+def shape_of(name: str, value) -> tuple[int, ...]:
+    """Returns the shape of an array or a list; raises ValueError for lists of unequal lengths."""
+    try:
+        return np.shape(value)
+    except ValueError:
+        what = "one array, but has parts of unequal shapes"
+        raise ValueError(_message(name, what, value, "")) from None
+
+
+def function(name: str, value, hint: str = ""):
+    """Returns the value if it can be called."""
+    if not callable(value):
+        raise ValueError(_message(name, "a function", value, hint))
+    return value
+
+
+def switch(name: str, value) -> bool:
+    """Returns the value if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(_message(name, "True or False", value, ""))
+    return bool(value)
+
+
 def choice(name: str, value, choices: Collection):
     """Returns the value if it is one of the choices."""
-    if value not in choices:
+    if isinstance(value, Tracer) or np.ndim(value) or value not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(_message(name, what, value, ""))
@@ -191,8 +241,10 @@ def check_columns(table, names: tuple[str, ...]) -> None:
 def _parsed(name, value, what, allowed, hint, shape):
     """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed."""
     value = collected(value)
-    if shape is not None and np.ndim(value):
-        found = f"got shape {list(np.shape(value))}; use jax.vmap for several values"
+    if dims := shape_of(name, value):
+        value = real_array(name, value) if _lists_traced(value) else value
+    if shape is not None and dims:
+        found = f"got shape {list(dims)}; use jax.vmap for several values"
         raise ValueError(f"{name} must be one number, {found}")
     array = real_numbers(name, value)
     if array is None:
@@ -296,7 +348,7 @@ def check_decay(learning_rate, regularization, *, limit: float = 1.0) -> None:
 
 def check_table(x, y) -> None:
     """Raises ValueError unless x is `[T, d]` and y is `[T]`, T ≥ 1 and d ≥ 1."""
-    x_shape, y_shape = np.shape(x), np.shape(y)
+    x_shape, y_shape = shape_of("x", x), shape_of("y", y)
     if len(x_shape) != 2 or x_shape[:1] != y_shape or 0 in x_shape:
         found = f"got x {list(x_shape)} and y {list(y_shape)}; batch streams with jax.vmap"
         raise ValueError(f"x must be [T, d] and y [T] with the same T >= 1 and d >= 1, {found}")
@@ -319,13 +371,14 @@ def check_copies_given(needed: int, given: int) -> None:
 
 def check_axes(name: str, value, axes: str, hint: str = "") -> None:
     """Raises ValueError unless the array has the axes named, such as "[n, d]", or "[]"."""
-    if np.ndim(value) != len(axes[1:-1].split(",")) - (axes == "[]"):
-        raise ValueError(f"{name} must be {axes}, got {list(np.shape(value))}{hint}")
+    shape = shape_of(name, value)
+    if len(shape) != len(axes[1:-1].split(",")) - (axes == "[]"):
+        raise ValueError(f"{name} must be {axes}, got {list(shape)}{hint}")
 
 
 def check_shape(name: str, value, shape: tuple[int, ...], reason: str) -> None:
     """Raises ValueError unless the array has this shape; `reason` says where it comes from."""
-    if (found := np.shape(value)) != shape:
+    if (found := shape_of(name, value)) != shape:
         raise ValueError(f"{name} must be {list(shape)}, {reason}, got {list(found)}")
 
 

@@ -49,7 +49,16 @@ from noisy_jax.base import (
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
-from noisy_jax.validation import ArrayLike, check_copies_given, check_made_for, sound_labels, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_copies_given,
+    check_made_for,
+    function,
+    instance,
+    real_array,
+    sound_labels,
+    whole,
+)
 
 
 @plain_signature
@@ -147,6 +156,11 @@ def expansion(
         evaluations. Forward and reverse mode differentiate runs by the stream, the noise and all
         hyper-parameters; a gradient over T rounds keeps O(T) numbers for each block of rounds.
     """
+    function("round_of", round_of, "(sample, key) -> Round")
+    instance("rule", rule, Rule)
+    instance("memory", memory, Memory, "engine.everything(horizon)(space) makes one")
+    if estimates is not None:
+        function("estimates", estimates, "(outputs, target) -> (value, square)")
     if block is not None:
         block = whole("block", block, 1, "number of rounds that unroll plays at once")
     if radius is not None:
@@ -245,6 +259,7 @@ def expansion(
     @program
     @jax.default_matmul_precision("highest")
     def predict(state: ExpansionState, x: jax.Array) -> jax.Array:
+        x = jnp.asarray(real_array("x", x))
         check(x)
         points = memory.space.points(jnp.reshape(x, (-1, x.shape[-1])))
         values = memory.evaluate(state.atoms, state.weights, state.round, points)

@@ -11,7 +11,16 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import Array, ArrayLike, between, check_axes, instance, positive
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    between,
+    check_axes,
+    function,
+    instance,
+    positive,
+    real_array,
+)
 
 
 class Envelope(NamedTuple):
@@ -52,6 +61,13 @@ class Kernel:
     entire: Callable[[Array, Array], jax.Array] | None = None
     linear: bool = False
 
+    def __post_init__(self) -> None:
+        function("gram", self.gram, "(x[n, d], z[m, d]) -> [n, m]")
+        function("diagonal", self.diagonal, "x[n, d] -> [n]")
+        for name in ("series", "spectrum", "entire"):
+            if (own := getattr(self, name)) is not None:
+                function(name, own)
+
     def __call__(self, x: Array, z: Array) -> jax.Array:
         """Returns the Gram matrix, `[n, m]`."""
         return self.gram(x, z)
@@ -59,7 +75,7 @@ class Kernel:
 
 def inner_products(x: Array, z: Array) -> jax.Array:
     """Returns the inner products `[n, m]`, ⟨x_i, z_j⟩, of the rows of x `[n, d]` and z `[m, d]`."""
-    _check_points(x, z)
+    x, z = _points(x, z)
     return jnp.matmul(x, z.T, precision="highest")
 
 
@@ -81,8 +97,7 @@ def near_origin(x: Array, z: Array) -> tuple[jax.Array, jax.Array]:
     moves away from the origin. The point depends on z only, because rows of x may be slots of a
     buffer that are still zero.
     """
-    _check_points(x, z)
-    return _near_origin(x, z)
+    return _near_origin(*_points(x, z))
 
 
 @functools.partial(jax.jit, inline=True)
@@ -103,11 +118,17 @@ def expanded_distances(x: Array, z: Array) -> jax.Array:
     return jnp.maximum(products + jnp.sum(x**2, axis=1)[:, None] + jnp.sum(z**2, axis=1)[None], 0)
 
 
-def _check_points(x, z) -> None:
+def _points(x, z) -> tuple[Array, Array]:
+    """Returns the points as arrays of floating point."""
+    x, z = (
+        jnp.asarray(a, jnp.result_type(a, float)) if a.dtype.kind in "iub" else a
+        for a in (real_array("x", x), real_array("z", z))
+    )
     check_axes("x", x, "[n, d]", "; one point is x[None]")
     check_axes("z", z, "[m, d]", "; one point is z[None]")
     if (dim := x.shape[1]) != z.shape[1]:
         raise ValueError(f"points of dimension {z.shape[1]} do not fit those of dimension {dim}")
+    return x, z
 
 
 def length_scale_of(value: ArrayLike) -> ArrayLike:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import Array, parsed_key
+from noisy_jax.validation import Array, parsed_key, real_array
 
 
 def fourier_features(
@@ -45,6 +46,9 @@ def fourier_features(
         raise ValueError("kernel must be a kernel of the distance, such as kernels.gaussian")
 
     def features(x: Array) -> jax.Array:
+        x = real_array("x", x)
+        if not np.ndim(x):
+            raise ValueError("x must be [..., d] with an axis of features, got a scalar")
         x = jnp.asarray(x, jnp.result_type(x, float))
         frequencies = draw(key, pairs, x.shape[-1]) / (2 * jnp.pi)
         return cosines_and_sines(x, frequencies) / jnp.sqrt(pairs)

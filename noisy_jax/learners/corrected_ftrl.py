@@ -49,6 +49,7 @@ from noisy_jax.validation import (
     instance,
     non_negative,
     positive,
+    real_array,
     whole,
 )
 from noisy_jax.varying import by_compiler, of_this_device
@@ -193,6 +194,7 @@ def corrected_ftrl(
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):
+        x = jnp.asarray(real_array("x", x))
         return moments.features(x) @ state.weights
 
     @jax.jit

@@ -21,7 +21,14 @@ from noisy_jax.linalg.matrices import (
     solve_triangular,
 )
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import ArrayLike, instance, non_negative, positive
+from noisy_jax.validation import (
+    ArrayLike,
+    check_axes,
+    check_shape,
+    instance,
+    non_negative,
+    positive,
+)
 from noisy_jax.varying import of_this_device
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x
@@ -87,7 +94,15 @@ def leader(
     sums = of_this_device(instance("sums", sums, Sums, "such as state.sums of corrected_ftrl"))
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
+    check_axes("sums.gram", sums.gram, "[G, D, D]", ": a leading axis of groups in every leaf")
+    if (sums.squares is not None) != moments.linear:
+        raise ValueError("sums must be of these moments, got sums of moments of other features")
     zero = jnp.zeros_like(sums.cross[0])
+    for name, value in {"slack": slack, "previous": previous}.items():
+        if jnp.ndim(value):
+            check_shape(name, value, zero.shape, "as the weights")
+    slack = non_negative("slack", slack, shape=None)
+    previous = non_negative("previous", previous, shape=None)
     before = Leader(zero, jnp.broadcast_to(jnp.asarray(previous, zero.dtype), zero.shape))
     return leader_and_penalty(moments, sums, radius, share, slack, before, zero)[0]
 

@@ -30,7 +30,11 @@ from noisy_jax.learners.gradient_descent import Gradient, gradient_descent
 from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
 from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from noisy_jax.learners.wrappers.mixture import MixtureState, after_round
-from noisy_jax.validation import ArrayLike, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    function,
+    whole,
+)
 
 
 def exponentiated_gradient(
@@ -64,6 +68,8 @@ def exponentiated_gradient(
         mean squared loss 0.01
         mean squared loss 0.22
     """
+    if gradient is not None:
+        function("gradient", gradient, "(weights, sample) -> [d]")
     estimate = gradient or (from_one_copy if whole("copies", copies) == 1 else from_two_copies)
     size = parsed_radius(radius)
 

@@ -33,7 +33,16 @@ from noisy_jax.base import (
 )
 from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
 from noisy_jax.moments import online
-from noisy_jax.validation import ArrayLike, check_dimension, check_shape, given, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_dimension,
+    check_shape,
+    function,
+    given,
+    real_array,
+    switch,
+    whole,
+)
 from noisy_jax.xla import total
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]
@@ -95,6 +104,8 @@ def gradient_descent(
         >>> print(f"mean loss {jnp.mean(jnp.abs(run.predictions - stream.y)):.2f}")
         mean loss 0.16
     """
+    function("gradient", gradient, "(weights, sample) -> [d]")
+    copies, labels = whole("copies", copies), switch("labels", labels)
     radius = parsed_radius(radius)
     if learning_rate is not None and optimizer is not None:
         raise ValueError("give learning_rate or optimizer, not both")
@@ -117,7 +128,8 @@ def gradient_descent(
         return GradientDescentState(weights, optimizer_state)
 
     def predict(state: GradientDescentState, x: jax.Array) -> jax.Array:
-        check_dimension("the learner's weights", state.weights, jnp.shape(x))
+        x = jnp.asarray(real_array("x", x))
+        check_dimension("the learner's weights", state.weights, x.shape)
         return x @ state.weights
 
     def clean_estimates(state: GradientDescentState, sample: Sample, key: jax.Array):

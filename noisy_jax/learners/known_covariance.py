@@ -30,7 +30,12 @@ from noisy_jax.losses import Loss, corrected
 from noisy_jax.losses.corrected import CorrectedLoss
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
-from noisy_jax.validation import ArrayLike, check_dimension, non_negative
+from noisy_jax.validation import (
+    ArrayLike,
+    check_dimension,
+    non_negative,
+    switch,
+)
 from noisy_jax.varying import of_this_device
 from noisy_jax.xla import total
 
@@ -63,6 +68,8 @@ def _covariance(sample: Sample) -> ArrayLike:
             "two_copies, or noise.estimate_covariance on replicates"
         )
     check_dimension("sample.cov", sample.cov, sample.x[0].shape)
+    if jnp.ndim(sample.cov) > 2:
+        raise ValueError(f"sample.cov must be [], [d] or [d, d], got {list(sample.cov.shape)}")
     if jnp.ndim(sample.cov) < 2:
         return non_negative("sample.cov", sample.cov, shape=None)
     variances = non_negative("the variances in sample.cov", jnp.diagonal(sample.cov), shape=None)
@@ -126,8 +133,9 @@ def known_covariance(
     """
     noise, targets, labels, flips = None, "any", False, False
     if loss is None:
-        gradient = functools.partial(gradient_estimate, as_printed=as_printed)
-    elif as_printed:
+        printed = switch("as_printed", as_printed)
+        gradient = functools.partial(gradient_estimate, as_printed=printed)
+    elif switch("as_printed", as_printed):
         raise ValueError("as_printed must be False with a loss: it is for the squared loss only")
     else:
         loss = loss if isinstance(loss, CorrectedLoss) else corrected(loss)

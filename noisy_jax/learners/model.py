@@ -26,7 +26,13 @@ from noisy_jax.losses.loss import check_smooth, flips_of, takes_noisy_targets
 from noisy_jax.unbiased import Transformed
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import trained
-from noisy_jax.validation import ArrayLike, check_shape, given, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_shape,
+    given,
+    real_array,
+    whole,
+)
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 
@@ -161,7 +167,7 @@ def model(
         return fresh(ModelState(start, started(method, start)))
 
     def predict(state: ModelState, x: jax.Array) -> jax.Array:
-        params, x = of_this_device((state.params, x))
+        params, x = of_this_device((state.params, jnp.asarray(real_array("x", x))))
         return jnp.vectorize(functools.partial(value_at, params), signature="(d)->()")(x)
 
     def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: jax.Array) -> Unrolled:

@@ -40,6 +40,7 @@ from noisy_jax.validation import (
     given,
     non_negative,
     positive,
+    switch,
 )
 from noisy_jax.warning import warn
 from noisy_jax.worlds import World
@@ -139,7 +140,7 @@ def norma(
     if not isinstance(loss, (Loss, AdaptiveLoss)):
         raise ValueError(f"loss must be one such as losses.hinge(), got {given(loss)}")
     labelled = getattr(loss, "labelled", True)
-    if offset and not labelled:
+    if switch("offset", offset) and not labelled:
         raise ValueError("offset must be False with the novelty loss, which learns a threshold ρ")
     regularization = non_negative("regularization", regularization, "λ of (λ/2)‖f‖²")
     space = function_space(kernel, buffer)

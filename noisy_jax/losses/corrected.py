@@ -25,13 +25,22 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.experimental.jet import jet
 
 from noisy_jax.losses.loss import Loss, check_loss
 from noisy_jax.series import floating
-from noisy_jax.validation import Array, ArrayLike, choice
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    choice,
+    concrete,
+    given,
+    real_array,
+)
 
 _MOST_FEATURES = 4
+_ROUNDING = 1e-6  # a variance of zero, computed from a covariance, may be below zero by so much
 
 
 class CorrectedLoss(NamedTuple):
@@ -52,6 +61,11 @@ class CorrectedLoss(NamedTuple):
 
         For Laplace noise v is `[..., d]`, the part 2b_i²w_i² of this variance from each feature.
         """
+        v = real_array("v", v) if isinstance(v, list | tuple) else v
+        if concrete(v) is not None and not np.all(concrete(v) >= -_ROUNDING):
+            raise ValueError(
+                f"v must be >= 0, got {given(v)}: it is the variance of the noise in p"
+            )
         return self.loss._replace(value=functools.partial(self.value, v=v))(p, y)
 
     def __repr__(self) -> str:

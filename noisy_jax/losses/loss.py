@@ -10,7 +10,17 @@ import numpy as np
 
 from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import Array, ArrayLike, choice, concrete, instance, sound_labels
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_labels,
+    choice,
+    concrete,
+    instance,
+    non_negative,
+    real_array,
+    sound_labels,
+)
 
 
 @plain_signature
@@ -61,6 +71,7 @@ class Loss(NamedTuple):
 
     def __call__(self, p: Array, y: Array) -> Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
+        p, y = _real("p", p), _real("y", y)
 
         def at(y):
             value = self.value(self._of(p, y))
@@ -70,6 +81,7 @@ class Loss(NamedTuple):
 
     def gradient(self, p: Array, y: Array) -> Array:
         """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
+        p, y = _real("p", p), _real("y", y)
 
         def at(y):
             derivative = self.derivative(self._of(p, y))
@@ -105,6 +117,11 @@ class Loss(NamedTuple):
         return self.name
 
 
+def _real(name: str, value: Any) -> Any:
+    """Returns lists of numbers as an array, and numbers and arrays of them as they are."""
+    return value if isinstance(value, int | float) else real_array(name, value)
+
+
 def check_loss(loss: Loss, *, flips: bool = True) -> None:
     """Raises ValueError if `loss` is not a `Loss`, or is `flipped` where that is not allowed."""
     instance("loss", loss, Loss, "losses.squared() makes one; give an adaptive loss as .at(scale)")
@@ -113,6 +130,17 @@ def check_loss(loss: Loss, *, flips: bool = True) -> None:
             f"loss must not be flipped here, got {loss}: pass the original loss (only learners "
             "accept flipped losses)"
         )
+
+
+def check_clean_targets(loss: Loss, y: Any) -> None:
+    """Raises ValueError if clean targets are no labels −1 and +1, or no counts, as the loss needs.
+
+    Noisy targets of a count may be negative.
+    """
+    if loss.kind == "margin":
+        check_labels("y", y)
+    elif loss.kind == "count":
+        non_negative("y", y, f"counts, as {loss} needs", shape=None)
 
 
 def check_smooth(loss: Loss) -> None:

@@ -26,7 +26,16 @@ from noisy_jax.linalg.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic, compiled
-from noisy_jax.validation import ArrayLike, non_negative, parsed_key, positive, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    check_shape,
+    concrete,
+    instance,
+    non_negative,
+    parsed_key,
+    positive,
+    whole,
+)
 
 
 class Frequencies(NamedTuple):
@@ -70,6 +79,7 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
             be worse than predicting zero for thousands of rounds. `clean_estimates` have no
             such bias.
     """
+    instance("frequencies", frequencies, Frequencies, "moments.gaussian_frequencies draws them")
     wiener = non_negative("wiener", wiener)
     omega, amplitude = frequencies.omega, frequencies.amplitude
     pairs = omega.shape[0]
@@ -144,6 +154,12 @@ def gaussian_frequencies(
         check_characteristic(noise, dim)
     omega = _orthogonal(parsed_key(key), pairs, dim) / length_scale
     single, difference, total = (characteristics if known else _values)(noise, omega)
+    if not known:
+        hint = "for omega [P, d], one value for each frequency"
+        check_shape("characteristic(omega)", single, (pairs,), hint)
+        check_shape("characteristic(omega)", total, (pairs, pairs), "for omega [P, P, d]")
+        if concrete(total) is not None and not np.all(np.isfinite(concrete(total))):
+            raise ValueError("characteristic must be finite, but a value is NaN or infinite")
     amplitude = jnp.asarray(1 / np.sqrt(pairs))
     return Frequencies(omega, amplitude, single, difference, total, noise if known else None)
 

@@ -24,8 +24,11 @@ from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
     collected,
+    given,
     number,
     parsed_key,
+    real_array,
+    shape_of,
     whole,
 )
 
@@ -61,6 +64,8 @@ def register_distribution(cls: _T) -> _T:
     placeholders. Fields with the metadata `static` are no leaves. `jax.export` can serialize
     functions of the distribution, if its static fields are numbers, texts and tuples of them.
     """
+    if not isinstance(cls, type):
+        raise ValueError(f"register_distribution takes a subclass of Noise, got {given(cls)}")
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)
     names = tuple(field.name for field in fields if not field.metadata.get("static"))
@@ -140,7 +145,8 @@ class Noise:
     def __post_init__(self) -> None:
         for name in self._fields():
             if isinstance(value := collected(getattr(self, name)), (list, tuple)):
-                object.__setattr__(self, name, np.asarray(value))
+                value = real_array(f"{type(self).__name__}.{name}", value)
+                object.__setattr__(self, name, value)
         self.check(stacked=False)
 
     def _fields(self) -> dict[str, dataclasses.Field[Any]]:
@@ -166,7 +172,9 @@ class Noise:
     ) -> None:
         """Replaces a parameter by what the parser returns."""
         name, value = f"{type(self).__name__}.{parameter}", getattr(self, parameter)
-        rank = np.ndim(value) - stacked
+        rank = len(shape_of(name, value)) - stacked
+        if not np.size(value):
+            raise ValueError(f"{name} must have at least one number, got none")
         if matrix and rank > 1:
             return check_covariance(name, value, stacked=stacked)
         if scalar and rank > 0:
@@ -196,7 +204,7 @@ class Noise:
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
-        key, x = parsed_key(key), jnp.asarray(x)
+        key, x = parsed_key(key), jnp.asarray(real_array("x", x))
         self.check_dimension(x.shape)
         return self._copies(key, x.astype(at_least_float32(x.dtype)))
 
@@ -263,6 +271,10 @@ def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
         >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
         [0.5 2. ]
     """
-    if jnp.ndim(cov) == 2:
+    cov, vectors = real_array("cov", cov), real_array("vectors", vectors)
+    if np.ndim(cov) > 2:
+        raise ValueError(f"cov must be [], [d] or [d, d], got {list(np.shape(cov))}")
+    check_dimension("cov", cov, np.shape(vectors))
+    if np.ndim(cov) == 2:
         return jnp.matmul(vectors, cov, precision="highest")
-    return jnp.broadcast_to(cov, jnp.shape(vectors)) * vectors
+    return jnp.broadcast_to(cov, np.shape(vectors)) * vectors

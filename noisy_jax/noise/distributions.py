@@ -27,6 +27,7 @@ from noisy_jax.validation import (
     given,
     instance,
     positive,
+    real_array,
 )
 
 
@@ -51,7 +52,7 @@ class _Independent(Noise):
         """
         unit = cls(**{cls._spread: 1.0}, **parameters).cov
         if isinstance(variance, list | tuple):
-            variance = np.asarray(variance)
+            variance = real_array(f"variance of {cls.__name__}", variance)
         variance = positive(f"variance of {cls.__name__}", variance, shape=None)
         return cls(**{cls._spread: (variance / unit) ** 0.5}, **parameters)
 

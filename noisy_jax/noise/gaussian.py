@@ -7,13 +7,12 @@ from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh, eigvalsh
 from noisy_jax.noise.base import Noise, covariance_times, parameter, register_distribution
-from noisy_jax.validation import ArrayLike, non_negative, whole, within
+from noisy_jax.validation import ArrayLike, non_negative, real_array, whole, within
 from noisy_jax.xla import random_bits
 
 
@@ -59,8 +58,8 @@ class _Normal(Noise):
         Other parameters, such as the `probability` of contaminated noise, are given by name.
         """
         unit = cls(**{cls._spread: 1.0}, **parameters).cov
-        if isinstance(variance, list | tuple):
-            variance = np.asarray(variance)
+        if not isinstance(variance, float | int):
+            variance = real_array(f"variance of {cls.__name__}", variance)
         return cls(**{cls._spread: variance / unit}, **parameters)
 
     def _copies(self, key, x):

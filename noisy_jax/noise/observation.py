@@ -18,10 +18,10 @@ from noisy_jax.validation import (
     Array,
     check_axes,
     check_dimension,
-    collected,
     concrete,
     number,
     parsed_key,
+    real_array,
     whole,
 )
 from noisy_jax.varying import of_this_device
@@ -66,7 +66,7 @@ def observe(
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
     check_noise(noise, y_noise)
     copies = whole("copies", copies)
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real_array("y", y))
     x_key, y_key = jax.random.split(key)
     return _sample(y_key, _copies(x_key, x, noise, copies), x, y, noise, y_noise)
 
@@ -192,7 +192,7 @@ def estimate_covariance(copies: Array) -> CovarianceEstimate:
         >>> print(estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov)
         [[1.]]
     """
-    copies = collected(copies)
+    copies = real_array("copies", copies)
     shape = np.shape(copies)
     if len(shape) != 3 or shape[0] < 2 or shape[1] < 2:
         raise ValueError(f"copies must be [n, V, d] with n >= 2 and V >= 2, got {list(shape)}")

@@ -17,6 +17,7 @@ from noisy_jax.validation import (
     collected,
     given,
     instance,
+    number,
     parsed_key,
     positive,
     sound_labels,
@@ -65,6 +66,7 @@ class Correlated(Noise):
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         check_axes("Correlated.slopes", self.slopes, "[T, d]" if stacked else "[d]")
+        number("Correlated.slopes", self.slopes, shape=None)
         if self.rest is not None:
             instance("Correlated.rest", self.rest, Noise, "noise.Gaussian(0.1) is one")
 

@@ -23,7 +23,10 @@ from noisy_jax.observed.suitability import (
     units_for,
 )
 from noisy_jax.running import Running
-from noisy_jax.validation import parsed_key
+from noisy_jax.validation import (
+    parsed_key,
+    switch,
+)
 
 _ROWS = 4096
 
@@ -86,6 +89,7 @@ def learn(
     """
     check_learner(learner)
     key = parsed_key(key)
+    standardize = switch("standardize", standardize)
     in_chunks = isinstance(observations, Iterable)
     made = Learning(compiled_learner(learner), standardize, in_chunks=in_chunks)
     for chunk in Pass(observations if in_chunks else [observations]):

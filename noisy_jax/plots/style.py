@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.validation import having
+
 # The palette of Okabe and Ito, which the colour-blind can tell apart. Markers tell curves apart in
 # grey print; there is one more of them than of colours, so that 56 curves differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -51,7 +53,9 @@ def panels(
 
 def single(axes, *, width: float, height: float):
     """The axes of a picture without panels: those that were given, or new ones."""
-    return panels(None, 1, width=width, height=height)[0] if axes is None else axes
+    if axes is None:
+        return panels(None, 1, width=width, height=height)[0]
+    return having("axes", axes, "hlines", "matplotlib axes", "plt.subplots() makes them")
 
 
 def plain(name: object) -> str:

@@ -38,9 +38,11 @@ from noisy_jax.validation import (
     check_finite,
     check_shape,
     check_stream,
+    check_targets,
     non_negative,
     number,
     parsed_key,
+    real_array,
 )
 
 __all__ = ["adaptive", "covariate", "one_sided", "random_rows", "shift"]
@@ -210,7 +212,8 @@ def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array
         3
     """
     key = parsed_key(key)
-    y = jnp.asarray(y, float)
+    y = jnp.asarray(real_array("y", y), float)
+    check_targets(y)
     draws = uniform(key, y.shape, y.dtype)
     return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
 
@@ -219,11 +222,11 @@ def _parsed(key, x, y) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The key, and the table as arrays, with shapes and values checked."""
     key = parsed_key(key)
     check_stream(x, y)
-    return key, jnp.asarray(x, float), jnp.asarray(y, float)
+    return key, *(jnp.asarray(real_array(n, a), float) for n, a in (("x", x), ("y", y)))
 
 
 def _target(name, target, y) -> jax.Array:
-    target = jnp.asarray(target, y.dtype)
+    target = jnp.asarray(real_array(name, target), y.dtype)
     check_shape(name, target, y.shape, "as y")
     check_finite(name, target)
     return target

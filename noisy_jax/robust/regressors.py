@@ -20,7 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.matrices import check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import Array, ArrayLike, check_targets, concrete, positive, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_targets,
+    concrete,
+    positive,
+    real_array,
+    whole,
+)
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
@@ -128,7 +136,8 @@ def _factor(gram, C):
 
 def _parsed(gram, y, regularization) -> tuple[jax.Array, jax.Array, Any]:
     check_matrix("gram", gram)
-    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
+    gram = jnp.asarray(real_array("gram", gram), float)
+    y = jnp.asarray(real_array("y", y), float)
     check_targets(y)
     check_gram("gram", gram, y.size)
     return gram, y, positive("regularization", regularization)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from noisy_jax.base import plain_signature
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.running import Running
+from noisy_jax.validation import instance
+
+_T = TypeVar("_T")
 
 Ranges = tuple[tuple[int, int], ...]
 """Ranges of seeds, each as its first seed and the one after its last."""
@@ -100,10 +103,19 @@ class Estimate(NamedTuple):
             >>> bool(nj.Estimate.merge(parts).mean == whole.mean)
             True
         """
-        parts = sorted(estimates, key=lambda part: part.seeds)
+        parts = parts_of(Estimate, "estimates", estimates)
+        parts = sorted(parts, key=lambda part: part.seeds)
         if not parts:
             raise ValueError("merge needs at least one estimate, got none")
         return functools.reduce(Estimate.plus, parts)
+
+
+def parts_of(kind: type[_T], name: str, parts: Any) -> list[_T]:
+    """Returns the results that `merge` gets; raises ValueError for one alone, or others."""
+    if isinstance(parts, kind):
+        raise ValueError(f"{name} must be a list of them, got one {kind.__name__}")
+    instance(name, parts, Iterable, "results for disjoint ranges of seeds")
+    return [instance(f"each of {name}", part, kind) for part in parts]
 
 
 def _joined(ranges: Ranges) -> Ranges:

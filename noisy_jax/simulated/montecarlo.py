@@ -16,7 +16,17 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.simulated.checkpoints import Checkpoint, checkpoint_of
 from noisy_jax.simulated.estimates import Estimate
-from noisy_jax.validation import between, collected, given, instance, parsed_key, whole
+from noisy_jax.validation import (
+    ArrayLike,
+    between,
+    collected,
+    function,
+    given,
+    instance,
+    is_key,
+    parsed_key,
+    whole,
+)
 from noisy_jax.warning import warn
 
 DEFAULT_BATCH = 128
@@ -84,6 +94,7 @@ def monte_carlo(
     key, seeds = parsed_key(key), seed_range(num_seeds)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
     levels = checked_levels(quantiles)
+    check_progress(progress)
     store = checkpoint_of(checkpoint, tag, (run, key, seeds.start, bool(levels)))
     sizes = divided(len(seeds), batch_size, mesh)
     (found,) = estimates_of([(run, key)], seeds, sizes, levels, store, progress)
@@ -205,6 +216,12 @@ def divided(
     return mesh.size * math.ceil(batch_size / mesh.size), mesh
 
 
+def check_progress(progress: Any) -> None:
+    """Raises ValueError if `progress` is given, and cannot be called."""
+    if progress is not None:
+        function("progress", progress, "of (done, total), called after each batch")
+
+
 def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """Checks levels of quantiles and returns them."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
@@ -223,9 +240,13 @@ def _all_alike(found: Estimate) -> bool:
 
 def _check_results(values: Any) -> None:
     """Raises ValueError if a run returns no arrays, or complex numbers."""
-    dtypes = [leaf.dtype for leaf in jax.tree.leaves(values)]
-    if not dtypes:
+    leaves = jax.tree.leaves(values)
+    if not leaves:
         raise ValueError("run must return a pytree of at least one array, got none")
+    for leaf in leaves:
+        if not isinstance(leaf, ArrayLike | complex) or is_key(leaf):
+            raise ValueError(f"run must return arrays of numbers, got {given(leaf)}")
+    dtypes = [jnp.result_type(leaf) for leaf in leaves]
     if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):
         raise ValueError("run must return real numbers, got complex ones: return both their parts")
 
@@ -236,9 +257,13 @@ def _batch(run, key, start, *, batch_size: int, mesh: Mesh | None) -> Any:
 
     def every(run, key, seeds):
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, seeds)
-        values = jax.vmap(run)(keys)
-        _check_results(values)
-        return values
+
+        def checked(key):
+            values = run(key)
+            _check_results(values)
+            return values
+
+        return jax.vmap(checked)(keys)
 
     seeds = start + jnp.arange(batch_size)
     if mesh is None:

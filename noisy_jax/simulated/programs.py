@@ -24,7 +24,15 @@ from noisy_jax.noise.observation import BLOCK
 from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from noisy_jax.simulated.rollouts import checked_regret
-from noisy_jax.validation import Array, ArrayLike, given
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    function,
+    given,
+    instance,
+    switch,
+    whole,
+)
 
 MakeLearner = Callable[[Any], tuple[Learner, Any]]
 """`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.
@@ -56,6 +64,8 @@ class AnyHorizon:
 
     def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
         """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
+        if room is None and not isinstance(horizon, jax.Array):
+            horizon = whole("horizon", horizon)
         return self.make(horizon, horizon if room is None else room)
 
 
@@ -115,6 +125,11 @@ def tuned(
         >>> print(make(100)[1].learning_rate)
         0.025
     """
+    function("factory", factory, "such as nj.learners.two_copies, not the learner that it makes")
+    function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")
+    if moments is not None:
+        instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
+    room = None if room is None else switch("room", room)
     learner, theorem = _without_partial(factory), _without_partial(bound)
     proved = _BOUNDS.get(learner, theorem)
     if theorem in _BOUNDS.values() and theorem is not proved:

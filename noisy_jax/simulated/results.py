@@ -16,12 +16,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.configuration import save_config
-from noisy_jax.simulated.estimates import Estimate
-from noisy_jax.validation import Array, check_axes, check_shape, collected, writable_folder
+from noisy_jax.simulated.estimates import Estimate, parts_of
+from noisy_jax.validation import (
+    Array,
+    check_axes,
+    check_shape,
+    real_array,
+    whole,
+    writable_folder,
+)
 
 
 def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array:
@@ -46,7 +53,13 @@ def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array
         Array([1., 4., 3.], dtype=float32)
     """
     check_loss(loss, flips=False)
+    predictions, comparator = (
+        real_array(name, values)
+        for name, values in {"predictions": predictions, "comparator": comparator}.items()
+    )
+    y = real_array("y", y)
     check_axes("y", y, "[T]", "; batch runs with jax.vmap")
+    check_clean_targets(loss, y)
     for name, values in {"predictions": predictions, "comparator": comparator}.items():
         check_shape(name, values, np.shape(y), "one for each y")
     return jnp.cumsum(jnp.subtract(loss(predictions, y), loss(comparator, y)))
@@ -94,10 +107,12 @@ def growth(
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.478, 0.522]
     """
-    rounds = np.asarray(collected(horizons), float)
+    rounds = np.asarray(real_array("horizons", horizons), float)
     if rounds.ndim != 1 or np.any(rounds[:1] <= 0) or not np.all(np.diff(rounds) > 0):
         raise ValueError(f"horizons must be positive and increasing, got {rounds.tolist()}")
-    means, errors = (np.asarray(collected(one), float) for one in (mean_regret, std_error))
+    means = np.asarray(real_array("mean_regret", mean_regret), float)
+    errors = np.asarray(real_array("std_error", std_error), float)
+    num_seeds = whole("num_seeds", num_seeds)
     for name, values in {"mean_regret": means, "std_error": errors}.items():
         check_shape(name, values, (len(rounds),), "one for each horizon")
     if np.any(errors < 0):
@@ -197,7 +212,8 @@ class Study:
             >>> nj.Study.merge(parts).config["num_seeds"]
             8
         """
-        parts = sorted(studies, key=lambda part: part.config["first_seed"])
+        parts = parts_of(Study, "studies", studies)
+        parts = sorted(parts, key=lambda part: part.config["first_seed"])
         if not parts:
             raise ValueError("merge needs at least one study, got none")
         configs = [

@@ -24,7 +24,7 @@ from noisy_jax.base import (
 )
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.noise import Correlated, Flip, Noise, PerRound
 from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
 from noisy_jax.noise.rounds import by_round, check_noise, differs
@@ -34,8 +34,10 @@ from noisy_jax.validation import (
     check_labels,
     check_shape,
     concrete,
+    given,
     number,
     parsed_key,
+    real_array,
     whole,
     within,
 )
@@ -120,6 +122,14 @@ def rollout(
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
 
+    if state is not None:
+        made = jax.eval_shape(lambda: learner.init(np.shape(stream.x)[-1]))
+        if jax.tree.structure(made) != jax.tree.structure(state):
+            raise ValueError(
+                "state must be one of this learner, as its init(d) or an earlier run's state, got "
+                f"{given(state)}"
+            )
+
     def run(stream, noise, key, y_noise, state, first_round) -> Rollout:
         play, dim = _player(learner, noise, y_noise, key, first_round), stream.x.shape[-1]
         state = learner.init(dim) if state is None else in_this_precision(learner.init, state, dim)
@@ -172,9 +182,13 @@ def final_regret(
     check_noise(noise, y_noise, len(stream.y))
     check_run(learner, stream, noise, y_noise)
     check_loss(loss, flips=False)
+    check_clean_targets(loss, stream.y)
+    comparator = real_array("comparator", comparator)
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
     count = len(stream.y) if rounds is None else rounds
     sound = within("rounds", count, 1, len(stream.y))
+    if concrete(count) is not None and concrete(count) % 1:
+        raise ValueError(f"rounds must be a whole number, got {given(count)}")
     regret = checked_regret(learner, stream, noise, y_noise, comparator, count, key, loss=loss)
     return jnp.where(jnp.isnan(sound), jnp.nan, regret)
 

@@ -14,21 +14,27 @@ import numpy as np
 
 from noisy_jax.base import Learner, Stream, check_one_prediction, sound_stream
 from noisy_jax.losses import Loss, squared
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
-from noisy_jax.simulated.montecarlo import checked_levels, divided, estimates_of, seed_range
+from noisy_jax.simulated.montecarlo import (
+    check_progress,
+    checked_levels,
+    divided,
+    estimates_of,
+    seed_range,
+)
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import check_run
 from noisy_jax.validation import (
     Array,
     check_horizons,
-    check_labels,
     collected_map,
     given,
+    instance,
     parsed_key,
 )
 
@@ -104,13 +110,15 @@ def study(
     entries = _entries(collected_map(learners))
     stream, key = sound_stream(stream), parsed_key(key)
     check_loss(loss, flips=False)
-    if loss.kind == "margin":
-        check_labels("y", stream.y)
+    check_clean_targets(loss, stream.y)
     if not callable(comparator):
         raise ValueError(
             "comparator must be a function of a stream, such as "
             f"comparators.linear_ball(radius=1.0), got {given(comparator)}"
         )
+    check_progress(progress)
+    if parameters is not None:
+        instance("parameters", parameters, Mapping, "further entries of config.json, by name")
     horizons = check_horizons("horizons", horizons)
     rounds, dim = np.shape(stream.x)
     if horizons[-1] > rounds:

@@ -16,7 +16,11 @@ from noisy_jax.observed.compiled import CompiledLearner, compiled_learner
 from noisy_jax.observed.learning import Learned, Learning
 from noisy_jax.observed.observations.passes import check_alike
 from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
-from noisy_jax.validation import parsed_key
+from noisy_jax.validation import (
+    function,
+    parsed_key,
+    switch,
+)
 
 
 @functools.cache
@@ -85,7 +89,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         table = self.table(X, y, reset=first)
         weights = self.weights(sample_weight, table.x[:, 0])
         if first:
-            learning = Learning(self._compiled(), self.standardize)
+            learning = Learning(self._compiled(), switch("standardize", self.standardize))
             self._seed = seed_of(self.random_state)
         else:
             learning = self._learning
@@ -103,7 +107,10 @@ class OnlineRegressor(RegressorMixin, Noisy):
     def _compiled(self) -> CompiledLearner:
         if self.learner is None:
             return _default()
-        made = self.learner if isinstance(self.learner, Learner) else self.learner()
+        hint = "without arguments, or a Learner"
+        made = self.learner
+        if not isinstance(made, Learner):
+            made = function("learner", made, hint)()
         check_learner(made)
         return compiled_learner(made)
 

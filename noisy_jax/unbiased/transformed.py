@@ -77,11 +77,18 @@ class Transformed:
         if not callable(self.f):
             raise ValueError(f"f must be a function, got {given(self.f)}")
         try:
-            operator.index(self.argnum)
+            if isinstance(self.argnum, bool):
+                raise TypeError
+            place = operator.index(self.argnum)
         except TypeError:
             raise ValueError(
                 f"argnum must be the place of x, one whole number, got {given(self.argnum)}"
             ) from None
+        if isinstance(self.f, Transformed) and self.f.argnum == place:
+            raise ValueError(
+                f"f is an estimate already, by {self.f.name}, of the same argument {place}: give "
+                "the function of the clean input itself"
+            )
 
     def __getattr__(self, name: str) -> Any:
         """Returns f as `__wrapped__`, so that g has its signature; the class has one of its own."""

@@ -22,8 +22,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.kernels import Kernel
+from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation import ArrayLike, check_made_for, concrete, instance
+from noisy_jax.validation import (
+    ArrayLike,
+    check_made_for,
+    check_shape,
+    concrete,
+    function,
+    instance,
+    non_negative,
+    positive,
+    whole,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,15 +95,30 @@ def world_of(
         >>> print(without_noise.surrogate(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.36787945]]
     """
+    check_kernel(kernel)
+    function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
+    dim, diagonal = whole("dim", dim), non_negative("diagonal", diagonal)
+    if concrete(ratio) is None or concrete(ratio) != np.inf:
+        ratio = positive("ratio", ratio)
+    approximation_error = non_negative("approximation_error", approximation_error)
+    if noise is not None:
+        instance("noise", noise, Noise, "noise.Gaussian(0.1) is one")
+    if spectrum is not None:
+        function("spectrum", spectrum, "(key, n) -> omega[n, d]")
 
     def checked(x):
         check_made_for(dim, jnp.shape(x))
         return x
 
+    def values(x, z):
+        found = surrogate(checked(x), checked(z))
+        check_shape("surrogate(x, z)", found, (len(x), len(z)), "for x [n, d] and z [m, d]")
+        return found
+
     return World(
         dim=dim,
         kernel=kernel,
-        surrogate=lambda x, z: surrogate(checked(x), checked(z)),
+        surrogate=values,
         diagonal=diagonal,
         ratio=ratio,
         approximation_error=approximation_error,

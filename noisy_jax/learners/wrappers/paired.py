@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from noisy_jax.base import Learner, Needs, Sample, check_learner, unrolled
-from noisy_jax.validation import given
+from noisy_jax.validation import given, instance
 
 
 def paired(*learners: Learner) -> Learner:
@@ -44,6 +45,7 @@ def paired(*learners: Learner) -> Learner:
     readable = len(reads) == len(learners)
 
     def shown(sample: Sample, learner: Learner) -> Sample:
+        instance("sample", sample, Sample, "noise.observe makes one")
         return sample._replace(x=jnp.asarray(sample.x)[..., : learner.needs.copies, :])
 
     def init(dim: int) -> tuple[Any, ...]:
@@ -58,7 +60,7 @@ def paired(*learners: Learner) -> Learner:
 
     def predict(states, x):
         parts = [learner.predict(state, x) for learner, state in zip(learners, states, strict=True)]
-        return _columns(parts, x.ndim - 1)
+        return _columns(parts, np.ndim(x) - 1)
 
     def unroll(states, samples: Sample, x, keys):
         runs = each(map(unrolled, learners), states, samples, x, keys)

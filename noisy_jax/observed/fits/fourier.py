@@ -96,6 +96,7 @@ class Fourier(Method[FourierFit]):
             positive("length_scale", self.length_scale)
         if whole("num_features", self.num_features, 2) % 2:
             raise ValueError(f"num_features must be even, got {self.num_features}")
+        whole("seed", self.seed, 0)
 
     def _solved(self, sample: Sample) -> FourierFit:
         return _fit(sample, [self])

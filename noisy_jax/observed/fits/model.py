@@ -29,7 +29,15 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import gaussian, replicates
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Points, Transformed
-from noisy_jax.validation import check_labels, choice, given, listed, number, whole
+from noisy_jax.validation import (
+    check_labels,
+    choice,
+    function,
+    given,
+    listed,
+    number,
+    whole,
+)
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)
@@ -142,6 +150,11 @@ class Model(Method[Fit]):
         for name in ("curve", "loss"):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
+        _parameters(self.start)
+        if self.estimate is not None:
+            hint = "a transformation, such as nj.unbiased.pair, not what it returns"
+            if isinstance(function("estimate", self.estimate, hint), Transformed):
+                raise ValueError(f"estimate must be {hint}")
         if isinstance(self.loss, Loss):
             check_smooth(self.loss)
         whole("seed", self.seed, 0)

@@ -23,7 +23,13 @@ from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations.rows import Rows
-from noisy_jax.validation import choice, listed, positive, whole
+from noisy_jax.validation import (
+    choice,
+    function,
+    listed,
+    positive,
+    whole,
+)
 
 _BACK = np.array([-1.0])
 _STEP = 0.5  # of differences, in standard errors of the covariance of the noise
@@ -115,10 +121,12 @@ class SIMEX(Method[SimexFit]):
         super().__post_init__()
         check_estimator(self.estimator)
         levels = np.asarray(positive("levels", self.levels, shape=None), float)
-        if levels.ndim != 1 or len(np.unique(levels)) < 2:
+        if levels.ndim != 1 or levels.size < 2 or len(np.unique(levels)) < levels.size:
             shown = listed(levels.ravel().tolist())
             raise ValueError(f"levels must be two or more different numbers, got {shown}")
         whole("draws", self.draws, 2)
+        if self.progress is not None:
+            function("progress", self.progress, "of (done, total)")
         choice("extrapolation", self.extrapolation, CURVES)
         if self.errors is not None:
             choice("errors", self.errors, ("extrapolated", "jackknife", "none"))

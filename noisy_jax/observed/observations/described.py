@@ -21,7 +21,14 @@ from noisy_jax.noise import (
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.dependent import covariances
-from noisy_jax.validation import check_concrete, given, non_negative, positive, within
+from noisy_jax.validation import (
+    check_concrete,
+    given,
+    non_negative,
+    positive,
+    switch,
+    within,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,7 +79,7 @@ def sd(
     if value is not None:
         check_concrete("sd", value, _OUTSIDE)
         value = _size("sd", value, shape=None)
-    return StandardDeviation(value, column, gaussian)
+    return StandardDeviation(value, column, switch("gaussian", gaussian))
 
 
 def _size(name: str, value: Any, **options: Any) -> Any:

@@ -39,6 +39,7 @@ from noisy_jax.validation import (
     choice,
     concrete,
     non_negative,
+    real_array,
     whole,
 )
 
@@ -328,6 +329,6 @@ def _started(problem, start, unit) -> tuple[jax.Array, jax.Array]:
         indices = [starts.STARTS.index(name) for name in names]
         return jnp.array(indices), starts.coefficients(problem, names)
     check_finite("start", start)
-    coefficients = jnp.asarray(start, problem.y.dtype)
+    coefficients = jnp.asarray(real_array("start", start), problem.y.dtype)
     check_shape("start", coefficients, problem.y.shape, "as y")
     return jnp.array([-1]), (coefficients / unit)[None]

@@ -20,7 +20,16 @@ from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.linalg.ball import largest_size, norm, precision
 from noisy_jax.linalg.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import Array, ArrayLike, check_finite, check_shape, concrete, given, whole
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    check_finite,
+    check_shape,
+    concrete,
+    given,
+    real_array,
+    whole,
+)
 
 _IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once
 _SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # if K is not in memory; used for starts only
@@ -46,7 +55,7 @@ class Gram:
 def dense_gram(matrix: Array) -> Gram:
     """A Gram matrix `[n, n]` in memory, symmetric and positive semi-definite."""
     check_matrix("gram", matrix)
-    matrix = jnp.asarray(matrix, float)
+    matrix = jnp.asarray(real_array("gram", matrix), float)
     _check_matrix(matrix)
     return _gram(lambda rows: rows(matrix), len(matrix), matrix)
 
@@ -74,7 +83,7 @@ def chunked_gram(kernel: Callable[[Array, Array], Array], x: Array, *, chunk: in
             "kernel must be a function ([n, d], [m, d]) -> [n, m], such as kernels.gaussian(...), "
             f"got {given(kernel)}; pass a matrix as it is"
         )
-    x = jnp.asarray(x, float)
+    x = jnp.asarray(real_array("x", x), float)
     if x.ndim != 2 or 0 in x.shape:
         raise ValueError(f"x must be [n, d] with n >= 1 and d >= 1, got {list(x.shape)}")
     check_finite("x", x, "drop or impute such rows first")

@@ -30,6 +30,7 @@ from noisy_jax.validation import (
     concrete,
     non_negative,
     positive,
+    real_array,
 )
 
 
@@ -157,7 +158,7 @@ def trimmed(
         >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
         4 rows kept, safe step 0.67
     """
-    y = jnp.asarray(y, float)
+    y = jnp.asarray(real_array("y", y), float)
     check_targets(y, "drop such rows first, they are not trimmed")
     if loss.kind == "margin":
         check_labels("y", y)

@@ -20,8 +20,11 @@ from noisy_jax.validation import (
     Array,
     ArrayLike,
     check_axes,
+    check_finite,
     check_shape,
+    function,
     given,
+    instance,
     parsed_key,
     positive,
     whole,
@@ -127,8 +130,13 @@ def ascend(
         >>> print(found.x.ravel(), found.y.ravel())
         [2. 2.] [-1. -1.]
     """
+    function("regret", regret, "(stream, key) -> []")
+    instance("starts", starts, Stream, "R streams, stacked")
     check_axes("starts.x", starts.x, "[R, T, d]")
     check_axes("starts.y", starts.y, "[R, T]")
+    for name, values in zip(("starts.x", "starts.y"), starts, strict=True):
+        check_finite(name, values)
+    learning_rate = positive("learning_rate", learning_rate)
     x_norm, y_size = positive("x_norm", x_norm), positive("y_size", y_size)
     steps, draws = whole("steps", steps), whole("draws", draws)
     optimizer = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
@@ -136,6 +144,9 @@ def ascend(
 
     def loss(units, keys):
         stream = Stream(x_norm * units.x, y_size * units.y)
+        shape = jax.eval_shape(regret, stream, keys[0]).shape
+        if shape:
+            raise ValueError(f"regret(stream, key) must be one number, got {list(shape)}")
         return -jnp.mean(jax.vmap(regret, (None, 0))(stream, keys))
 
     def step(carry, key):

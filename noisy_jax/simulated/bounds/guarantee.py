@@ -16,7 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import plain_signature
-from noisy_jax.validation import Array, ArrayLike, between, concrete, given, instance, positive
+from noisy_jax.validation import (
+    Array,
+    ArrayLike,
+    between,
+    concrete,
+    function,
+    given,
+    having,
+    instance,
+    positive,
+)
 
 
 @plain_signature
@@ -105,11 +115,14 @@ def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
         >>> print(theory.learning_rate, theory.regret)
         0.025 nan
     """
+    function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")
     return functools.partial(_rate_of, bound)
 
 
 def _rate_of(bound, *arguments, **options):
-    return bound(*arguments, **options)._replace(regret=math.nan)
+    found = bound(*arguments, **options)
+    having("what bound returns", found, "learning_rate", "a guarantee with a learning_rate")
+    return found._replace(regret=math.nan)
 
 
 def grown(guarantee: AnyGuarantee, growth: ArrayLike) -> AnyGuarantee:

@@ -151,7 +151,8 @@ def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) 
         65.0
     """
     unbiased = known_covariance(moments, horizon=horizon, radius=radius)
-    bias = horizon * radius**2 * moments.noise_norm / 2
+    noise_norm = non_negative("moments.noise_norm", moments.noise_norm)
+    bias = horizon * radius**2 * noise_norm / 2
     return unbiased._replace(regret=unbiased.regret + bias)
 
 
@@ -195,8 +196,8 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
     instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
     horizon, radius = positive("horizon", horizon), positive("radius", radius)
     square = positive("moments.x_second_moment", moments.x_second_moment)
-    spread = moments.y_second_moment + radius**2 * moments.noise_norm
-    spread = non_negative("B_y² + B_w²B_Σ of the moments", spread)
+    y_second = non_negative("moments.y_second_moment", moments.y_second_moment)
+    spread = y_second + radius**2 * non_negative("moments.noise_norm", moments.noise_norm)
     root = jnp.sqrt(4 * square * spread) * jnp.sqrt(horizon)
     return SelfBounding(1 / (root / radius + 2 * square), radius * (root + radius * square))
 
@@ -205,5 +206,7 @@ def second_moment(
     x_second_moment: ArrayLike, y_second_moment: ArrayLike, radius: ArrayLike
 ) -> Array:
     """G = 4B_x²(WB_x + B_y)² of the gradients of the squared loss."""
-    x, y = jnp.sqrt(x_second_moment), jnp.sqrt(y_second_moment)
+    radius = positive("radius", radius)
+    x = jnp.sqrt(non_negative("moments.x_second_moment", x_second_moment))
+    y = jnp.sqrt(non_negative("moments.y_second_moment", y_second_moment))
     return 4 * x**2 * (radius * x + y) ** 2

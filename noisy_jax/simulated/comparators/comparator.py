@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noisy_jax.base import Stream
+from noisy_jax.validation import instance
 
 
 def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
@@ -17,6 +18,7 @@ def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(solve)
     def of_stream(stream: Stream | None = None, *arguments, **options):
         if stream is not None:
+            instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
             return solve(stream, *arguments, **options)
         bound = signature.bind(None, *arguments, **options)  # a missing option is an error at once
         _, *rest = bound.arguments.items()

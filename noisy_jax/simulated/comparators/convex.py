@@ -25,10 +25,10 @@ from noisy_jax.base import Stream, sound_stream
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, solve
-from noisy_jax.validation import Array, ArrayLike, check_concrete, check_labels, positive
+from noisy_jax.validation import Array, ArrayLike, check_concrete, positive
 
 _STEP = 8.0  # by which μ is divided until the function leaves the ball, or it is small enough
 _MAX_MULTIPLIERS = 60
@@ -111,8 +111,7 @@ def convex_ball(
         check_concrete(name, value, "the minimizer is found on the host")
     parsed = float(positive("radius", radius)), float(positive("tolerance", tolerance))
     x, y = (np.asarray(leaf, np.float64) for leaf in stream)
-    if loss.kind == "margin":
-        check_labels("y", y)
+    check_clean_targets(loss, y)
     default = jnp.result_type(float)
     # Rounds that are repeated count several times, and are solved for once.
     rows, where, counts = np.unique(

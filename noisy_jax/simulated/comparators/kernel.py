@@ -25,7 +25,9 @@ from noisy_jax.validation import (
     check_shape,
     check_stream,
     check_targets,
+    instance,
     positive,
+    real_array,
 )
 from noisy_jax.worlds.world import World, check_world
 
@@ -103,7 +105,8 @@ def kernel_ball(
     """
     radius = positive("radius", radius)
     check_matrix("gram", gram)
-    gram, y = jnp.asarray(gram, float), jnp.asarray(y, float)
+    gram = jnp.asarray(real_array("gram", gram), float)
+    y = jnp.asarray(real_array("y", y), float)
     check_targets(y)
     check_gram("gram", gram, y.size)
     multiplicity = jnp.ones_like(y) if weights is None else jnp.asarray(weights, float)
@@ -159,6 +162,7 @@ def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
         >>> print(world_ball(stream, world, radius=0.5).predictions)
         [0.5 0.5]
     """
+    instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     for name, value in stream._asdict().items():
         check_concrete(
             f"stream.{name}", value, "world_ball merges rounds; under jit or vmap use kernel_ball"

@@ -27,12 +27,11 @@ import numpy as np
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision
 from noisy_jax.linalg.matrices import check_gram, check_semidefinite
 from noisy_jax.losses import Loss
-from noisy_jax.losses.loss import check_loss
+from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.validation import (
     Array,
     ArrayLike,
     check_concrete,
-    check_labels,
     check_targets,
     positive,
     whole,
@@ -119,8 +118,7 @@ def regularized(
     y = np.asarray(y, np.float64)
     check_targets(y)
     check_gram("gram", gram, y.size)
-    if loss.kind == "margin":
-        check_labels("y", y)
+    check_clean_targets(loss, y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
         found = solve(factor(np.asarray(gram, np.float64)), y, loss, *parsed)

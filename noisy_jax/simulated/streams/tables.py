@@ -25,6 +25,7 @@ from noisy_jax.tabular.columns import (
 )
 from noisy_jax.validation import (
     array_module,
+    check_stream,
     check_table,
     choice,
     instance,
@@ -156,7 +157,7 @@ def resampled(key: jax.Array, stream: Stream, horizon: int) -> Stream:
     """
     key = parsed_key(key)
     x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
-    check_table(x, y)
+    check_stream(x, y)
     rows = integers(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
     xp = array_module(rows, x, y)  # NumPy compiles nothing
     rows = xp.asarray(rows)

@@ -18,10 +18,11 @@ from noisy_jax.validation import (
     ArrayLike,
     array_module,
     between,
-    collected,
+    check_axes,
     number,
     parsed_key,
     positive,
+    real_array,
 )
 
 
@@ -67,7 +68,7 @@ def geometric(coefficients: jax.Array, *, p: ArrayLike) -> OrderDistribution:
         array([0.571, 0.286, 0.143])
     """
     p = base(p)
-    coefficients = collected(coefficients)
+    coefficients = _parsed(coefficients)
     xp = array_module(coefficients, p)
     coefficients = xp.asarray(coefficients, float)
     n = np.arange(len(coefficients))
@@ -89,7 +90,7 @@ def optimal(coefficients: jax.Array, *, second_moment: ArrayLike) -> OrderDistri
         array([0.5, 0. , 0.5])
     """
     second_moment = positive("second_moment", second_moment)
-    coefficients = collected(coefficients)
+    coefficients = _parsed(coefficients)
     xp = array_module(coefficients, second_moment)
     coefficients = xp.asarray(coefficients, float)
     with np.errstate(divide="ignore"):
@@ -101,6 +102,12 @@ def optimal(coefficients: jax.Array, *, second_moment: ArrayLike) -> OrderDistri
 def base(p: ArrayLike) -> ArrayLike:
     """The base p of the geometric distribution, if it is above 1."""
     return between("p", p, 1, np.inf, "P(N = n) ∝ p^(−n); the paper takes 2")
+
+
+def _parsed(coefficients):
+    coefficients = real_array("coefficients", coefficients)
+    check_axes("coefficients", coefficients, "[order + 1]")
+    return coefficients
 
 
 def _normalized(coefficients, log_weights) -> OrderDistribution:
