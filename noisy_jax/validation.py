@@ -102,6 +102,8 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
 
 def real_numbers(name: str, value) -> np.ndarray | None:
     """Returns the value as a NumPy array of real numbers or NaN; `None` if it is traced."""
+    if _is_typed_key(value):
+        raise ValueError(f"{name} must be numbers, got a key")
     array = concrete(value)
     kind = np.float32 if array is None else np.result_type(array, np.float32)
     if not np.issubdtype(kind, np.floating) or isinstance(value, bool):
@@ -142,7 +144,8 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
 
     Scalars of NumPy and JAX, which are arrays without axes, may be; traced values are not.
     """
-    array = None if isinstance(value, list | tuple) else concrete(value)
+    unlike = isinstance(value, list | tuple) or _is_typed_key(value)
+    array = None if unlike else concrete(value)
     if array is None or array.ndim or array.dtype.kind not in "iu" or array < least:
         raise ValueError(_message(name, f"a whole number of at least {least}", value, hint))
     return int(array)
@@ -157,10 +160,12 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
     array = value
     if not isinstance(value, jax.Array | np.ndarray) or isinstance(value, np.ma.MaskedArray):
         value = collected(value)
+        value = jnp.asarray(value) if _lists_traced(value) else value
         shape_of(name, value)
         try:
-            array = jnp.asarray(value) if _lists_traced(value) else np.asarray(unmasked(value))
-            array = array.astype(float) if array.dtype == object else array
+            array = value if isinstance(value, Tracer) else np.asarray(unmasked(value))
+            if array.dtype == object and not any(isinstance(v, str | None) for v in array.flat):
+                array = array.astype(float)
         except (TypeError, ValueError):
             raise ValueError(_message(name, "an array of numbers", value, "")) from None
     real = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
@@ -178,7 +183,7 @@ def _lists_traced(value) -> bool:
 def shape_of(name: str, value) -> tuple[int, ...]:
     """Returns the shape of an array or a list; raises ValueError for lists of unequal lengths."""
     try:
-        return np.shape(value)
+        return np.shape(jnp.asarray(value) if _lists_traced(value) else value)
     except ValueError:
         what = "one array, but has parts of unequal shapes"
         raise ValueError(_message(name, what, value, "")) from None
@@ -298,9 +303,12 @@ _THREEFRY = "threefry2x32"
 
 def is_key(value) -> bool:
     """Returns True if a value is a JAX key."""
-    dtype = getattr(value, "dtype", None)
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    return typed or (dtype == np.uint32 and np.ndim(value) > 0)
+    raw = getattr(value, "dtype", None) == np.uint32 and np.ndim(value) > 0
+    return raw or _is_typed_key(value)
+
+
+def _is_typed_key(value) -> bool:
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def check_finite(name: str, value, hint: str = "") -> None:

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from noisy_jax import noise
 from noisy_jax.privacy import clipped, gaussian_mechanism, laplace_mechanism, randomized_response
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.slopes import finite_slopes
 
 
@@ -173,3 +173,9 @@ def test_gradients_are_those_of_the_identity_in_a_row_of_zeros(order):
     np.testing.assert_array_equal(by_x[:2, :, :2].reshape(4, 4), np.eye(4))
     np.testing.assert_array_equal(by_norm[:2], 0)
     assert np.all(by_norm[2] > 0)
+
+
+@pytest.mark.parametrize("x", [[[np.nan]], [[np.inf]], [["a"]], [[1j]], [[1.0], [1.0, 2.0]]])
+def test_only_finite_numbers_are_clipped(x):
+    with told("x"):
+        clipped(x, 1.0)

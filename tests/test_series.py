@@ -8,7 +8,7 @@ from scipy.special import erf, erfi
 
 from noisy_jax import losses
 from noisy_jax.series import power_series
-from tests.errors import raises
+from tests.errors import raises, told
 
 # Each loss with its derivative as a function of a complex argument.
 ANALYTIC = {
@@ -201,3 +201,21 @@ def test_rejects_points_where_the_series_diverges(x64):
 )
 def test_rejects_bad_input(use, message):
     raises(message, use)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"coefficients": np.ones(3)}, "coefficients must be a function"),
+        ({"coefficients": np.ones}, "coefficients(order) must be [3]"),
+        ({"degree": "2"}, "degree must be a whole number"),
+        ({"degree": -1}, "degree must be a whole number"),
+        ({"convergence": -1.0}, "convergence must be positive"),
+        ({"majorant": 1.0}, "majorant must be a function"),
+    ],
+)
+def test_the_parts_of_a_series_are_checked(options, message):
+    right = {"coefficients": lambda order: np.ones(order + 1), "order": 2, "degree": 2}
+    with told(message):
+        power_series(**right | options)
+    assert power_series(**right)([0.0, 1.0]).tolist() == [1, 3]

@@ -11,7 +11,7 @@ from noisy_jax import validation
 from noisy_jax.moments.fourier import gaussian_frequencies
 from noisy_jax.noise import observe
 from noisy_jax.unbiased.truncation.orders import geometric
-from tests.errors import raises
+from tests.errors import raises, told
 
 
 @pytest.mark.parametrize(
@@ -292,3 +292,31 @@ def assert_same(one, other):
         np.testing.assert_allclose(one, other, rtol=1e-6)
     elif not callable(one):
         assert one == other or one is other
+
+
+@pytest.mark.parametrize("value", ["1", [[1.0], [1.0, 2.0]], ["a"], 1j, None, jax.random.key(0)])
+def test_an_array_of_real_numbers_is_nothing_else(value):
+    with told("value", "array"):
+        validation.real_array("value", value)
+    for parser in validation.number, validation.positive:
+        with told("value", "must be"):
+            parser("value", value, shape=None)
+
+
+def test_arrays_of_real_numbers_may_be_lists_and_traced():
+    for value in ([1, 2], iter([1, 2]), np.array([1, 2]), jnp.array([1, 2])):
+        assert validation.real_array("value", value).tolist() == [1, 2]
+    traced = jax.jit(lambda a: (validation.real_array("a", [a, 2 * a]), nj.noise.Gaussian([a, a])))
+    assert traced(1.0)[0].tolist() == [1, 2]
+    assert traced(1.0)[1].cov.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("value", ["no", 1, None, np.ones(2)])
+def test_switches_and_functions(value):
+    with told("value", "True or False"):
+        validation.switch("value", value)
+    with told("value", "a function"):
+        validation.function("value", value)
+    with told("value", "'a' or 'b'"):
+        validation.choice("value", value, ("a", "b"))
+    assert validation.switch("value", np.True_) is True

@@ -90,6 +90,7 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
         [3.]
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
+    width = None if width is None else whole("width", width)
 
     def absorb(atoms, weights, t, scale, new_atoms, coefficients):
         def written(slots, new):

@@ -18,6 +18,7 @@ from noisy_jax.validation import (
     ArrayLike,
     check_finite,
     collected,
+    function,
     given,
     instance,
     number,
@@ -165,6 +166,7 @@ def diagnose(
     key = parsed_key(key)
     least = float(number("least", least))
     rows = collected(rows)
+    function("f", f, "of one clean input, such as a loss")
     if not isinstance(rows, tuple | list):
         raise ValueError(f"rows must be a tuple of arrays such as (copies, y), got {given(rows)}")
     place = g.place(1 + len(rows))

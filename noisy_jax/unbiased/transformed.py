@@ -117,7 +117,10 @@ class Transformed:
         def at(point):
             x = x_of(point)
             try:
-                return self.f(*args[:i], x, *args[i + 1 :], **kwargs)
+                found = self.f(*args[:i], x, *args[i + 1 :], **kwargs)
+                if any(isinstance(leaf, str) for leaf in jax.tree.leaves(found)):
+                    raise ValueError("f must return numbers of floating point, got a text")
+                return found
             except Exception as error:
                 if note := _note(error, x, args[i]):
                     error.add_note(note)
@@ -211,6 +214,8 @@ def _note(error: Exception, x: Any, copies: Any) -> str | None:
         )
     if isinstance(error, NameError) and "axis name" in str(error):
         return "f exchanges numbers between rows: batch them with jax.vmap(…, axis_name=…)"
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return "f runs on traced arrays: write it in jax.numpy, not in NumPy"
     if isinstance(error, TypeError | ValueError | IndexError):
         one, many = (jax.tree.map(lambda leaf: list(jnp.shape(leaf)), each) for each in (x, copies))
         return (

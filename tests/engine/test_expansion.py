@@ -11,7 +11,7 @@ from noisy_jax.engine import Round, Rule, Update, everything, expansion, ring
 from noisy_jax.engine.function_space import round_of_copies
 from noisy_jax.engine.memory import Space
 from noisy_jax.engine.rules import squared_loss
-from tests.errors import one_line_error, raises
+from tests.errors import one_line_error, raises, told
 from tests.learners import references
 from tests.learners.norma_runs import labelled
 from tests.learners.runs import both_ways, inputs, unrolled
@@ -209,3 +209,14 @@ def test_rejects_data_of_another_dimension_than_the_states(memory, message):
     learner, sample = hinge(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
     raises(message, learner.predict, learner.init(2), jnp.ones(3))
     raises(message, learner.step, learner.init(2), sample, KEY)
+
+
+@pytest.mark.parametrize("part", ["round_of", "rule", "memory", "estimates"])
+def test_the_parts_of_a_learner_are_checked(part):
+    space = Space(lambda x, z: x @ z.T, lambda x, z: x @ z.T)
+    parts = {"round_of": round_of_copies(lambda x: x, 1), "rule": None, "memory": ring(2)(space)}
+    rule = Rule(lambda: (), lambda *seen: Update(jnp.zeros(()), 1.0, ()))
+    with told(f"{part} must be a"):
+        expansion(**parts | {"rule": rule, part: 1}, copies=1)
+    with told("width must be"):
+        everything(2, width=0)

@@ -9,7 +9,7 @@ import pytest
 
 from noisy_jax import kernels, worlds
 from noisy_jax.noise import Gaussian, Laplace
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.kernels.cases import KERNELS
 
 
@@ -153,3 +153,19 @@ def test_fourier_features_far_away_lose_what_float32_loses_of_the_points(rng):
         exact = np.tile(features.amplitude, 2) * waves
         unit = float(features.amplitude[0]) * np.abs(omega).sum(axis=1).max() * abs(offset) / 2**24
         assert np.abs(features.noisy(x) - exact).max() < 2 * unit + 1e-6
+
+
+def test_points_may_be_lists_and_whole_numbers():
+    gaussian, linear = kernels.gaussian(length_scale=1.0), kernels.linear()
+    assert gaussian([[0, 0]], [[0, 0]]).tolist() == linear([[1]], [[1]]).tolist() == [[1]]
+    features = kernels.fourier_features(gaussian, jax.random.key(0), 4)
+    assert features([0, 0]).shape == (4,)
+    for wrong in ([["a"]], [[1j]], [[1.0], [1.0, 2.0]]):
+        with told("x", "array"):
+            gaussian(wrong, [[1.0]])
+        with told("x", "array"):
+            features(wrong)
+    with told("x must be [..., d]"):
+        features(1.0)
+    with told("gram must be a function"):
+        kernels.Kernel(1.0, gaussian.diagonal)  # type: ignore[arg-type]

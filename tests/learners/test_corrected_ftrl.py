@@ -12,6 +12,7 @@ import noisy_jax as nj
 from noisy_jax.base import Sample, unrolled
 from noisy_jax.moments.fourier import Frequencies
 from noisy_jax.moments.online import Sums
+from tests.errors import told
 from tests.learners.runs import gradient
 
 T, DIM, EVERY = 96, 3, 8
@@ -474,3 +475,23 @@ def test_gradients_by_step_are_those_of_unroll(x64):
     slopes = [slopes_of(by_step) for by_step in (False, True)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12), *slopes)
     assert slopes[0][0] != 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slack": -1.0}, "slack must be"),
+        ({"previous": np.nan}, "previous must be"),
+        ({"previous": np.ones(3)}, "previous must be [2]"),
+    ],
+)
+def test_the_leader_of_wrong_numbers(options, message):
+    moments = nj.moments.known_covariance()
+    state = nj.learners.corrected_ftrl(moments).init(2)
+    with told(message):
+        nj.learners.leader(moments, state.sums, **options)
+    with told("a leading axis of groups"):
+        nj.learners.leader(moments, state.pending)
+    features = nj.moments.unbiased(lambda x: x)
+    with told("sums must be of these moments"):
+        nj.learners.leader(features, state.sums)

@@ -11,7 +11,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.learners import known_covariance, two_copies, uncorrected
-from tests.errors import one_line_error, raises
+from tests.errors import one_line_error, raises, told
 from tests.keys import key
 from tests.learners.references import projected_gradient_descent
 from tests.residuals import signs
@@ -213,3 +213,31 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
 
 def test_dimensions_that_are_none_are_rejected():
     raises("dim must be a whole number of at least 1, got 2.5", TWO.init, 2.5)
+
+
+def test_lists_are_instances_and_no_samples():
+    learner, kernel = two_copies(radius=1.0), nj.kernels.gaussian(length_scale=1.0)
+    sample = nj.Sample([[1.0, 0.0]] * 2, 1.0, 0.1)  # type: ignore[arg-type]
+    ring = nj.learners.norma(kernel, nj.losses.hinge(), regularization=0.1, buffer=2)
+    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+    for one in learner, ring, leader, nj.wrappers.paired(learner, leader):
+        assert np.all(one.predict(one.init(2), [0.0, 1.0]) == 0)
+        with told("sample must be a Sample, got tuple"):
+            one.step(one.init(2), (jnp.zeros((2, 2)), 0.0), key(0))
+    for one in learner, ring, leader:
+        with told("sample.x must be an array, got list"):
+            one.step(one.init(2), sample, key(0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gradient": "squared"}, "gradient must be a function"),
+        ({"gradient": two_copies(radius=1.0)}, "gradient must be a function"),
+        ({"labels": "yes"}, "labels must be True or False"),
+    ],
+)
+def test_a_gradient_is_a_function(options, message):
+    given = {"gradient": lambda weights, sample: weights, "copies": 1, "radius": 1.0, **options}
+    with told(message):
+        nj.learners.gradient_descent(**given)

@@ -9,7 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.learners.known_covariance import corrected_gradient
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.keys import key
 from tests.quadrature import gauss_hermite, laplace
 
@@ -208,3 +208,10 @@ def test_noise_of_another_kind_is_a_warning(noise):
     y = np.arange(4.0)
     rows = nj.observations.from_arrays(np.stack([y + 1, y + 1], axis=1), y, noise=noise)
     raises("built for Gaussian noise", nj.learn, learner, rows, key())
+
+
+def test_a_variance_below_zero_is_an_error():
+    for loss in losses.squared(), losses.smoothed_hinge():
+        with told("v must be >= 0, got -1.0"):
+            losses.corrected(loss)(0.1, 1.0, -1.0)
+    assert np.isfinite(losses.corrected(losses.squared())(0.1, 1.0, -1e-9))  # by rounding

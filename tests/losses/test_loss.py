@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.losses.cases import LOSSES, every_loss
 
 ARGUMENTS = np.concatenate([np.linspace(-3.03, 3.03, 41), [-0.8, -0.4, 0.0, 0.4, 0.6, 0.8]])
@@ -115,3 +115,12 @@ OF_NO_KIND = losses.Loss("mine", "margins", np.abs, np.sign)
 )
 def test_bad_parameters_raise(build, message):
     raises(message, build)
+
+
+def test_lists_are_predictions_and_texts_are_not():
+    assert losses.squared()([1.0, 2.0], [0.0, 0.0]).tolist() == [1, 4]
+    assert losses.hinge().gradient([0.0, 2.0], [1.0, 1.0]).tolist() == [-1, 0]
+    assert losses.poisson()([0.0], [2.0]).tolist() == [1]
+    for wrong in ("a", [1j], [[1.0], [1.0, 2.0]]):
+        with told("p", "array"):
+            losses.squared()(wrong, 1.0)

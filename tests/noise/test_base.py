@@ -22,7 +22,7 @@ from noisy_jax.noise import (
     estimate_covariance,
     observe,
 )
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.keys import key
 from tests.noise.cases import FULL, assert_mean_is, per_round
 from tests.quadrature import gauss_hermite
@@ -275,3 +275,25 @@ def test_a_traced_matrix_that_is_not_psd_gives_nan():
     draw = jax.jit(lambda cov: Gaussian(cov).sample(jax.random.key(0), jnp.zeros(2)))
     assert np.isfinite(draw(jnp.eye(2))).all()
     assert np.isnan(draw(NOT_PSD)).any()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nj.noise.Gaussian([]), "at least one number"),
+        (lambda: nj.noise.Gaussian([[1.0, 0.0], [1.0]]), "unequal shapes"),
+        (lambda: nj.noise.Gaussian.from_variance("1"), "variance of Gaussian must be"),
+        (lambda: nj.noise.Correlated(["a"]), "slopes must be an array of real numbers"),
+        (lambda: nj.noise.Correlated(np.array([np.nan])), "slopes must be finite"),
+        (lambda: nj.noise.Gaussian(0.1).sample(key(0), "x"), "x must be an array"),
+        (lambda: nj.noise.Gaussian(0.1).sample(key(0), jnp.zeros(2, complex)), "real"),
+        (lambda: observe(key(0), [0.0], "1", nj.noise.Gaussian(0.1), copies=1), "y must be"),
+        (lambda: nj.noise.covariance_times(np.eye(3), np.ones(2)), "does not fit"),
+        (lambda: nj.noise.covariance_times(np.ones((1, 2, 2)), np.ones(2)), "cov must be"),
+        (lambda: nj.noise.register_distribution(lambda x: x), "subclass of Noise"),
+    ],
+)
+def test_what_is_no_noise_and_no_instance_is_said(make, message):
+    with told(message):
+        make()
+    assert nj.noise.covariance_times([1.0, 2.0], [1.0, 1.0]).tolist() == [1, 2]

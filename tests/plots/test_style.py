@@ -63,3 +63,8 @@ def test_matplotlib_shows_the_letters_of_a_name(name):
 
 def test_looks_repeat_only_after_fifty_six():
     assert len({tuple(style.look(i).items()) for i in range(56)}) == 56
+
+
+def test_axes_of_another_kind_are_an_error():
+    with pytest.raises(ValueError, match="axes must be matplotlib axes, got 3"):
+        style.single(3, width=1.0, height=1.0)

@@ -6,7 +6,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
 from noisy_jax.robust.subquantile.gram import Gram
-from tests.errors import raises
+from tests.errors import raises, told
 
 
 @pytest.fixture
@@ -102,3 +102,20 @@ GOOD = {"gram": np.eye(2), "y": np.ones(2), "regularization": 1.0}
 )
 def test_bad_input_raises(fit, wrong, message):
     raises(message, fit, **GOOD | wrong)
+
+
+@pytest.mark.parametrize("y", [["a", "b"], np.ones(2, complex)])
+def test_targets_that_are_no_real_numbers(y):
+    fits = nj.robust.subquantile
+    options = {"contamination": 0.2, "regularization": 0.1}
+    for call in (
+        lambda: kernel_ridge(np.eye(2), y, regularization=0.1),
+        lambda: fits.ridge(np.eye(2), y, **options),
+        lambda: nj.robust.contaminations.random_rows(jax.random.key(0), y, 0.2),
+        lambda: nj.comparators.kernel_ball(np.eye(2), y, 1.0),
+    ):
+        with told("y", "an array of"):
+            call()
+    for size in ((), (0,), (2, 2)):
+        with told("y", "[n] with n >= 1"):
+            nj.robust.contaminations.random_rows(jax.random.key(0), np.ones(size), 0.2)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
+from tests.errors import raises, told
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 12  # of the README's study: 7 with JAX 0.10.2
@@ -167,3 +167,21 @@ def test_a_part_of_a_stream_gives_the_regret_of_the_shorter_stream():
         np.testing.assert_allclose(regret(rounds), expected[rounds - 1], rtol=1e-4, atol=1e-5)
     assert np.isnan([regret(0), regret(301)]).all()
     raises(r"rounds must be in \[1, 300\], got 301", run, learner, STREAM, NOISE, key, rounds=301)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"factory": nj.learners.two_copies(radius=1.0)}, "factory must be a function"),
+        ({"bound": 1.0}, "bound must be a function"),
+        ({"moments": (1.0, 1.0, 1.0, 0.0)}, "moments must be a DataMoments"),
+        ({"room": "yes"}, "room must be True or False"),
+    ],
+)
+def test_tuned_takes_functions(options, message):
+    moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
+    right = {"factory": nj.learners.two_copies, "bound": nj.bounds.two_copies, "moments": moments}
+    with told(message):
+        nj.tuned(**right | options, radius=1.0)
+    with told("horizon", "a whole number"):
+        nj.tuned(**right, radius=1.0)(16.5)

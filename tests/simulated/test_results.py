@@ -10,7 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.results import growth, regret
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.keys import SHIFT
 
 
@@ -88,3 +88,22 @@ def test_bad_input_is_an_error(call, message):
 def test_traced_labels_other_than_signs_end_in_nan():
     total = jax.jit(lambda y: regret(MARGIN, 0 * y, y, y))(jnp.array([1.0, 0.0, -1.0]))
     np.testing.assert_array_equal(total, [1.0, np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nj.Estimate.merge([1.0]), "each of estimates must be an Estimate, got 1.0"),
+        (lambda: nj.Estimate.merge(nj.Estimate.of(np.ones(2), 0)), "got one Estimate"),
+        (lambda: nj.Study.merge(["a.npz"]), "each of studies must be a Study, got 'a.npz'"),
+        (lambda: nj.Study.merge(nj.Study((), {}, {})), "got one Study"),
+        (lambda: growth([1, 2], [1.0, 2.0], [0.1, 0.1], -1), "num_seeds must be"),
+        (lambda: growth([1, 2], ["a", "b"], [0.1, 0.1], 8), "mean_regret must be an array"),
+        (lambda: regret(nj.losses.squared(), ["a"], [1.0], [1.0]), "predictions must be an array"),
+        (lambda: regret(nj.losses.poisson(), [0.0], [1.0], [-1.0]), "counts"),
+    ],
+)
+def test_results_of_another_kind_are_errors(call, message):
+    with told(message):
+        call()
+    assert regret(nj.losses.squared(), [0.0], [1.0], [1.0]).tolist() == [1]

@@ -10,7 +10,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.rollouts import BLOCK, final_regret
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.noise.cases import per_round
 from tests.rounds import observations
 
@@ -310,3 +310,19 @@ def test_the_noise_of_a_round_depends_on_the_key_and_on_t_for_keys_of_any_kind(k
         rest = run(key, rest, state=first.state, first_round=4)
         joined = np.concatenate([first.predictions, rest.predictions])
         np.testing.assert_allclose(found, joined, rtol=1e-5)
+
+
+def test_a_state_of_another_learner_and_half_a_round_are_errors():
+    stream = nj.Stream(np.ones((4, 2)), np.ones(4))
+    learner, noise, key = nj.learners.two_copies(radius=1.0), nj.noise.Gaussian(0.1), KEY
+    other = nj.learners.corrected_ftrl(nj.moments.known_covariance()).init(2)
+    with told("state must be one of this learner", "got CorrectedState"):
+        nj.rollout(learner, stream, noise, key, state=other)
+    options = {"loss": nj.losses.squared(), "comparator": np.zeros(4)}
+    with told("rounds must be a whole number, got 1.5"):
+        final_regret(learner, stream, noise, key, rounds=1.5, **options)
+    with told("y must be finite and >= 0"):
+        final_regret(
+            learner, stream._replace(y=-stream.y), noise, key,
+            loss=nj.losses.poisson(), comparator=np.zeros(4),
+        )  # fmt: skip

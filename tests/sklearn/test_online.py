@@ -8,7 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.sklearn import OnlineRegressor
-from tests.errors import raises
+from tests.errors import raises, told
 
 
 @pytest.mark.slow
@@ -74,3 +74,13 @@ def test_sample_weights_count_rows(rng):
 def kernel_learner():
     kernel = nj.kernels.gaussian(length_scale=1.0)
     return nj.learners.uncorrected_kernel(kernel, horizon=2000, radius=1.0)
+
+
+def test_a_learner_that_is_none_and_a_switch_that_is_none():
+    x, y = np.eye(4)[:, :2], np.arange(4.0)
+    for options, message in (
+        ({"learner": "two copies"}, "learner must be a function"),
+        ({"standardize": "no"}, "standardize must be True or False"),
+    ):
+        with told(message):
+            OnlineRegressor(**options).fit(x, y)

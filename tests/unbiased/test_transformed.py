@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
+from tests.errors import raises, told
 
 KEY = jax.random.key(0)
 MAKERS = {
@@ -219,3 +219,17 @@ def test_wrappers_that_copy_attributes_keep_their_own():
     for make in MAKERS.values():
         estimate = make(loss, argnum=1)
         assert Wrapper(estimate).f is estimate
+
+
+def test_an_estimate_of_an_estimate_and_results_that_are_no_numbers_are_errors():
+    inner = nj.unbiased.replicates(lambda x, z: jnp.sum(x * z))
+    with told("f is an estimate already, by replicates, of the same argument 0"):
+        nj.unbiased.replicates(inner)
+    assert nj.unbiased.pair(inner, 1)(jnp.ones((2, 3)), jnp.ones((2, 3))) == 3
+    with told("argnum must be"):
+        nj.unbiased.replicates(jnp.sum, True)
+    with told("f must return numbers of floating point, got a text"):
+        nj.unbiased.replicates(lambda x: "a")(jnp.ones((2, 2)))
+    with pytest.raises(jax.errors.TracerArrayConversionError) as error:
+        nj.unbiased.replicates(lambda x: np.sin(np.asarray(x)))(jnp.ones((2, 2)))
+    assert "write it in jax.numpy" in str(error.value.__notes__)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import noisy_jax as nj
+from tests.errors import told
 from tests.learners import references
 from tests.quadrature import gauss_hermite
 from tests.residuals import residuals
@@ -67,3 +69,25 @@ def test_a_radial_kernel_in_one_dimension_need_not_be_a_mixture():
     plane = 0.7 * np.stack(np.meshgrid(np.arange(10), np.arange(10)), axis=-1).reshape(-1, 2)
     assert smallest(line) > 0
     assert smallest(plane) < -0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": lambda x, z: x @ z.T}, "kernel must be a Kernel"),
+        ({"surrogate": 1.0}, "surrogate must be a function"),
+        ({"dim": 0}, "dim must be a whole number"),
+        ({"diagonal": -1.0}, "diagonal must be"),
+        ({"ratio": np.nan}, "ratio must be positive"),
+        ({"noise": 0.1}, "noise must be a Noise"),
+        ({"spectrum": 3}, "spectrum must be a function"),
+    ],
+)
+def test_the_parts_of_a_world_are_checked(options, message):
+    kernel = nj.kernels.gaussian(length_scale=1.0)
+    right = {"kernel": kernel, "surrogate": kernel.gram, "dim": 2, "diagonal": 1.0}
+    with told(message):
+        nj.worlds.world_of(**right | options)
+    world = nj.worlds.world_of(**right | {"surrogate": lambda x, z: np.zeros(3)})
+    with told("surrogate(x, z) must be [1, 4]"):
+        world.surrogate(np.ones((1, 2)), np.ones((4, 2)))

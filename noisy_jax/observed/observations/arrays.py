@@ -108,14 +108,10 @@ def from_arrays(
     _, places, dim = x.shape
     if isinstance(names, str):
         raise ValueError(f"names must be a list of {dim} names, got the text {names!r}")
-    names = tuple(names) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
+    names = tuple(map(str, names)) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
         hint = _SWAP if len(names) == places > 1 else ""
         raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
-    if wrong := [name for name in (*names, target) if not isinstance(name, str)]:
-        raise ValueError(f"names must be texts, got {listed(wrong)}")
-    if target in names:
-        raise ValueError(f"target must have another name than the columns, got {target!r} twice")
     shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
     if shape[:1] == (places,) and places not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")

@@ -11,7 +11,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.fits.saved import digest_of
 from noisy_jax.observed.observations import from_arrays
-from tests.errors import raises
+from tests.errors import raises, told
 
 METHODS = nj.methods
 
@@ -149,3 +149,29 @@ def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
     raises("outside jit", jax.jit(lambda x: nj.fit(from_arrays(x, y, noise=0.1)).coefficients), x)
     features = nj.methods.Fourier(length_scale=1.0, num_features=8)
     raises("outside jit", jax.jit(lambda: nj.fit(table, features).weights))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nj.methods.SIMEX(LINE, levels=[1.0, 1.0, 2.0]), "levels must be two or more"),
+        (lambda: nj.methods.SIMEX(LINE, progress="bar"), "progress must be a function"),
+        (lambda: nj.methods.Fourier(length_scale=1.0, seed=jax.random.key(0)), "seed must be"),
+        (lambda: nj.methods.Model(CURVE, "zeros"), "start (params) must be numbers"),
+        (lambda: nj.methods.Model(CURVE, [np.nan]), "start (params[0]) must be finite"),
+        (lambda: nj.methods.Model(CURVE, [1.0], estimate="pair"), "estimate must be a function"),
+        (lambda: nj.methods.Model(CURVE, [1.0], estimate=nj.unbiased.pair(CURVE)), "not what it"),
+        (lambda: nj.sd(0.1, gaussian="yes"), "gaussian must be True or False"),
+    ],
+)
+def test_options_are_checked_where_a_method_is_made(make, message):
+    with told(message):
+        make()
+
+
+def LINE(x, y):  # noqa: N802
+    return y @ x / len(y)
+
+
+def CURVE(params, x):  # noqa: N802
+    return params[0] * x[0]

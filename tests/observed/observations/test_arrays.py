@@ -46,3 +46,9 @@ def test_a_known_mean_of_the_noise_is_subtracted(form):
 def test_noise_with_labels_is_taken_by_name(noise):
     table = from_arrays(pd.DataFrame(X, columns=["a", "b", "c"]), Y, noise=noise)
     np.testing.assert_allclose(table.cov, np.diag([0.1, 0.0, 0.3]))
+
+
+def test_names_are_a_list_and_become_texts():
+    with pytest.raises(ValueError, match="must be a list of 2 names"):
+        from_arrays(np.eye(3)[:, :2], np.ones(3), noise=0.1, names="ab")
+    assert from_arrays(np.eye(3)[:, :2], np.ones(3), noise=0.1, names=[1, 2]).names == ("1", "2")

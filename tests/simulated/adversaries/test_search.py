@@ -10,7 +10,7 @@ from scipy import stats
 
 import noisy_jax as nj
 from noisy_jax.simulated.adversaries import ascend, clean_regret, search, structured_starts, worst
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.keys import key
 from tests.simulated.adversaries.certificates.make import CERTIFICATES, FOLDER
 
@@ -301,3 +301,20 @@ def test_the_right_rule_keeps_its_bound_on_the_stream_that_breaks_the_printed_on
     learner = nj.learners.known_covariance(radius=1.0, learning_rate=bound.learning_rate)
     _, values = regrets(learner, "one_copy", noise, 64, 1.0)
     assert values.mean() < 0.6 * bound.regret
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"regret": 1.0}, "regret must be a function"),
+        ({"regret": lambda stream, key: stream.y}, "regret(stream, key) must be one number"),
+        ({"starts": (1.0, 2.0)}, "starts must be a Stream"),
+        ({"starts": nj.Stream(np.full((1, 4, 2), np.nan), np.ones((1, 4)))}, "starts.x must be"),
+        ({"learning_rate": -0.1}, "learning_rate must be positive"),
+    ],
+)
+def test_arguments_of_the_ascent_are_checked(options, message):
+    starts = nj.Stream(np.ones((1, 4, 2)), np.ones((1, 4)))
+    right = {"regret": lambda stream, key: jnp.sum(stream.x), "starts": starts, "key": key(0)}
+    with told(message):
+        ascend(**right | options, steps=1, draws=1)

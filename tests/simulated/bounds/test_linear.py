@@ -19,7 +19,7 @@ from noisy_jax.simulated.bounds import (
     two_copies,
     uncorrected,
 )
-from tests.errors import raises
+from tests.errors import raises, told
 from tests.quadrature import gauss_hermite, laplace, tensor
 
 BOUNDS = [two_copies, known_covariance, uncorrected]
@@ -142,7 +142,7 @@ def test_horizon_may_be_traced_and_a_bad_one_raises():
     [
         (two_copies, (0.0, 0.0, 0.0, 0.0), "second moment .* must be positive and finite"),
         (two_copies, (1e38, 1e38, 1e38, 1.0), "second moment .* must be positive and finite"),
-        (self_bounding, (1.0, 1.0, -1.0, 0.0), "of the moments must be finite and >= 0"),
+        (self_bounding, (1.0, 1.0, -1.0, 0.0), "y_second_moment must be finite and >= 0"),
     ],
 )
 def test_moments_without_a_finite_bound_raise(bound, values, message):
@@ -238,3 +238,16 @@ def test_for_the_squared_loss_convexity_is_an_identity(rng):
     loss = [(a @ x - 0.7) ** 2 for a in (w, u)]
     left = 2 * (w @ x - 0.7) * x @ (w - u)
     np.testing.assert_allclose(left, loss[0] - loss[1] + (x @ (w - u)) ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", nj.bounds.DataMoments._fields)
+def test_moments_below_zero_are_errors(name):
+    wrong = nj.bounds.DataMoments(1.0, 1.0, 1.0, 1.0)._replace(**{name: -1.0})
+    bounds = [nj.bounds.uncorrected]
+    bounds += [] if name == "x_fourth_moment" else [nj.bounds.self_bounding]
+    bounds = [nj.bounds.self_bounding] if name == "x_second_moment" else bounds
+    for bound in bounds:
+        with told(f"moments.{name} must be"):
+            bound(wrong, horizon=10, radius=1.0)
+    with told("bound must be a function"):
+        nj.bounds.rate_of(1.0)  # type: ignore[arg-type]
