@@ -1,6 +1,7 @@
 """Checkpoints: one file of sums, with a tag that identifies their run.
 
-The file is a NumPy archive, which `np.load` reads: the tag first, then the sums.
+The file is a NumPy archive, which `np.load` reads: the tag first, then a digest of the sums, then
+the sums.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Checkpoint:
             raise ValueError(f"cannot read the checkpoint {self.path}: {reason}") from error
         try:
             with np.load(io.BytesIO(content)) as file:
-                tag, *leaves = file.values()
+                tag, digest, *leaves = file.values()
         except Exception as error:  # NumPy, zipfile and zlib raise many kinds for damaged bytes
             raise ValueError(self.damaged()) from error
         if str(tag) != self._tag:
@@ -105,14 +106,16 @@ class Checkpoint:
                 "or not, or version of JAX or noisy_jax): delete it, or name another file"
             )
         wanted = [np.shape(leaf) for leaf in jax.tree.leaves(empty)]
-        if len(leaves) != len(wanted) or not all(map(_fits, leaves, wanted)):
+        complete = len(leaves) == len(wanted) and all(map(_fits, leaves, wanted))
+        if not complete or str(digest) != _digest(leaves):
             raise ValueError(self.damaged())
         return jax.tree.unflatten(jax.tree.structure(empty), leaves)
 
     def save(self, sums: Any) -> None:
         """Replaces the stored sums; warns, once, if they cannot be written."""
-        archive = io.BytesIO()
-        np.savez(archive, np.array(self._tag), *jax.tree.leaves(sums))
+        archive, leaves = io.BytesIO(), jax.tree.leaves(sums)
+        # An archive checks the bytes of its arrays, but not their names.
+        np.savez(archive, np.array(self._tag), np.array(_digest(leaves)), *leaves)
         try:
             replace_file(self.path, archive.getvalue())
         except OSError as error:
