@@ -236,7 +236,7 @@ def having(name: str, value, attribute: str, kind: str, hint: str = ""):
 
 def check_columns(table, names: tuple[str, ...]) -> None:
     """Raises ValueError unless it is a table with the columns of a fit."""
-    hint = "the one that was fitted, or one like it"
+    hint = "the table that was fitted, or one like it, as nj.table makes of a data frame"
     if having("table", table, "names", "an Observations", hint).names != names:
         raise ValueError(
             f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"

@@ -18,6 +18,7 @@ from noisy_jax.observed.fits.judged import stacked
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
+from noisy_jax.observed.observations.passes import MAKES
 from noisy_jax.plots.risks import risks
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Summarized, Table
@@ -199,7 +200,7 @@ def select(
         >>> print(found.tied, found.refit().predict([[1.0]]).round(1))
         ('corrected', 'leader') [2.]
     """
-    instance("observations", observations, Observations, "nj.observations.from_arrays makes one")
+    instance("observations", observations, Observations, MAKES)
     key = parsed_key(key)
     candidates = collected_map(candidates)
     if not isinstance(candidates, Mapping) or not candidates:

@@ -37,7 +37,10 @@ def panels(
         ValueError: another number of axes was given.
     """
     if axes is None:
-        from matplotlib.figure import Figure
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise ImportError("pictures need matplotlib: pip install matplotlib") from None
 
         figure = Figure(figsize=(width, height), layout="constrained")
         columns = columns or count

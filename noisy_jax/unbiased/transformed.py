@@ -210,7 +210,8 @@ def _note(error: Exception, x: Any, copies: Any) -> str | None:
     if type(error).__name__ == "TraceContextError":
         return (
             "f changes a module of flax that was made outside of f: begin f with "
-            "net = nnx.clone(net), and return nnx.state(net, nnx.Not(nnx.Param)) as a second result"
+            "net = nnx.clone(net), and if its new state is needed, return "
+            "nnx.state(net, nnx.Not(nnx.Param)) as a second result"
         )
     if isinstance(error, NameError) and "axis name" in str(error):
         return "f exchanges numbers between rows: batch them with jax.vmap(…, axis_name=…)"

@@ -7,6 +7,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -256,6 +257,8 @@ def with_room(horizon):
         (list, with_room(300), "at least 400 rows, but the learner has room for 300: build it"),
         (lambda parts: [], LEARNER, "at least one chunk, got none"),
         (lambda parts: CLEAN, LEARNER, "observations must be an Observations, got an array"),
+        (lambda parts: pd.DataFrame({"x": Y}), LEARNER, "got DataFrame: nj.table makes one of a"),
+        (lambda parts: {"x": Y}, LEARNER, "got dict: nj.table makes one of a data frame"),
     ],
 )
 def test_wrong_chunks_give_one_clear_line(table, change, learner, message):

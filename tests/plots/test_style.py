@@ -1,6 +1,7 @@
 """What all pictures have in common, also where names are odd: those are shown letter by letter."""
 
 import io
+import sys
 from functools import partial
 from typing import Any
 
@@ -68,3 +69,9 @@ def test_looks_repeat_only_after_fifty_six():
 def test_axes_of_another_kind_are_an_error():
     with pytest.raises(ValueError, match="axes must be matplotlib axes, got 3"):
         style.single(3, width=1.0, height=1.0)
+
+
+def test_without_matplotlib_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="pictures need matplotlib: pip install matplotlib"):
+        nj.fit(TABLE).plot()

@@ -82,6 +82,13 @@ def _repeated(seen: Seen) -> list[Finding]:
     ]
 
 
+def _targets(seen: Seen) -> list[Finding]:
+    """The target, if one value of it stands in several rows, whose measurements are their own."""
+    if not seen.targets or seen.repeated:
+        return []
+    return [Finding(seen.rows.target, f"{seen.targets:,} values in {len(seen.y):,} rows")]
+
+
 def _computed(seen: Seen) -> list[Finding]:
     """Exact columns that are computed from noisy ones, or whose replicates differ.
 
@@ -179,6 +186,13 @@ CHECKS = (
         "error, and standard errors are too small; name the column that says which rows belong "
         "together, as nj.table(…, clusters='school'), or if rows were copied, leave the copies "
         "out, as frame.drop_duplicates() does",
+    ),
+    Check(
+        _targets,
+        "one value of the target stands in several rows, to the last digit, in …: such rows are "
+        "not independent, and standard errors are too small; if they are measurements of one "
+        "subject, name its column, as nj.table(…, subject='id', replicates=['x1']), else the "
+        "column that says which rows belong together, as nj.table(…, clusters='school')",
     ),
     Check(
         different_means,

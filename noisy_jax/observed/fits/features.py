@@ -55,6 +55,11 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
         lost = [name for name in own if name not in texts]
         if not lost:
             raise
+        for one in references:  # stands for the column of categories, which x has not
+            source = next((one[:k] for k in _opening(one) if lost[0].startswith(one[: k + 1])), "")
+            if source:
+                has = f"x, which has {listed(texts)}"
+                raise ValueError(f"column {source!r} of categories is missing in {has}") from None
         hint = "if it was measured several times, the mean of the copies is meant, as frame"
         raise ValueError(f"{error}: {hint}[[…]].mean(axis=1)") from None
     if hasattr(x, "columns"):
@@ -84,8 +89,12 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
 
 def _source(name: str, columns: Collection[str]) -> str:
     """Returns the column behind an indicator, as `sex` of `sex[m]`, or "" if there is none."""
-    ends = [k for k, letter in enumerate(name) if letter == "[" and name[-1] == "]"]
-    return next((name[:k] for k in reversed(ends) if name[:k] in columns), "")
+    return next((name[:k] for k in _opening(name) if name[:k] in columns), "")
+
+
+def _opening(name: str) -> list[int]:
+    """Returns the places of the brackets that may open the category in a name, the last first."""
+    return [k for k in reversed(range(len(name))) if name[k] == "[" and name[-1] == "]"]
 
 
 def _levels(name: str, values: Any, levels: Sequence[str]) -> np.ndarray:

@@ -80,18 +80,24 @@ class Result(Saved, Summarized):
             found = found * table.beside["exposure"].values
         return table.y - found
 
-    def plot(self: Any, *args: Any, **options: Any) -> Any:
+    def plot(self: Any, table: Any = None, *args: Any, **options: Any) -> Any:
         """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
 
         Of a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws the function of one
         column (`nj.plots.function`): `fit.plot(table)`.
 
         Args:
-            *args: of a curve, the table, and the column.
+            table: of a curve, the table that was fitted, or one like it.
+            *args: of a curve, the column.
             **options: of these functions, such as `axes` to draw on; new ones by default.
         """
-        draw = function if self.form == "curve" else coefficients
-        return draw(self, *args, **options)
+        if self.form == "curve":
+            if table is None:
+                raise ValueError("the picture of a curve needs its table: fit.plot(table)")
+            return function(self, table, *args, **options)
+        if table is not None or args:
+            raise ValueError("the picture of coefficients needs no table: fit.plot()")
+        return coefficients(self, **options)
 
     def _below(self, first: Sequence[str], subject: str) -> str:
         """All lines below the printed table: `first`, estimated errors, the method, remarks.

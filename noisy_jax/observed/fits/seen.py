@@ -122,6 +122,12 @@ class Seen:
         places = places[[often_equal(values) for values in with_some_values(self.x, places)]]
         return {j: len(np.unique(self.x[:, j])) for j in places.tolist() if repeats(self.x[:, j])}
 
+    @functools.cached_property
+    def targets(self) -> int:
+        """Number of values of y, if one value often stands in several rows; else 0."""
+        some = with_some_values(self.y[:, None], np.zeros(1, int))[0]
+        return len(np.unique(self.y)) if often_equal(some) and repeats(self.y) else 0
+
 
 def scores(values: np.ndarray) -> np.ndarray:
     """Ranks of each column, the mean rank for ties, in mean 0 and variance 1 (0 if constant)."""

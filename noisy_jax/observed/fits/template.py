@@ -19,6 +19,7 @@ from noisy_jax.observed.fits.parts import TableMoments
 from noisy_jax.observed.fits.units import UndeterminedError, Units
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
+from noisy_jax.observed.observations.passes import is_frame
 from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation import collected, given, instance
 
@@ -148,10 +149,13 @@ def checked_table(observations: Any) -> Any:
         call = f"nj.fit(nj.csv({name!r}, target=…, noise=…))"
         raise ValueError(f"fit takes a table, got the path {name!r}; read the file: {call}")
     call = "nj.fit(nj.observations.from_arrays(x, y, noise=…))"
+    frame = is_frame(observations)
+    if frame:
+        call = "nj.fit(nj.table(frame, target=…, noise=…))"
     # A list may hold chunks; a list of rows, an array and a data frame are features alone.
     listed = observations[:1] if isinstance(observations, list | tuple) else []
     features = any(not isinstance(one, Observations | TableMoments) for one in listed)
-    if features or hasattr(observations, "shape"):
+    if features or frame or hasattr(observations, "shape"):
         raise ValueError(
             "fit takes one table of x, y and what is known of the noise, got "
             f"{given(observations)}: {call}"

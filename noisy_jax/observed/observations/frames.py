@@ -145,6 +145,11 @@ def of_frame(said: Columns, frame: Any, where: str, roles: Roles | None = None) 
     """Returns the table of a data frame; messages say `where` its columns are."""
     header, column, index = columns_of(frame)
     if said.noise is None and not said.replicates:
+        if said.subject is not None:
+            raise ValueError(
+                "with subject, name the columns that are measured in each row of a subject, as "
+                "replicates=['x1']"
+            )
         raise ValueError(
             "nj.table and nj.csv need what is known of the errors: noise={'x1': 0.25}, variances "
             "by column (others are exact), or replicates={'x1': ['x1a', 'x1b']}"

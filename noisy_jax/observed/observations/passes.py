@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation import instance, listed
 
-_MAKES = "nj.observations.from_arrays makes one"
+MAKES = "nj.table makes one of a data frame, nj.observations.from_arrays of arrays"
 
 
 class Pass:
@@ -25,6 +25,8 @@ class Pass:
     """
 
     def __init__(self, chunks: Iterable[Observations]):
+        if is_frame(chunks):  # whose parts are columns
+            instance("observations", chunks, Observations, MAKES)
         self._iterator = _joined(chunks)
         found = next(self._iterator, None)
         if found is None:
@@ -32,7 +34,7 @@ class Pass:
                 "observations must be at least one chunk, got none: an iterator, such as "
                 "pandas.read_csv(path, chunksize=…), can be gone through once"
             )
-        self.first: Observations = instance("observations", found, Observations, _MAKES)
+        self.first: Observations = instance("observations", found, Observations, MAKES)
 
     def __iter__(self) -> Iterator[Observations]:
         """All chunks; ValueError if they are not alike."""
@@ -67,9 +69,14 @@ def _whole(parts: list[Observations]) -> Observations:
     return parts[0].joined(parts[1:]) if parts[1:] else parts[0]
 
 
+def is_frame(value: Any) -> bool:
+    """Returns True for a data frame or a mapping from names to arrays, of which a table is made."""
+    return isinstance(value, Mapping) or (hasattr(value, "columns") and hasattr(value, "shape"))
+
+
 def check_alike(first: Observations, chunk: Observations) -> None:
     """Raises ValueError if a chunk has other columns, copies or noise than the first one."""
-    instance("observations", chunk, Observations, _MAKES)
+    instance("observations", chunk, Observations, MAKES)
     if [one.labels for one in chunk.categories] != [one.labels for one in first.categories]:
         raise ValueError(
             "all chunks must have the same categories: name them, as "

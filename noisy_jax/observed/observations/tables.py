@@ -370,7 +370,8 @@ class Observations:
                 why = "its columns with replicates stand beside other noisy columns:"
             raise ValueError(
                 f"{user} needs each row's error variance, but in this table {why} state the "
-                f"variance of one measurement: noise={{{first!r}: 0.25}}{instead}"
+                f"variance of one measurement: noise={{{first!r}: 0.25}} beside the "
+                f"replicates{instead}"
             )
         raise ValueError(
             f"{user} needs each row's error variance, which is known on average over the table, "

@@ -102,10 +102,18 @@ def incomplete(make):
     return made
 
 
+def measured_often(rng, n):
+    """Each row is one of three measurements of a subject, and nobody says so."""
+    x = np.repeat(rng.normal(size=(n // 3, 2)), 3, axis=0)
+    y = x.sum(axis=1) + np.repeat(0.5 * rng.normal(size=n // 3), 3)
+    return from_arrays(x + [0.7, 0] * rng.normal(size=x.shape), y, noise=[0.49, 0])
+
+
 WRONG = {
     "0 and 1": (misclassified, r"'x1' \(2 values\).*declare the column exact"),
     "0 and 1, incomplete": (incomplete(misclassified_twice), r"'x1' \(2 values\)"),
     "exponential, incomplete": (incomplete(transformed(exponential, 0.5, 3)), "'x1' .by"),
+    "rows of one subject": (measured_often, r"target .* in 'y' \(500 values in 1,500 rows\): such"),
     "means": (drifting, r"different means in 'x1' .by up to 0\.4?.*subtract its mean from each"),
     "copied": (filled_in, r"equal in many rows in 'x1' \(1 and 2\)"),
     "sd as variance": (too_large, "estimated below 0.*standard deviation in place of a variance"),

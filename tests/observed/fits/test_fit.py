@@ -82,6 +82,13 @@ def test_predictions_at_replicates_say_that_their_mean_is_meant(rng):
     np.testing.assert_array_equal(fit.predict({"bp": mean}), fit.predict(mean[:, None]))
 
 
+def test_pictures_say_whether_they_need_the_table(rng):
+    rows = table(rng)
+    raises(r"needs no table: fit\.plot\(\)", nj.fit(rows).plot, rows)
+    curve = nj.fit(rows, METHODS.Fourier(length_scale=2.0, num_features=8))
+    raises(r"needs its table: fit\.plot\(table\)", curve.plot)
+
+
 def test_files_say_what_they_hold(rng, tmp_path):
     path = tmp_path / "fit.json"
     nj.fit(table(rng)).save(path)
@@ -136,10 +143,13 @@ def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
 def test_other_things_than_a_table_get_the_right_call(rng):
     x, y = data(rng)
     table = r"fit takes one table of .*: nj\.fit\(nj\.observations\.from_arrays\(x, y, noise=…\)\)"
+    framed = r"got .*: nj\.fit\(nj\.table\(frame, target=…, noise=…\)\)"
     file = r"the path 'file\.csv'; read the file: nj\.fit\(nj\.csv\('file\.csv', target=…"
     for method in (y, None, METHODS.Logistic()):
-        for given in (x, jnp.asarray(x), pd.DataFrame(x), [1.0]):
+        for given in (x, jnp.asarray(x), [1.0]):
             raises(table, nj.fit, given, method)
+        for given in (pd.DataFrame(x), {"x1": y}):
+            raises(framed, nj.fit, given, method)
     raises(file, nj.fit, "file.csv")
 
 

@@ -171,6 +171,8 @@ def test_predictions_at_categories(method, tmp_path):
         raises("'sex' of x has the category 'x' in row 1, .* 'f', 'm'", one.predict, other)
         gap = frame.assign(sex=["m", "f", None] * (N // 3))
         raises("column 'sex' of x has no category in row 2", one.predict, gap)
+        lost = "column 'sex' of categories is missing in x, which has 'a'$"
+        raises(lost, one.predict, frame[["a"]])
         bare = dataclasses.replace(one, references=())  # as in a file of before
         raises(r"column 'sex\[m\]' that is 1 where 'sex' is 'm', and 0", bare.predict, frame)
 
@@ -270,6 +272,7 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
             r"column '\w+' must have one number a row, as other columns",
         ),
         ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
+        ({}, {"noise": None, "subject": "a"}, r"each row of a subject, as replicates=\['x1'\]"),
         ({}, {"noise": None}, "nj.csv need what is known of the errors: noise={'x1': 0.25}"),
         (HALF, UNNAMED, "incomplete replicates need noise by their names, such as noise="),
         (LACKING, {"replicates": {"b": ["f", "g"]}}, "'b' has no value in 1 .* row 0: drop such"),
