@@ -25,6 +25,7 @@ from noisy_jax.validation import (
     check_dimension,
     collected,
     given,
+    listed,
     number,
     parsed_key,
     real_array,
@@ -68,6 +69,14 @@ def register_distribution(cls: _T) -> _T:
         raise ValueError(f"register_distribution takes a subclass of Noise, got {given(cls)}")
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
     fields = dataclasses.fields(cls)
+    kind: Any = cls
+    has = {field.name for field in fields}.union(dir(cls))
+    lacking = [name for name in ("mean", "cov") if name not in has]
+    if lacking and Noise in kind.mro():
+        raise ValueError(
+            f"{kind.__name__} must have {listed(lacking)}, as fields, class attributes or "
+            "properties: the known mean, and the covariance of the noise"
+        )
     names = tuple(field.name for field in fields if not field.metadata.get("static"))
     fixed = tuple(field.name for field in fields if field.name not in names)
 
@@ -142,6 +151,14 @@ class Noise:
     characteristic_vanishes = False
     depends_on_x = False
 
+    def __init__(self, *values: Any, **options: Any) -> None:
+        if values or options:
+            name = type(self).__name__
+            raise TypeError(
+                f"{name} takes parameters if it is registered: write @nj.noise."
+                f"register_distribution above class {name}"
+            )
+
     def __post_init__(self) -> None:
         for name in self._fields():
             if isinstance(value := collected(getattr(self, name)), (list, tuple)):
@@ -196,7 +213,7 @@ class Noise:
             key: randomness of n.
             x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
         """
-        copy = self.centred(parsed_key(key), x)
+        copy = self.checked(self.centred(parsed_key(key), x), x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
     def centred(self, key: jax.Array, x: Array) -> jax.Array:
@@ -207,6 +224,15 @@ class Noise:
         key, x = parsed_key(key), jnp.asarray(real_array("x", x))
         self.check_dimension(x.shape)
         return self._copies(key, x.astype(at_least_float32(x.dtype)))
+
+    def checked(self, copy: jax.Array, x: Array) -> jax.Array:
+        """The copy that `centred` of a custom distribution returns; ValueError for other shapes."""
+        if jnp.shape(copy) != jnp.shape(x):
+            raise ValueError(
+                f"{type(self).__name__}.centred must return x + n in the shape of x, "
+                f"{list(jnp.shape(x))}, got {list(jnp.shape(copy))}"
+            )
+        return copy
 
     def _copies(self, key: jax.Array, x: jax.Array) -> jax.Array:
         """x + n, with independent rows, which `centred` of a custom distribution need not draw."""

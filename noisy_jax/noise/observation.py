@@ -123,7 +123,7 @@ def observe_block(
 def _copies(key, x, noise, copies) -> jax.Array:
     """`[V, ...]` noisy copies of x, each with a key of its own."""
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(copies))
-    return jax.vmap(noise.centred, (0, None))(keys, x)
+    return jax.vmap(lambda key, x: noise.checked(noise.centred(key, x), x), (0, None))(keys, x)
 
 
 def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:

@@ -222,6 +222,30 @@ def test_a_custom_distribution_names_what_it_lacks():
     raises(message, nj.bounds.known_covariance, found, horizon=9, radius=1.0)
 
 
+def test_a_custom_distribution_that_is_not_complete_says_what_is_wrong():
+    class Wrong(nj.noise.Noise):
+        scale: float
+        mean: float = 0.0
+        cov = 1.0
+
+        def centred(self, key, x):
+            return jnp.zeros(5)
+
+    with pytest.raises(
+        TypeError, match=r"write @nj\.noise\.register_distribution above class Wrong"
+    ):
+        Wrong(0.5)
+    noise = nj.noise.register_distribution(Wrong)(0.5)
+    message = r"Wrong.centred must return x \+ n in the shape of x, \[2\], got \[5\]"
+    raises(message, noise.sample, jax.random.key(0), jnp.ones(2))
+    raises(message, nj.noise.observe, jax.random.key(0), jnp.ones(2), 1.0, noise, copies=2)
+    stream = nj.streams.linear(jax.random.key(0), 4, 2)
+    learner = nj.learners.two_copies(radius=1.0)
+    raises(message, nj.rollout, learner, stream, noise, jax.random.key(1))
+    bare = type("Bare", (nj.noise.Noise,), {"mean": 0.0})
+    raises("Bare must have 'cov', as fields", nj.noise.register_distribution, bare)
+
+
 @nj.noise.register_distribution
 class Mixture(Noise):
     """Gaussian noise whose scale is drawn anew in each round; of its parameters one has an axis d.
