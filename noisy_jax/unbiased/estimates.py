@@ -47,6 +47,11 @@ class Estimate:
                 f"estimate={transform!r} left in version 0.4.0: write "
                 f"estimate=nj.unbiased.{transform}, or a functools.partial of it with its options"
             )
+        if isinstance(transform, Transformed):
+            raise ValueError(
+                f"estimate must be a transformation, such as nj.unbiased.{transform.name}, not "
+                "what it returns"
+            )
         if not callable(transform):
             raise ValueError(
                 "estimate must be a function such as nj.unbiased.replicates, or a "

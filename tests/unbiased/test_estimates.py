@@ -50,6 +50,7 @@ def test_copies_and_noise_follow_from_the_estimate(taker, name):
         ("multilevel", r"estimate='multilevel' left .* write estimate=nj\.unbiased\.multilevel"),
         ("mean", "estimate must be a function such as nj.unbiased.replicates, .* got 'mean'"),
         (3, "estimate must be a function such as .* got 3"),
+        (nj.unbiased.pair(jnp.sum), "such as nj.unbiased.pair, not what it returns"),
         (lambda f, argnum: f, "estimate's result must be a Transformed"),
         (functools.partial(nj.unbiased.pair, order=1), "pair takes 'copies', but not 'order'"),
         (functools.partial(nj.unbiased.multilevel, copies=8), "takes 'levels', .* not 'copies'"),
@@ -67,8 +68,8 @@ def test_a_fit_says_the_same():
         "pair": "write estimate=nj.unbiased.pair",
         functools.partial(nj.unbiased.gaussian, order=2): "'draws', 'copies', but not 'order'",
     }.items():
-        model = nj.methods.Model(lambda p, x: p * x[0], 1.0, estimate=how)
-        raises(message, nj.fit, table, model)
+        method = functools.partial(nj.methods.Model, lambda p, x: p * x[0], 1.0, estimate=how)
+        raises(message, lambda method=method: nj.fit(table, method()))
 
 
 def test_options_that_are_now_the_estimates_say_so():

@@ -32,7 +32,6 @@ from noisy_jax.unbiased.transformed import Points, Transformed
 from noisy_jax.validation import (
     check_labels,
     choice,
-    function,
     given,
     listed,
     number,
@@ -151,10 +150,7 @@ class Model(Method[Fit]):
             if not callable(getattr(self, name)):
                 raise ValueError(f"{name} must be a function, got {given(getattr(self, name))}")
         _parameters(self.start)
-        if self.estimate is not None:
-            hint = "a transformation, such as nj.unbiased.pair, not what it returns"
-            if isinstance(function("estimate", self.estimate, hint), Transformed):
-                raise ValueError(f"estimate must be {hint}")
+        Estimate.of(self.estimate)
         if isinstance(self.loss, Loss):
             check_smooth(self.loss)
         whole("seed", self.seed, 0)

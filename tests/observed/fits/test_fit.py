@@ -169,7 +169,7 @@ def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
         (lambda: nj.methods.Fourier(length_scale=1.0, seed=jax.random.key(0)), "seed must be"),
         (lambda: nj.methods.Model(CURVE, "zeros"), "start (params) must be numbers"),
         (lambda: nj.methods.Model(CURVE, [np.nan]), "start (params[0]) must be finite"),
-        (lambda: nj.methods.Model(CURVE, [1.0], estimate="pair"), "estimate must be a function"),
+        (lambda: nj.methods.Model(CURVE, [1.0], estimate=3), "estimate must be a function"),
         (lambda: nj.methods.Model(CURVE, [1.0], estimate=nj.unbiased.pair(CURVE)), "not what it"),
         (lambda: nj.sd(0.1, gaussian="yes"), "gaussian must be True or False"),
     ],
