@@ -168,7 +168,8 @@ class ContaminatedGaussian(_Normal):
         hit_key, noise_key = jax.random.split(key)
         noisy = super()._copies(noise_key, x)
         hit = bernoulli(hit_key, self.probability, noisy.shape[:-1])
-        return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x)
+        unsound = 0 * jnp.asarray(self.probability, noisy.dtype)  # NaN if the probability is
+        return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x) + unsound
 
     def fourth_moment(self, dim: int) -> Any:
         """q((tr Σ)² + 2‖Σ‖²_F) (see `Noise.fourth_moment`)."""

@@ -67,6 +67,8 @@ def observe(
     check_noise(noise, y_noise)
     copies = whole("copies", copies)
     x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real_array("y", y))
+    if not x.size:
+        raise ValueError("x must be [d] with d >= 1, got [0]")
     x_key, y_key = jax.random.split(key)
     return _sample(y_key, _copies(x_key, x, noise, copies), x, y, noise, y_noise)
 

@@ -42,3 +42,10 @@ def test_contamination_hits_whole_vectors_whatever_the_size_of_the_noise():
     assert_mean_is(n[hit], np.zeros(2), 0.02)
     assert_mean_is(n[hit] ** 2, np.ones(2), 0.03)
     assert stats.kstest(n[hit].ravel(), "norm").pvalue > 1e-6
+
+
+def test_a_traced_probability_that_is_none_gives_nan():
+    draw = jax.jit(lambda q: ContaminatedGaussian(1.0, q).sample(jax.random.key(0), jnp.zeros(2)))
+    assert np.isnan(draw(1.5)).all()
+    assert np.isnan(draw(jnp.nan)).all()
+    assert np.isfinite(draw(0.5)).all()
