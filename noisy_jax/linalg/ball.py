@@ -107,8 +107,8 @@ def secular(s: jax.Array, c: jax.Array, radius: ArrayLike) -> tuple[jax.Array, j
 
 
 def root(a: jax.Array) -> jax.Array:
-    """Returns √max(a, 0), with the derivative 0 instead of infinity where it is 0."""
-    positive = a > 0
+    """Returns √max(a, 0), with the derivative 0 instead of infinity where it is 0; NaN at NaN."""
+    positive = ~(a <= 0)
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, a, 1)), 0)
 
 

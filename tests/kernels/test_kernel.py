@@ -169,3 +169,9 @@ def test_points_may_be_lists_and_whole_numbers():
         features(1.0)
     with told("gram must be a function"):
         kernels.Kernel(1.0, gaussian.diagonal)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "rational"])
+def test_kernels_at_nan_are_nan(name):
+    kernel = getattr(kernels, name)(length_scale=1.0)
+    assert np.isnan(kernel(np.array([[np.nan]]), np.ones((1, 1)))).all()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from noisy_jax.linalg.ball import in_ball, largest_size, norm
+from noisy_jax.linalg.ball import in_ball, largest_size, norm, root
 from noisy_jax.linalg.matrices import cholesky, solve_cholesky, solve_triangular
 from tests.slopes import finite_slopes
 
@@ -76,3 +76,9 @@ def test_inside_the_ball_the_multiplier_is_zero_from_any_start(problem, start, r
 
 def test_the_norm_of_zeros_has_the_derivative_zero():
     np.testing.assert_array_equal(finite_slopes(norm, np.zeros(3, np.float32))[0], 0)
+
+
+def test_roots_and_norms_of_nan_are_nan():
+    assert np.isnan(root(np.float32("nan")))
+    assert np.isnan(norm(np.float32([1.0, np.nan])))
+    assert root(np.float32([-1.0, 0.0, 4.0])).tolist() == [0, 0, 2]
