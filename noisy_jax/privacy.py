@@ -59,8 +59,8 @@ def clipped(x: Array, norm: ArrayLike, *, order: int = 2) -> Array:
     x = real_array("x", x)
     check_finite("x", x)
     x = jnp.asarray(x, float)
-    if x.ndim == 0:
-        raise ValueError("x must be [..., d] with an axis of features, got a scalar")
+    if x.shape[-1:] in ((), (0,)):
+        raise ValueError(f"x must be [..., d] with d >= 1 features, got {list(x.shape)}")
     # Scaled before squaring: squares of small numbers underflow, and nothing would be clipped.
     largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
     unit = x / jnp.where(largest > 0, largest, 1)

@@ -215,3 +215,6 @@ def test_a_variance_below_zero_is_an_error():
         with told("v must be >= 0, got -1.0"):
             losses.corrected(loss)(0.1, 1.0, -1.0)
     assert np.isfinite(losses.corrected(losses.squared())(0.1, 1.0, -1e-9))  # by rounding
+    for wrong in ("1", [1j], [[1.0], [1.0, 2.0]]):
+        with told("v must be"):
+            losses.corrected(losses.squared())(0.1, 1.0, wrong)

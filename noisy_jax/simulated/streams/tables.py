@@ -25,6 +25,7 @@ from noisy_jax.tabular.columns import (
 )
 from noisy_jax.validation import (
     array_module,
+    check_concrete,
     check_stream,
     check_table,
     choice,
@@ -85,6 +86,8 @@ def scaled(x: Any, y: Any) -> Stream:
         >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
         [-1.  1.  1.]
     """
+    for name, value in (("x", x), ("y", y)):
+        check_concrete(name, value, "it is scaled on the host, outside jit, vmap and grad")
     x, y = (array.astype(np.float64) for array in _checked(x, y))
     largest = np.abs(x).max(axis=0)
     x = x / np.where(largest > 0, largest, 1)  # so that squares of tiny numbers do not underflow
