@@ -72,7 +72,7 @@ def in_ball(
 
     first = judged(at(start, *parameters), start, jnp.inf, 0)
     (w, _), mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
-    return w, mu
+    return jnp.where(jnp.isnan(radius), jnp.nan, w), mu  # no comparison holds with NaN
 
 
 @in_ball.defjvp

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+import noisy_jax as nj
 from noisy_jax.linalg.ball import in_ball, largest_size, norm, root
 from noisy_jax.linalg.matrices import cholesky, solve_cholesky, solve_triangular
 from tests.slopes import finite_slopes
@@ -82,3 +83,11 @@ def test_roots_and_norms_of_nan_are_nan():
     assert np.isnan(root(np.float32("nan")))
     assert np.isnan(norm(np.float32([1.0, np.nan])))
     assert root(np.float32([-1.0, 0.0, 4.0])).tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("radius", [-1.0, np.nan])
+def test_a_traced_radius_that_is_none_gives_nan(radius):
+    stream = nj.Stream(np.eye(2, dtype=np.float32), np.ones(2, np.float32))
+    best = jax.jit(lambda radius: nj.comparators.linear_ball(stream, radius).weights)
+    assert np.isnan(best(radius)).all()
+    np.testing.assert_allclose(best(1.0), [0.5**0.5] * 2, rtol=1e-5)
