@@ -113,6 +113,7 @@ def test_targets_that_are_no_real_numbers(y):
         lambda: fits.ridge(np.eye(2), y, **options),
         lambda: nj.robust.contaminations.random_rows(jax.random.key(0), y, 0.2),
         lambda: nj.comparators.kernel_ball(np.eye(2), y, 1.0),
+        lambda: nj.comparators.regularized(np.eye(2), y, nj.losses.squared(), 0.1),
     ):
         with told("y", "an array of"):
             call()

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision
-from noisy_jax.linalg.matrices import check_gram, check_semidefinite
+from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefinite
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.validation import (
@@ -34,6 +34,7 @@ from noisy_jax.validation import (
     check_concrete,
     check_targets,
     positive,
+    real_array,
     whole,
 )
 
@@ -108,6 +109,7 @@ def regularized(
         [ 0.5 -0.5] True
     """
     check_loss(loss, flips=False)
+    check_matrix("gram", gram)
     for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
         check_concrete(name, value, "the minimizer is found on the host")
     parsed = (
@@ -115,13 +117,14 @@ def regularized(
         positive("tolerance", tolerance),
         whole("max_iterations", max_iterations),
     )
-    y = np.asarray(y, np.float64)
+    y = np.asarray(real_array("y", y), np.float64)
     check_targets(y)
+    gram = np.asarray(real_array("gram", gram), np.float64)
     check_gram("gram", gram, y.size)
     check_clean_targets(loss, y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = solve(factor(np.asarray(gram, np.float64)), y, loss, *parsed)
+        found = solve(factor(gram), y, loss, *parsed)
         rounded = [jnp.asarray(field, default) for field in found[:-2]]
         return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
 
