@@ -102,7 +102,7 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
 
 def real_numbers(name: str, value) -> np.ndarray | None:
     """Returns the value as a NumPy array of real numbers or NaN; `None` if it is traced."""
-    if _is_typed_key(value):
+    if is_typed_key(value):
         raise ValueError(f"{name} must be numbers, got a key")
     array = concrete(value)
     kind = np.float32 if array is None else np.result_type(array, np.float32)
@@ -144,7 +144,7 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
 
     Scalars of NumPy and JAX, which are arrays without axes, may be; traced values are not.
     """
-    unlike = isinstance(value, list | tuple) or _is_typed_key(value)
+    unlike = isinstance(value, list | tuple) or is_typed_key(value)
     array = None if unlike else concrete(value)
     if array is None or array.ndim or array.dtype.kind not in "iu" or array < least:
         raise ValueError(_message(name, f"a whole number of at least {least}", value, hint))
@@ -172,6 +172,18 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
     if not real or jnp.issubdtype(array.dtype, jnp.complexfloating):
         raise ValueError(_message(name, "an array of real numbers", value, ""))
     return array
+
+
+def floating(name: str, value) -> Any:
+    """Returns real numbers in floating point: a Python number as it is, anything else as an array.
+
+    A Python number does not change the type of what it is multiplied with.
+    """
+    if isinstance(value, int | float):
+        return value
+    array = real_array(name, value)
+    exact = array.dtype.kind in "iub"
+    return jnp.asarray(array, jnp.result_type(array, float)) if exact else array
 
 
 def _lists_traced(value) -> bool:
@@ -304,10 +316,11 @@ _THREEFRY = "threefry2x32"
 def is_key(value) -> bool:
     """Returns True if a value is a JAX key."""
     raw = getattr(value, "dtype", None) == np.uint32 and np.ndim(value) > 0
-    return raw or _is_typed_key(value)
+    return raw or is_typed_key(value)
 
 
-def _is_typed_key(value) -> bool:
+def is_typed_key(value) -> bool:
+    """Returns True if a value is a typed JAX key, or an array of them."""
     return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 

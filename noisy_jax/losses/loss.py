@@ -16,9 +16,9 @@ from noisy_jax.validation import (
     check_labels,
     choice,
     concrete,
+    floating,
     instance,
     non_negative,
-    real_array,
     sound_labels,
 )
 
@@ -71,7 +71,7 @@ class Loss(NamedTuple):
 
     def __call__(self, p: Array, y: Array) -> Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
-        p, y = _real("p", p), _real("y", y)
+        p, y = floating("p", p), floating("y", y)
 
         def at(y):
             value = self.value(self._of(p, y))
@@ -81,7 +81,7 @@ class Loss(NamedTuple):
 
     def gradient(self, p: Array, y: Array) -> Array:
         """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
-        p, y = _real("p", p), _real("y", y)
+        p, y = floating("p", p), floating("y", y)
 
         def at(y):
             derivative = self.derivative(self._of(p, y))
@@ -115,11 +115,6 @@ class Loss(NamedTuple):
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _real(name: str, value: Any) -> Any:
-    """Returns lists of numbers as an array, and numbers and arrays of them as they are."""
-    return value if isinstance(value, int | float) else real_array(name, value)
 
 
 def check_loss(loss: Loss, *, flips: bool = True) -> None:

@@ -24,6 +24,7 @@ from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
     collected,
+    floating,
     given,
     listed,
     number,
@@ -160,7 +161,9 @@ class Noise:
             )
 
     def __post_init__(self) -> None:
-        for name in self._fields():
+        for name, field in self._fields().items():
+            if field.metadata.get("static"):
+                continue
             if isinstance(value := collected(getattr(self, name)), (list, tuple)):
                 value = real_array(f"{type(self).__name__}.{name}", value)
                 object.__setattr__(self, name, value)
@@ -297,7 +300,7 @@ def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
         >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
         [0.5 2. ]
     """
-    cov, vectors = real_array("cov", cov), real_array("vectors", vectors)
+    cov, vectors = floating("cov", cov), floating("vectors", vectors)
     if np.ndim(cov) > 2:
         raise ValueError(f"cov must be [], [d] or [d, d], got {list(np.shape(cov))}")
     check_dimension("cov", cov, np.shape(vectors))

@@ -23,7 +23,7 @@ from noisy_jax.validation import (
     function,
     given,
     instance,
-    is_key,
+    is_typed_key,
     parsed_key,
     whole,
 )
@@ -244,7 +244,7 @@ def _check_results(values: Any) -> None:
     if not leaves:
         raise ValueError("run must return a pytree of at least one array, got none")
     for leaf in leaves:
-        if not isinstance(leaf, ArrayLike | complex) or is_key(leaf):
+        if not isinstance(leaf, ArrayLike | complex) or is_typed_key(leaf):
             raise ValueError(f"run must return arrays of numbers, got {given(leaf)}")
     dtypes = [jnp.result_type(leaf) for leaf in leaves]
     if any(jnp.issubdtype(dtype, jnp.complexfloating) for dtype in dtypes):

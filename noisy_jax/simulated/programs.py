@@ -65,7 +65,8 @@ class AnyHorizon:
     def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
         """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
         if room is None and not isinstance(horizon, jax.Array):
-            horizon = whole("horizon", horizon)
+            exact = isinstance(horizon, float) and horizon.is_integer()
+            horizon = whole("horizon", int(horizon) if exact else horizon)
         return self.make(horizon, horizon if room is None else room)
 
 

@@ -62,8 +62,7 @@ def multilevel(
 
     where B̂ is the correction w_N [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N of the drawn level N,
     f̂ = f(x̄_b) + B̂, κ_i are the fourth cumulants of the noise, and w_N is 1, and 2 at the last
-    level. The feature map of the
-    Gaussian kernel has L² = 3/ℓ⁴, and its values have norm 1.
+    level. The feature map of the Gaussian kernel has L² = 3/ℓ⁴, and its values have norm 1.
 
     q and r, where they are not given, minimize E‖f̂‖² (1 + price · copies) on a grid: the regret
     after as many rounds as a budget pays for.
@@ -74,7 +73,7 @@ def multilevel(
         length_scale: ℓ > 0, for the feature map of the Gaussian kernel.
         lipschitz: L ≥ 0, for any other f.
         first: bound on E‖f(x̄_b)‖², with `lipschitz`.
-        levels: number of levels, as in `unbiased.multilevel`, like b, q and r.
+        levels: the highest level, as in `unbiased.multilevel`, like b, q and r.
         base: b ≥ 1, number of copies at level 0.
         continue_with: q in (0, 1], the probability of a level above 0.
         ratio: r in (0, 1), with p_{N+1} = r p_N below the last level.
