@@ -164,7 +164,9 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
         shape_of(name, value)
         try:
             array = value if isinstance(value, Tracer) else np.asarray(unmasked(value))
-            if array.dtype == object and not any(isinstance(v, str | None) for v in array.flat):
+            if array.dtype == object and not any(
+                isinstance(v, str | None) for v in array.ravel().tolist()
+            ):
                 array = array.astype(float)
         except (TypeError, ValueError):
             raise ValueError(_message(name, "an array of numbers", value, "")) from None

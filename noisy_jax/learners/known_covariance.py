@@ -69,7 +69,7 @@ def _covariance(sample: Sample) -> ArrayLike:
         )
     check_dimension("sample.cov", sample.cov, sample.x[0].shape)
     if jnp.ndim(sample.cov) > 2:
-        raise ValueError(f"sample.cov must be [], [d] or [d, d], got {list(sample.cov.shape)}")
+        raise ValueError(f"sample.cov must be [], [d] or [d, d], got {list(jnp.shape(sample.cov))}")
     if jnp.ndim(sample.cov) < 2:
         return non_negative("sample.cov", sample.cov, shape=None)
     variances = non_negative("the variances in sample.cov", jnp.diagonal(sample.cov), shape=None)

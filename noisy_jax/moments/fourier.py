@@ -158,7 +158,7 @@ def gaussian_frequencies(
         hint = "for omega [P, d], one value for each frequency"
         check_shape("characteristic(omega)", single, (pairs,), hint)
         check_shape("characteristic(omega)", total, (pairs, pairs), "for omega [P, P, d]")
-        if concrete(total) is not None and not np.all(np.isfinite(concrete(total))):
+        if (array := concrete(total)) is not None and not np.all(np.isfinite(array)):
             raise ValueError("characteristic must be finite, but a value is NaN or infinite")
     amplitude = jnp.asarray(1 / np.sqrt(pairs))
     return Frequencies(omega, amplitude, single, difference, total, noise if known else None)

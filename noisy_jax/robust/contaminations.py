@@ -222,7 +222,7 @@ def _parsed(key, x, y) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The key, and the table as arrays, with shapes and values checked."""
     key = parsed_key(key)
     check_stream(x, y)
-    return key, *(jnp.asarray(real_array(n, a), float) for n, a in (("x", x), ("y", y)))
+    return key, jnp.asarray(real_array("x", x), float), jnp.asarray(real_array("y", y), float)
 
 
 def _target(name, target, y) -> jax.Array:

@@ -67,7 +67,8 @@ class AnyHorizon:
         if room is None and not isinstance(horizon, jax.Array):
             exact = isinstance(horizon, float) and horizon.is_integer()
             horizon = whole("horizon", int(horizon) if exact else horizon)
-        return self.make(horizon, horizon if room is None else room)
+        rounds: Any = horizon if room is None else room
+        return self.make(horizon, rounds)
 
 
 _BOUNDS = {

@@ -187,7 +187,7 @@ def final_regret(
     check_shape("comparator", comparator, np.shape(stream.y), "one prediction for each round")
     count = len(stream.y) if rounds is None else rounds
     sound = within("rounds", count, 1, len(stream.y))
-    if concrete(count) is not None and concrete(count) % 1:
+    if (array := concrete(count)) is not None and array % 1:
         raise ValueError(f"rounds must be a whole number, got {given(count)}")
     regret = checked_regret(learner, stream, noise, y_noise, comparator, count, key, loss=loss)
     return jnp.where(jnp.isnan(sound), jnp.nan, regret)

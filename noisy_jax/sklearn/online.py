@@ -108,7 +108,7 @@ class OnlineRegressor(RegressorMixin, Noisy):
         if self.learner is None:
             return _default()
         hint = "without arguments, or a Learner"
-        made = self.learner
+        made: Any = self.learner
         if not isinstance(made, Learner):
             made = function("learner", made, hint)()
         check_learner(made)

@@ -104,7 +104,7 @@ def base(p: ArrayLike) -> ArrayLike:
     return between("p", p, 1, np.inf, "P(N = n) ∝ p^(−n); the paper takes 2")
 
 
-def _parsed(coefficients):
+def _parsed(coefficients) -> Any:
     coefficients = real_array("coefficients", coefficients)
     check_axes("coefficients", coefficients, "[order + 1]")
     return coefficients
