@@ -8,7 +8,7 @@ Source: Online Learning of Noisy Data with Kernels, Sec. 3.2; the optimal distri
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
