@@ -95,7 +95,7 @@ def leader(
     radius = None if radius is None else positive("radius", radius)
     share = non_negative("regularization", regularization)
     check_axes("sums.gram", sums.gram, "[G, D, D]", ": a leading axis of groups in every leaf")
-    if (sums.squares is not None) != moments.linear:
+    if sums.squares is not None and not moments.linear:
         raise ValueError("sums must be of these moments, got sums of moments of other features")
     zero = jnp.zeros_like(sums.cross[0])
     for name, value in {"slack": slack, "previous": previous}.items():
