@@ -176,7 +176,7 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
     return array
 
 
-def floating(name: str, value) -> Any:
+def real(name: str, value) -> Any:
     """Returns real numbers in floating point: a Python number as it is, anything else as an array.
 
     A Python number does not change the type of what it is multiplied with.

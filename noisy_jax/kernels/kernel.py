@@ -16,10 +16,10 @@ from noisy_jax.validation import (
     ArrayLike,
     between,
     check_axes,
-    floating,
     function,
     instance,
     positive,
+    real,
 )
 
 
@@ -120,7 +120,7 @@ def expanded_distances(x: Array, z: Array) -> jax.Array:
 
 def _points(x, z) -> tuple[Array, Array]:
     """Returns the points as arrays of floating point."""
-    x, z = floating("x", x), floating("z", z)
+    x, z = real("x", x), real("z", z)
     check_axes("x", x, "[n, d]", "; one point is x[None]")
     check_axes("z", z, "[m, d]", "; one point is z[None]")
     if (dim := x.shape[1]) != z.shape[1]:

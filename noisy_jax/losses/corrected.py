@@ -36,7 +36,7 @@ from noisy_jax.validation import (
     choice,
     concrete,
     given,
-    real_array,
+    real,
 )
 
 _MOST_FEATURES = 4
@@ -61,7 +61,7 @@ class CorrectedLoss(NamedTuple):
 
         For Laplace noise v is `[..., d]`, the part 2b_i²w_i² of this variance from each feature.
         """
-        v = v if isinstance(v, int | float) else real_array("v", v)
+        v = real("v", v)
         if (array := concrete(v)) is not None and not np.all(array >= -_ROUNDING):
             raise ValueError(
                 f"v must be >= 0, got {given(v)}: it is the variance of the noise in p"

@@ -16,9 +16,9 @@ from noisy_jax.validation import (
     check_labels,
     choice,
     concrete,
-    floating,
     instance,
     non_negative,
+    real,
     sound_labels,
 )
 
@@ -71,7 +71,7 @@ class Loss(NamedTuple):
 
     def __call__(self, p: Array, y: Array) -> Array:
         """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
-        p, y = floating("p", p), floating("y", y)
+        p, y = real("p", p), real("y", y)
 
         def at(y):
             value = self.value(self._of(p, y))
@@ -81,7 +81,7 @@ class Loss(NamedTuple):
 
     def gradient(self, p: Array, y: Array) -> Array:
         """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
-        p, y = floating("p", p), floating("y", y)
+        p, y = real("p", p), real("y", y)
 
         def at(y):
             derivative = self.derivative(self._of(p, y))

@@ -24,11 +24,11 @@ from noisy_jax.validation import (
     at_least_float32,
     check_dimension,
     collected,
-    floating,
     given,
     listed,
     number,
     parsed_key,
+    real,
     real_array,
     shape_of,
     whole,
@@ -300,7 +300,7 @@ def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
         >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
         [0.5 2. ]
     """
-    cov, vectors = floating("cov", cov), floating("vectors", vectors)
+    cov, vectors = real("cov", cov), real("vectors", vectors)
     if np.ndim(cov) > 2:
         raise ValueError(f"cov must be [], [d] or [d, d], got {list(np.shape(cov))}")
     check_dimension("cov", cov, np.shape(vectors))

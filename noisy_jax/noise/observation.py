@@ -19,9 +19,9 @@ from noisy_jax.validation import (
     check_axes,
     check_dimension,
     concrete,
-    floating,
     number,
     parsed_key,
+    real,
     real_array,
     whole,
 )
@@ -67,7 +67,7 @@ def observe(
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
     check_noise(noise, y_noise)
     copies = whole("copies", copies)
-    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(floating("y", y))
+    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real("y", y))
     if not x.size:
         raise ValueError("x must be [d] with d >= 1, got [0]")
     x_key, y_key = jax.random.split(key)
