@@ -22,16 +22,12 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import (
-    ArrayLike,
-    check_axes,
-    check_copies_given,
-    check_labels,
-    check_stream,
-    concrete,
-    given,
-    instance,
-)
+from noisy_jax.validation.arrays import check_axes
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_labels
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.rows import check_copies_given, check_stream
+from noisy_jax.validation.values import ArrayLike, concrete
 from noisy_jax.varying import of_this_device
 from noisy_jax.warning import warn
 

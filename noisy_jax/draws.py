@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import Array, ArrayLike
+from noisy_jax.validation.values import Array, ArrayLike
 
 Shape = tuple[int, ...]
 

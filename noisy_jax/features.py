@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import Array, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import Array
 
 
 def number_of_pairs(num_features: int) -> int:

@@ -20,19 +20,10 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm as normal
 
 from noisy_jax.noise import Flip, Gaussian, Laplace
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    array_module,
-    between,
-    check_concrete,
-    check_finite,
-    choice,
-    positive,
-    real_array,
-    whole,
-    within,
-)
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import between, check_finite, positive, whole, within
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import Array, ArrayLike, array_module, check_concrete
 
 __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_response"]
 

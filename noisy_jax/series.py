@@ -17,18 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    array_module,
-    check_shape,
-    concrete,
-    function,
-    number,
-    positive,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.numbers import number, positive, whole
+from noisy_jax.validation.objects import function
+from noisy_jax.validation.values import Array, ArrayLike, array_module, concrete
 
 __all__ = ["power_series"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
+from noisy_jax.reports.saving import writable_folder
 from noisy_jax.simulated.configuration import versions
-from noisy_jax.validation import writable_folder
 from noisy_jax.version import LOWEST_JAX, WRONG_SUMS
 from tests.errors import disk_full, raises
 from tests.running import printed

@@ -20,7 +20,7 @@ from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.reports.tables import Table
 from noisy_jax.simulated import streams
-from noisy_jax.validation import non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
 
 _SHARES = tuple(round(0.05 * i, 2) for i in range(10))
 _TABLES: Mapping[str, Callable] = {

@@ -19,7 +19,7 @@ from noisy_jax.robust import contaminations, subquantile
 from noisy_jax.robust.contaminations import Contaminated
 from noisy_jax.robust.regressors import huber_ridge, kernel_ridge
 from noisy_jax.robust.subquantile.problem import rows_kept
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 ADVERSARIES = (
     *("gross", "one-sided", "shift", "small shift", "hugging", "adaptive", "flip", "region"),

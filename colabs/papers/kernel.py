@@ -18,7 +18,7 @@ from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import first, tuned
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")
 """Learners by name. The last one sees clean data, so that its regret is not due to noise."""

@@ -22,7 +22,7 @@ from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import MakeLearner, first, tuned
 from noisy_jax.simulated.results import Study
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 PARTS = ("linear", "kernel", "stress")
 """Parts of the study."""

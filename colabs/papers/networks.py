@@ -14,7 +14,7 @@ from noisy_jax import noise, unbiased
 from noisy_jax.command.runner import Report, over_seeds, script
 from noisy_jax.command.settings import SeededSettings, option
 from noisy_jax.reports.tables import Table, plus_minus
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
     "sin": jnp.sin,

@@ -15,7 +15,7 @@ from noisy_jax.command.runner import Report, over_seeds, picture, script
 from noisy_jax.command.settings import INTERVALS, SeededSettings, at_least, option
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.streams.tables import bundled
-from noisy_jax.validation import between
+from noisy_jax.validation.numbers import between
 from novelty_detection import (
     DECAYS,
     FALLING,

@@ -24,7 +24,7 @@ from noisy_jax.learners.norma import norma
 from noisy_jax.losses import novelty
 from noisy_jax.noise import Gaussian
 from noisy_jax.simulated.rollouts import Rollout, rollout
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 DECAYS = ("always", "on_update")
 """Rounds in which f decays, as in `learners.norma`."""

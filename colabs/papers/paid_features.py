@@ -22,7 +22,7 @@ from noisy_jax.command.settings import INTERVALS, SeededSettings, option
 from noisy_jax.linalg.matrices import cholesky, eigh, solve_cholesky
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.results import growth
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 from paid_features_picture import draw_payments
 
 _BLOCK = 16  # rounds with one payment and one predictor

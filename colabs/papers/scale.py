@@ -23,7 +23,7 @@ from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import comparators
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 _PART = 8192  # rounds that are drawn and played at once
 _STORED = 16384  # most rounds for a learner that keeps all of them

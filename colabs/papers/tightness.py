@@ -26,7 +26,9 @@ from noisy_jax.simulated.adversaries.search import (
     stack,
 )
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import check_axes, choice, non_negative, positive, whole
+from noisy_jax.validation.arrays import check_axes
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import choice
 from tightness_learners import Case, Family, families
 from tightness_picture import draw_ratios
 from tightness_regrets import counted

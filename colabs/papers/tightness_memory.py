@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from noisy_jax.engine.windows import grown
-from noisy_jax.validation import between, positive
+from noisy_jax.validation.numbers import between, positive
 
 _LONGEST = 36  # e^36 rounds are more than any run has, and below 2^52
 

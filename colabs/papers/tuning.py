@@ -23,7 +23,7 @@ from noisy_jax.reports.tables import Table
 from noisy_jax.simulated import bounds, comparators, streams
 from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.rollouts import final_regret
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 DATA = ("diabetes", "houses", "drifting")
 LINEAR = ("two_copies", "known_covariance")

@@ -20,7 +20,7 @@ from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
 from noisy_jax.simulated.programs import MakeLearner, first, guarantee_at, tuned
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 from unknown_noise_corrections import averaging, best_in_ball, whole_gradients
 from unknown_noise_gradients import (
     both_distributions,

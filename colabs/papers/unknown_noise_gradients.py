@@ -16,7 +16,7 @@ from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
 from noisy_jax.simulated.montecarlo import Estimate, monte_carlo
 from noisy_jax.simulated.rollouts import rollout
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 _STANDSTILL = 1e-12
 """A learning rate so small that f does not change, while coefficients still show the gradients."""

@@ -12,7 +12,7 @@ from noisy_jax import kernels, noise, worlds
 from noisy_jax.command.runner import Report, picture, script
 from noisy_jax.command.settings import BaseSettings, at_least, option
 from noisy_jax.reports.tables import Table
-from noisy_jax.validation import non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
 from worlds_picture import draw_worlds, profile
 
 

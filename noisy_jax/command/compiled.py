@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jax
 
-from noisy_jax.validation import writable_folder
+from noisy_jax.reports.saving import writable_folder
 
 DAYS = 30
 """Days for which a program is kept; then it is compiled again."""

@@ -18,7 +18,7 @@ from noisy_jax.command.stated import by_name, stated
 from noisy_jax.observed import fits, observations
 from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.reports.tables import Table
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 _LENGTH_SCALES = (0.5, 1.0, 2.0)
 _SHOWN = 20  # features that are named in the report

@@ -20,7 +20,7 @@ from noisy_jax.simulated import streams
 from noisy_jax.simulated.programs import MakeLearner
 from noisy_jax.simulated.results import Study
 from noisy_jax.simulated.studies import study
-from noisy_jax.validation import between, check_horizons, positive
+from noisy_jax.validation.numbers import between, check_horizons, positive
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,

@@ -20,13 +20,12 @@ import numpy as np
 from noisy_jax import plots
 from noisy_jax.command.compiled import prepare
 from noisy_jax.command.settings import BaseSettings
-from noisy_jax.reports.saving import replace_file
+from noisy_jax.reports.saving import replace_file, writable_folder
 from noisy_jax.reports.tables import Table
 from noisy_jax.simulated.configuration import save_config, versions
 from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.simulated.montecarlo import monte_carlo
 from noisy_jax.simulated.results import Study
-from noisy_jax.validation import writable_folder
 
 
 class Report(NamedTuple):

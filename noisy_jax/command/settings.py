@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from noisy_jax.validation import choice, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import choice
 
 EXAMPLES = "python -m noisy_jax", "python colabs/papers/"
 """The start of the commands in docstrings."""
@@ -33,7 +34,7 @@ def option(
         help: meaning of the option, a sentence for the help.
         metavar: name of the value in the help.
         check: `(name, value)`, raises ValueError if the value is wrong, such as
-            `validation.positive`.
+            `validation.numbers.positive`.
         choices: the values that are allowed; any by default.
         may_be_empty: whether an option of several values may be given without a value.
         fast: value in the fast mode of a script, if it differs from the default.

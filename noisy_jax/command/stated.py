@@ -8,7 +8,7 @@ import numpy as np
 
 from noisy_jax import noise
 from noisy_jax.observed import observations
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 
 
 def stated(settings: Any) -> tuple[Any, dict[str, str]]:

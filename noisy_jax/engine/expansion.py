@@ -49,16 +49,11 @@ from noisy_jax.base import (
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
 from noisy_jax.noise.observation import scan_in_blocks
-from noisy_jax.validation import (
-    ArrayLike,
-    check_copies_given,
-    check_made_for,
-    function,
-    instance,
-    real_array,
-    sound_labels,
-    whole,
-)
+from noisy_jax.validation.arrays import check_made_for, real_array
+from noisy_jax.validation.numbers import sound_labels, whole
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.rows import check_copies_given
+from noisy_jax.validation.values import ArrayLike
 
 
 @plain_signature

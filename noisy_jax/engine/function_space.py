@@ -13,7 +13,8 @@ from noisy_jax.engine.memory import Atoms, MakeMemory, Memory, Space, products, 
 from noisy_jax.engine.rules import Rule
 from noisy_jax.engine.windows import ring
 from noisy_jax.kernels import Kernel
-from noisy_jax.validation import choice, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import choice
 from noisy_jax.worlds import World
 from noisy_jax.worlds.fourier import FourierWorld
 

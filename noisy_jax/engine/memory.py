@@ -13,7 +13,9 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
-from noisy_jax.validation import check_dimension, instance, whole
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import instance
 from noisy_jax.varying import of_this_device, zeros_like
 
 Atoms: TypeAlias = Any

@@ -11,7 +11,9 @@ import numpy as np
 import optax
 
 from noisy_jax.base import exportable, field_weights, plain_signature, with_field_weights
-from noisy_jax.validation import ArrayLike, between, check_shape, positive
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.numbers import between, positive
+from noisy_jax.validation.values import ArrayLike
 
 
 @plain_signature

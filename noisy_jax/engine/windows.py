@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.engine.memory import MakeMemory, Memory, Space, chunked, count
-from noisy_jax.validation import between, whole
+from noisy_jax.validation.numbers import between, whole
 
 
 def ring(size: int) -> MakeMemory:

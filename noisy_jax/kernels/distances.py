@@ -18,7 +18,9 @@ from noisy_jax.kernels.kernel import (
 )
 from noisy_jax.kernels.products import exponential_series
 from noisy_jax.linalg.ball import root
-from noisy_jax.validation import ArrayLike, choice, positive
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import ArrayLike
 
 
 def gaussian(*, length_scale: ArrayLike) -> Kernel:

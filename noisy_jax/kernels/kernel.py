@@ -11,16 +11,10 @@ import jax
 import jax.numpy as jnp
 
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    between,
-    check_axes,
-    function,
-    instance,
-    positive,
-    real,
-)
+from noisy_jax.validation.arrays import check_axes, real
+from noisy_jax.validation.numbers import between, positive
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import Array, ArrayLike
 
 
 class Envelope(NamedTuple):

@@ -9,14 +9,8 @@ import numpy as np
 
 from noisy_jax.kernels.kernel import Kernel, inner_products
 from noisy_jax.series import PowerSeries, log_factorials, power_series
-from noisy_jax.validation import (
-    ArrayLike,
-    array_module,
-    concrete,
-    non_negative,
-    positive,
-    whole,
-)
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 
 def linear() -> Kernel:

@@ -10,7 +10,9 @@ import numpy as np
 
 from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import Array, parsed_key, real_array
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.values import Array
 
 
 def fourier_features(

@@ -24,7 +24,8 @@ from noisy_jax.engine import Round, Rule, Update, expansion
 from noisy_jax.engine.function_space import Buffer, memory_of
 from noisy_jax.engine.memory import Space
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import ArrayLike, non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.values import ArrayLike
 
 
 @exportable

@@ -43,15 +43,11 @@ from noisy_jax.base import (
 )
 from noisy_jax.learners.corrected_leader import Leader, leader_and_penalty
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import (
-    ArrayLike,
-    check_copies_given,
-    instance,
-    non_negative,
-    positive,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.rows import check_copies_given
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import by_compiler, of_this_device
 
 _GROUP_ROWS = 64  # neighbouring rounds may depend on each other: at least so many stay together

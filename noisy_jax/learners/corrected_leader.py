@@ -21,14 +21,10 @@ from noisy_jax.linalg.matrices import (
     solve_triangular,
 )
 from noisy_jax.moments.online import Moments, Sums
-from noisy_jax.validation import (
-    ArrayLike,
-    check_axes,
-    check_shape,
-    instance,
-    non_negative,
-    positive,
-)
+from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import of_this_device
 
 _SPREAD = 0.25  # λ in units of the moments' standard deviation, unless z(x) = x

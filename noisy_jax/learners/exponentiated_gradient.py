@@ -30,11 +30,9 @@ from noisy_jax.learners.gradient_descent import Gradient, gradient_descent
 from noisy_jax.learners.known_covariance import gradient_estimate as from_one_copy
 from noisy_jax.learners.two_copies import gradient_estimate as from_two_copies
 from noisy_jax.learners.wrappers.mixture import MixtureState, after_round
-from noisy_jax.validation import (
-    ArrayLike,
-    function,
-    whole,
-)
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import function
+from noisy_jax.validation.values import ArrayLike
 
 
 def exponentiated_gradient(

@@ -33,16 +33,11 @@ from noisy_jax.base import (
 )
 from noisy_jax.engine.rules import parsed_radius, parsed_rate, rate_of
 from noisy_jax.moments import online
-from noisy_jax.validation import (
-    ArrayLike,
-    check_dimension,
-    check_shape,
-    function,
-    given,
-    real_array,
-    switch,
-    whole,
-)
+from noisy_jax.validation.arrays import check_dimension, check_shape, real_array
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import function, switch
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.xla import total
 
 Gradient = Callable[[jax.Array, Sample], jax.Array]

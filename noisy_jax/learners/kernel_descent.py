@@ -21,7 +21,8 @@ from noisy_jax.base import Learner
 from noisy_jax.engine import everything, function_space
 from noisy_jax.engine.rules import squared_loss
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import ArrayLike, instance
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.worlds import World
 from noisy_jax.worlds.fourier import FourierWorld
 from noisy_jax.worlds.world import check_world

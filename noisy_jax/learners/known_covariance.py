@@ -30,12 +30,10 @@ from noisy_jax.losses import Loss, corrected
 from noisy_jax.losses.corrected import CorrectedLoss
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.noise import Gaussian, Laplace, covariance_times
-from noisy_jax.validation import (
-    ArrayLike,
-    check_dimension,
-    non_negative,
-    switch,
-)
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.numbers import non_negative
+from noisy_jax.validation.objects import switch
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import of_this_device
 from noisy_jax.xla import total
 

@@ -26,13 +26,10 @@ from noisy_jax.losses.loss import check_smooth, flips_of, takes_noisy_targets
 from noisy_jax.unbiased import Transformed
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import trained
-from noisy_jax.validation import (
-    ArrayLike,
-    check_shape,
-    given,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import check_no_exchange, of_this_device
 
 

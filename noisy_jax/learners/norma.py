@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from noisy_jax.base import Learner, exportable
@@ -32,16 +33,10 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.adaptive import AdaptiveLoss
 from noisy_jax.losses.loss import curvature, flips_of, has_bounded_slope
-from noisy_jax.validation import (
-    ArrayLike,
-    check_decay,
-    choice,
-    concrete,
-    given,
-    non_negative,
-    positive,
-    switch,
-)
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.objects import choice, switch
+from noisy_jax.validation.values import ArrayLike, concrete
 from noisy_jax.warning import warn
 from noisy_jax.worlds import World
 from noisy_jax.worlds.fourier import FourierWorld
@@ -155,7 +150,7 @@ def norma(
         if callable(learning_rate):
             first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
             non_negative("learning_rate at round 0", first, "rounds are counted from 0")
-        check_decay(first, regularization, limit=limit)
+        _check_decay(first, regularization, limit)
 
         def rate_at(t, square):
             del square
@@ -240,3 +235,16 @@ def _warn_of_few_support_vectors(loss: Any, learning_rate, regularization) -> No
         f"{nu / decay:.2g} support vectors stay in memory, fewer than 25. Use {larger}"
         'less decay, or decay="on_update"',
     )
+
+
+def _check_decay(learning_rate, regularization, limit: float) -> None:
+    """Raises ValueError if ηλ ≥ `limit`, for a learning rate η and a regularization λ.
+
+    At the limit 1 the decay of old terms, a factor 1 − ηλ in each round, would not be positive.
+    """
+    eta, lam = concrete(learning_rate), concrete(regularization)
+    if eta is not None and lam is not None and not np.all(eta * lam < limit):
+        raise ValueError(
+            f"learning_rate must be below 1/regularization = {1 / lam}, got {eta}: the decay "
+            "factor 1 − ηλ must be positive, or f is forgotten at once, or changes its sign"
+        )

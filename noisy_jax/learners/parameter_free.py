@@ -39,7 +39,9 @@ from noisy_jax.engine.memory import MakeMemory
 from noisy_jax.kernels import Kernel
 from noisy_jax.linalg.ball import root
 from noisy_jax.losses.loss import Loss, check_loss, flips_of, has_bounded_slope
-from noisy_jax.validation import ArrayLike, given, positive
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.worlds import World
 from noisy_jax.worlds.fourier import FourierWorld
 

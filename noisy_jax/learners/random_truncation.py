@@ -33,7 +33,7 @@ from noisy_jax.engine.rules import rate_of
 from noisy_jax.losses.loss import flips_of
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
-from noisy_jax.validation import instance
+from noisy_jax.validation.objects import instance
 
 _QUERIES = 192
 """Values of f that a block of rounds reads at once, by default."""

@@ -15,7 +15,8 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
-from noisy_jax.validation import ArrayLike, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike
 
 
 def gradient_estimate(weights: jax.Array, sample: Sample) -> jax.Array:

@@ -15,7 +15,7 @@ import optax
 
 from noisy_jax.base import Learner, Sample
 from noisy_jax.learners.gradient_descent import gradient_descent
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.xla import total
 
 

@@ -37,7 +37,7 @@ from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Points, Transformed
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 
 @gone.options("copies", "order", "base", "continue_with", instead=gone.OPTION_OF_ESTIMATE)

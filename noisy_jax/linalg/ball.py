@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 RANK_ROUNDINGS = 8
 """Singular values below so many roundings, scaled by the size, count as zero."""

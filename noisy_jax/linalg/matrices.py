@@ -16,7 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import check_finite, check_shape, concrete, given, non_negative
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_finite, non_negative
+from noisy_jax.validation.values import concrete
 from noisy_jax.varying import of_this_device
 
 # Sample covariances of collinear data are singular up to a few roundings of float32.

@@ -18,16 +18,9 @@ import jax.numpy as jnp
 
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import huber
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    between,
-    check_not_below,
-    choice,
-    non_negative,
-    number,
-    positive,
-)
+from noisy_jax.validation.numbers import between, check_not_below, non_negative, number, positive
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import Array, ArrayLike
 
 
 class AdaptiveLoss(NamedTuple):

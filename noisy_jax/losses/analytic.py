@@ -16,7 +16,8 @@ import numpy as np
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.losses.piecewise import less_smooth
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
-from noisy_jax.validation import ArrayLike, array_module, concrete, positive
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 
 def squared() -> Loss:

@@ -30,14 +30,10 @@ from jax.experimental.jet import jet
 
 from noisy_jax.losses.loss import Loss, check_loss
 from noisy_jax.series import floating
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    choice,
-    concrete,
-    given,
-    real,
-)
+from noisy_jax.validation.arrays import real
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 _MOST_FEATURES = 4
 _ROUNDING = 1e-6  # a variance of zero, computed from a covariance, may be below zero by so much

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from noisy_jax.losses.adaptive import AdaptiveLoss
 from noisy_jax.losses.loss import Loss, shown
 from noisy_jax.noise import Flip
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 
 _L = TypeVar("_L", Loss, AdaptiveLoss)
 

@@ -10,17 +10,10 @@ import numpy as np
 
 from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_labels,
-    choice,
-    concrete,
-    instance,
-    non_negative,
-    real,
-    sound_labels,
-)
+from noisy_jax.validation.arrays import real
+from noisy_jax.validation.numbers import check_labels, non_negative, sound_labels
+from noisy_jax.validation.objects import choice, instance
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 
 @plain_signature

@@ -13,7 +13,8 @@ from jax.scipy.stats import norm
 
 from noisy_jax.losses.loss import Loss, check_loss, shown
 from noisy_jax.series import floating
-from noisy_jax.validation import ArrayLike, non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.values import ArrayLike
 
 
 def hinge(*, margin: ArrayLike = 1.0) -> Loss:

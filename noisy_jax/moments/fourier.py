@@ -26,16 +26,11 @@ from noisy_jax.linalg.matrices import qr
 from noisy_jax.moments.online import Moments, Sums
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic, compiled
-from noisy_jax.validation import (
-    ArrayLike,
-    check_shape,
-    concrete,
-    instance,
-    non_negative,
-    parsed_key,
-    positive,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import ArrayLike, concrete
 
 
 class Frequencies(NamedTuple):

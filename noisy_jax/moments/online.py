@@ -24,7 +24,8 @@ import jax.numpy as jnp
 from noisy_jax.base import Sample, exportable
 from noisy_jax.linalg.ball import root
 from noisy_jax.noise import Noise, covariance_times
-from noisy_jax.validation import ArrayLike, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike
 
 
 @exportable

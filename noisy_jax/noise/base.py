@@ -18,21 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.matrices import check_covariance
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    at_least_float32,
-    check_dimension,
-    collected,
-    given,
-    listed,
-    number,
-    parsed_key,
-    real,
-    real_array,
-    shape_of,
-    whole,
-)
+from noisy_jax.validation.arrays import check_dimension, real, real_array, shape_of
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.numbers import number, whole
+from noisy_jax.validation.values import Array, ArrayLike, at_least_float32, collected
 
 _T = TypeVar("_T", bound=type)
 
@@ -44,7 +34,7 @@ def parameter(
     matrix: bool = False,
     hint: str = "",
 ) -> Any:
-    """A field of a distribution, checked by one of the parsers of `validation`.
+    """A field of a distribution, checked by one of the parsers of `validation.numbers`.
 
     Args:
         parser: called as `parser(name, value, *bounds, hint, shape=None)`; returns the value kept.

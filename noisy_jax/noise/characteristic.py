@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.noise.base import Noise
-from noisy_jax.validation import check_dimension, concrete, instance
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import concrete
 
 
 def characteristic_problem(noise: Noise, dim: int) -> str:

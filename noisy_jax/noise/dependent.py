@@ -21,7 +21,8 @@ import numpy as np
 
 from noisy_jax.draws import normal, poisson, uniform
 from noisy_jax.noise.base import Noise, parameter, register_distribution
-from noisy_jax.validation import ArrayLike, concrete, non_negative, within
+from noisy_jax.validation.numbers import non_negative, within
+from noisy_jax.validation.values import ArrayLike, concrete
 
 
 class Dependent(Noise):

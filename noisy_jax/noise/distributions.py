@@ -17,18 +17,11 @@ from noisy_jax.draws import laplace, rademacher, student_t, uniform
 from noisy_jax.noise.base import Noise, parameter, register_distribution
 from noisy_jax.noise.dependent import Attributes
 from noisy_jax.noise.misclassified import Misclassified
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    array_module,
-    between,
-    check_dimension,
-    collected,
-    given,
-    instance,
-    positive,
-    real_array,
-)
+from noisy_jax.validation.arrays import check_dimension, real_array
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import between, positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, ArrayLike, array_module, collected
 
 
 class _Independent(Noise):

@@ -12,7 +12,9 @@ from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh, eigvalsh
 from noisy_jax.noise.base import Noise, covariance_times, parameter, register_distribution
-from noisy_jax.validation import ArrayLike, non_negative, real_array, whole, within
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import non_negative, whole, within
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.xla import random_bits
 
 

@@ -23,7 +23,10 @@ from noisy_jax.draws import uniform
 from noisy_jax.linalg.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.validation import Array, collected, concrete, listed, parsed_key, within
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.numbers import within
+from noisy_jax.validation.values import Array, collected, concrete
 
 _SMALLEST = 1e-3
 """Determinant of M below which recorded categories say almost nothing about the true ones."""

@@ -14,17 +14,10 @@ from noisy_jax.noise.base import Noise, covariance_times
 from noisy_jax.noise.gaussian import Gaussian
 from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.noise.targets import Correlated
-from noisy_jax.validation import (
-    Array,
-    check_axes,
-    check_dimension,
-    concrete,
-    number,
-    parsed_key,
-    real,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import check_axes, check_dimension, real, real_array
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import number, whole
+from noisy_jax.validation.values import Array, concrete
 from noisy_jax.varying import of_this_device
 
 BLOCK = 128

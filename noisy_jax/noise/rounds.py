@@ -8,7 +8,9 @@ import jax
 import numpy as np
 
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import check_shape, concrete, instance
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import concrete
 
 
 @register_distribution

@@ -10,19 +10,12 @@ import numpy as np
 
 from noisy_jax.draws import uniform
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation import (
-    Array,
-    check_axes,
-    check_shape,
-    collected,
-    given,
-    instance,
-    number,
-    parsed_key,
-    positive,
-    sound_labels,
-    within,
-)
+from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import number, positive, sound_labels, within
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, collected
 
 
 @register_distribution

@@ -22,7 +22,7 @@ from noisy_jax.observed.learning import learn
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.observed.suitability import check_rows, check_suits, units_for
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 
 Judge = Callable[[np.ndarray, np.ndarray, jax.Array], Judged]
 """Trains on the rows at some places of a table, and judges the rows at other places."""

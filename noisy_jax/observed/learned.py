@@ -18,7 +18,7 @@ from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.saved import Saved, loaded, places_of
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation import concrete
+from noisy_jax.validation.values import concrete
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

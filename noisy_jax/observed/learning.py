@@ -23,10 +23,8 @@ from noisy_jax.observed.suitability import (
     units_for,
 )
 from noisy_jax.running import Running
-from noisy_jax.validation import (
-    parsed_key,
-    switch,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.objects import switch
 
 _ROWS = 4096
 

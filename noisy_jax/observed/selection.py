@@ -22,7 +22,11 @@ from noisy_jax.observed.observations.passes import MAKES
 from noisy_jax.plots.risks import risks
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation import collected_map, given, instance, parsed_key, whole
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import collected_map
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.validation import having
+from noisy_jax.validation.objects import instance
 
 _CURVE = "nj.plots.function(fit, table) draws it"
 
@@ -36,7 +36,7 @@ def coefficients(fit: Any, *, axes: Any = None) -> Any:
         'change of y for one standard deviation of the column'
     """
     makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"
-    having("fit", fit, "uncorrected", "a Fit", makers)
+    instance("fit", fit, "a Fit", makers, attribute="uncorrected")
     if fit.form == "curve":
         raise ValueError(f"fit must have coefficients, got a curve of your own: {_CURVE}")
     labels = fit.labels[-len(fit.coefficients) :]

@@ -9,7 +9,8 @@ import numpy as np
 
 from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.reports.intervals import LEVEL
-from noisy_jax.validation import check_columns, choice, having, number
+from noisy_jax.validation.numbers import number
+from noisy_jax.validation.objects import check_columns, choice, instance
 
 _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
@@ -54,7 +55,7 @@ def function(
     """
     if getattr(fit, "form", None) != "curve":
         maker = "nj.fit(table, nj.methods.Fourier(length_scale=…)) makes one"
-        having("fit", fit, "band", "a FourierFit", maker)
+        instance("fit", fit, "a FourierFit", maker, attribute="band")
     names = fit.names
     check_columns(table, names)
     column = names[0] if column is None else choice("column", column, names)

@@ -15,7 +15,7 @@ from noisy_jax.plots.style import (
     tick_at,
     tick_by_decades,
 )
-from noisy_jax.validation import having
+from noisy_jax.validation.objects import instance
 
 
 def regret(study: Any, *, axes: Any = None) -> Any:
@@ -39,7 +39,7 @@ def regret(study: Any, *, axes: Any = None) -> Any:
         >>> regret(Study(rows, exponents, {})).get_xscale()
         'log'
     """
-    having("study", study, "growth", "a Study", "nj.study makes one")
+    instance("study", study, "a Study", "nj.study makes one", attribute="growth")
     axes = single(axes, width=7.0, height=4.8)
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]

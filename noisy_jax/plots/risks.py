@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.plots.style import label, look, plain, single
-from noisy_jax.validation import having
+from noisy_jax.validation.objects import instance
 
 
 def risks(found: Any, *, axes: Any = None) -> Any:
@@ -30,7 +30,7 @@ def risks(found: Any, *, axes: Any = None) -> Any:
         >>> risks(found).get_xlabel()
         'mean squared error on clean data'
     """
-    having("found", found, "difference", "a Selection", "nj.select(…) makes one")
+    instance("found", found, "a Selection", "nj.select(…) makes one", attribute="difference")
     axes = single(axes, width=7.0, height=1.2 + 0.4 * len(found.names))
     order, places = np.argsort(found.risk), np.arange(len(found.names))[::-1]
     low, high = (end[order] for end in found.interval())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.validation import having
+from noisy_jax.validation.objects import instance
 
 # The palette of Okabe and Ito, which the colour-blind can tell apart. Markers tell curves apart in
 # grey print; there is one more of them than of colours, so that 56 curves differ.
@@ -58,7 +58,9 @@ def single(axes, *, width: float, height: float):
     """The axes of a picture without panels: those that were given, or new ones."""
     if axes is None:
         return panels(None, 1, width=width, height=height)[0]
-    return having("axes", axes, "hlines", "matplotlib axes", "plt.subplots() makes them")
+    return instance(
+        "axes", axes, "matplotlib axes", "plt.subplots() makes them", attribute="hlines"
+    )
 
 
 def plain(name: object) -> str:

@@ -6,10 +6,25 @@ import contextlib
 import errno
 import os
 import stat
+import tempfile
 import uuid
 from pathlib import Path
 
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
+
+
+def writable_folder(folder: str | Path) -> Path:
+    """Returns the folder's path, created if needed; raises ValueError if it is not writable."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as trial:
+            trial.write(b"trial")
+            trial.flush()
+    except OSError as error:
+        reason = error.strerror or error
+        raise ValueError(f"cannot write to the folder {folder}: {reason}") from error
+    return folder
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes) -> None:

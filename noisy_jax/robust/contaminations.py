@@ -32,18 +32,11 @@ import numpy as np
 
 from noisy_jax.draws import normal, uniform
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_finite,
-    check_shape,
-    check_stream,
-    check_targets,
-    non_negative,
-    number,
-    parsed_key,
-    real_array,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import check_finite, non_negative, number
+from noisy_jax.validation.rows import check_stream, check_targets
+from noisy_jax.validation.values import Array, ArrayLike
 
 __all__ = ["adaptive", "covariate", "one_sided", "random_rows", "shift"]
 

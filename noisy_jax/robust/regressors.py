@@ -20,15 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.linalg.matrices import check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_targets,
-    concrete,
-    positive,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.rows import check_targets
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 

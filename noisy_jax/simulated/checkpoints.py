@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.reports.saving import UNFINISHED, replace_file
-from noisy_jax.validation import given, writable_folder
+from noisy_jax.reports.saving import UNFINISHED, replace_file, writable_folder
+from noisy_jax.validation.messages import given
 from noisy_jax.version import __version__
 from noisy_jax.warning import warn
 

@@ -13,7 +13,7 @@ import numpy as np
 from noisy_jax.base import plain_signature
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.running import Running
-from noisy_jax.validation import instance
+from noisy_jax.validation.objects import instance
 
 _T = TypeVar("_T")
 

@@ -16,17 +16,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from noisy_jax.simulated.checkpoints import Checkpoint, checkpoint_of
 from noisy_jax.simulated.estimates import Estimate
-from noisy_jax.validation import (
-    ArrayLike,
-    between,
-    collected,
-    function,
-    given,
-    instance,
-    is_typed_key,
-    parsed_key,
-    whole,
-)
+from noisy_jax.validation.keys import is_typed_key, parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import between, whole
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import ArrayLike, collected
 from noisy_jax.warning import warn
 
 DEFAULT_BATCH = 128

@@ -24,15 +24,10 @@ from noisy_jax.noise.observation import BLOCK
 from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from noisy_jax.simulated.rollouts import checked_regret
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    function,
-    given,
-    instance,
-    switch,
-    whole,
-)
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import function, instance, switch
+from noisy_jax.validation.values import Array, ArrayLike
 
 MakeLearner = Callable[[Any], tuple[Learner, Any]]
 """`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.

@@ -18,17 +18,13 @@ import numpy as np
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.reports.intervals import half_width
+from noisy_jax.reports.saving import writable_folder
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated.configuration import save_config
 from noisy_jax.simulated.estimates import Estimate, parts_of
-from noisy_jax.validation import (
-    Array,
-    check_axes,
-    check_shape,
-    real_array,
-    whole,
-    writable_folder,
-)
+from noisy_jax.validation.arrays import check_axes, check_shape, real_array
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import Array
 
 
 def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array:

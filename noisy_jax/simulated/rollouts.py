@@ -28,19 +28,11 @@ from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.noise import Correlated, Flip, Noise, PerRound
 from noisy_jax.noise.observation import BLOCK, observe_block, scan_in_blocks
 from noisy_jax.noise.rounds import by_round, check_noise, differs
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_labels,
-    check_shape,
-    concrete,
-    given,
-    number,
-    parsed_key,
-    real_array,
-    whole,
-    within,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_labels, number, whole, within
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 from noisy_jax.varying import by_compiler, of_this_device
 from noisy_jax.warning import warn
 

@@ -29,14 +29,11 @@ from noisy_jax.simulated.montecarlo import (
 from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import check_run
-from noisy_jax.validation import (
-    Array,
-    check_horizons,
-    collected_map,
-    given,
-    instance,
-    parsed_key,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_horizons
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, collected_map
 
 
 def study(

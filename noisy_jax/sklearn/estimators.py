@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from noisy_jax.observed.fits import UndeterminedError, fit
 from noisy_jax.observed.observations import Observations, from_arrays
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 from noisy_jax.warning import warn
 
 

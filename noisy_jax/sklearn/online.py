@@ -16,11 +16,8 @@ from noisy_jax.observed.compiled import CompiledLearner, compiled_learner
 from noisy_jax.observed.learning import Learned, Learning
 from noisy_jax.observed.observations.passes import check_alike
 from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
-from noisy_jax.validation import (
-    function,
-    parsed_key,
-    switch,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.objects import function, switch
 
 
 @functools.cache

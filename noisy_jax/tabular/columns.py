@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from noisy_jax.tabular.texts import advice, is_number, stray
-from noisy_jax.validation import collected, concrete, given, listed, unmasked
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.values import collected, concrete, unmasked
 from noisy_jax.warning import warn
 
 ROUNDING = 1e-12

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation import at_least_float32
+from noisy_jax.validation.values import at_least_float32
 
 _TERMS = {4: 14, 8: 40}  # of erf's polynomial, by the bytes of a number: up to rounding
 

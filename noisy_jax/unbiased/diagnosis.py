@@ -14,17 +14,11 @@ from jax.core import Tracer
 from noisy_jax.noise import Noise
 from noisy_jax.reports.tables import Table
 from noisy_jax.unbiased.transformed import Transformed, trained
-from noisy_jax.validation import (
-    ArrayLike,
-    check_finite,
-    collected,
-    function,
-    given,
-    instance,
-    number,
-    parsed_key,
-    whole,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_finite, number, whole
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import ArrayLike, collected
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
 _BLOCK = 128  # rows whose gradients are held at once

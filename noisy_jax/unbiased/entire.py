@@ -22,7 +22,8 @@ from jax.extend.source_info_util import summarize
 from noisy_jax.unbiased import rules
 from noisy_jax.unbiased.continuation import Continued, with_parts
 from noisy_jax.unbiased.rules import CALLS, CONTROL, LOOKS, REASONS, RULES, Operation
-from noisy_jax.validation import choice, given
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.objects import choice
 
 _HERE = str(Path(__file__).parent)
 _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, gelu by tanh)"

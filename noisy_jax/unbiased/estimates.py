@@ -16,7 +16,8 @@ from noisy_jax.base import Sample
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased.replicates import replicates
 from noisy_jax.unbiased.transformed import Transformed
-from noisy_jax.validation import given, instance, listed
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.objects import instance
 
 _NAMES = ("gaussian", "multilevel", "pair", "replicates")
 

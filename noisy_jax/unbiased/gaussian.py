@@ -10,7 +10,9 @@ import jax.numpy as jnp
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
-from noisy_jax.validation import ArrayLike, at_least_float32, check_dimension, whole
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike, at_least_float32
 
 
 def gaussian(

@@ -13,14 +13,9 @@ import numpy as np
 
 from noisy_jax.draws import uniform
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
-from noisy_jax.validation import (
-    at_least_float32,
-    between,
-    check_concrete,
-    parsed_key,
-    whole,
-    within,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import between, whole, within
+from noisy_jax.validation.values import at_least_float32, check_concrete
 
 RATIO = 2**-1.5
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from noisy_jax.noise import Gaussian
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
-from noisy_jax.validation import at_least_float32, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import at_least_float32
 
 
 def pair(f: Callable[..., Any], argnum: int = 0, *, copies: int = 2) -> Transformed:

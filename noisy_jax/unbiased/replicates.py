@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
-from noisy_jax.validation import whole
+from noisy_jax.validation.numbers import whole
 
 
 def replicates(

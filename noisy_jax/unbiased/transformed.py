@@ -16,7 +16,9 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from noisy_jax.noise import Noise
 from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued_program
-from noisy_jax.validation import at_least_float32, given, parsed_key
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.values import at_least_float32
 from noisy_jax.varying import exchange
 
 

@@ -19,7 +19,10 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic
-from noisy_jax.validation import Array, ArrayLike, check_dimension, parsed_key, whole
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import Array, ArrayLike
 from noisy_jax.worlds.world import World, check_log_diagonal, check_world
 
 

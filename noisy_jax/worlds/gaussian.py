@@ -12,7 +12,9 @@ from noisy_jax import kernels
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.characteristic import characteristic_problem
-from noisy_jax.validation import ArrayLike, check_dimension, whole
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike
 from noisy_jax.worlds.surrogates import SURROGATES
 from noisy_jax.worlds.world import World, world_of
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
-from noisy_jax.validation import ArrayLike, array_module, concrete, positive, within
+from noisy_jax.validation.numbers import positive, within
+from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 NUM_NODES = 64
 # The α and ν for which the nodes are accurate to 1e-6.

@@ -17,7 +17,8 @@ from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.linalg.matrices import cholesky, solve_triangular
 from noisy_jax.noise import Gaussian, Laplace
 from noisy_jax.noise.gaussian import sound_covariance
-from noisy_jax.validation import between, concrete
+from noisy_jax.validation.numbers import between
+from noisy_jax.validation.values import concrete
 from noisy_jax.varying import of_this_device
 from noisy_jax.worlds.world import check_log_diagonal
 

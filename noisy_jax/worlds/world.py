@@ -24,17 +24,10 @@ import numpy as np
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation import (
-    ArrayLike,
-    check_made_for,
-    check_shape,
-    concrete,
-    function,
-    instance,
-    non_negative,
-    positive,
-    whole,
-)
+from noisy_jax.validation.arrays import check_made_for, check_shape
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import ArrayLike, concrete
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import dataclasses
 import pytest
 
 from noisy_jax.command.settings import SeededSettings, at_least, option
-from noisy_jax.validation import positive
+from noisy_jax.validation.numbers import positive
 
 
 @dataclasses.dataclass(frozen=True)

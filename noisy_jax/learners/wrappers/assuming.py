@@ -10,7 +10,7 @@ from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import register_distribution
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 
 @register_distribution

@@ -21,7 +21,8 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_learner, estimates_through, unrolled
 from noisy_jax.noise import Gaussian, PerRound
 from noisy_jax.noise.rounds import by_round, differs
-from noisy_jax.validation import check_dimension, parsed_key
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.keys import parsed_key
 
 
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:

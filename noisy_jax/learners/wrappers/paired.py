@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, Needs, Sample, check_learner, unrolled
-from noisy_jax.validation import given, instance
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.objects import instance
 
 
 def paired(*learners: Learner) -> Learner:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.engine.expansion import ExpansionState
 from noisy_jax.learners.wrappers.dependence import depends
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 from noisy_jax.varying import of_this_device
 
 

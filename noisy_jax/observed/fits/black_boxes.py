@@ -11,7 +11,8 @@ import numpy as np
 from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.observed.fits.estimates import labels_of_line
 from noisy_jax.tabular.columns import index_of
-from noisy_jax.validation import given, real_numbers
+from noisy_jax.validation.arrays import real_numbers
+from noisy_jax.validation.messages import given
 
 _WANTED = (
     "a linear estimator of scikit-learn, or a function of x [n, d] and y [n] that returns numbers, "

@@ -22,7 +22,7 @@ from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import choice
+from noisy_jax.validation.objects import choice
 
 _SLOPES = {
     "linear": np.ones_like,

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 
 _NOT_JAX = (
     jax.errors.ConcretizationTypeError,

@@ -26,7 +26,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded
 from noisy_jax.tabular.columns import ROUNDING
 from noisy_jax.unbiased import replicates
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 
 _ROWS = 4096  # rows whose waves, or points, are in memory at once
 _AFFINE = 1e-4  # share of the range of a function that is rounding, also of float32

@@ -15,7 +15,8 @@ from noisy_jax.gone import refuse_attribute
 from noisy_jax.observed.fits.features import features_of
 from noisy_jax.reports.intervals import LEVEL, half_width, p_value
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation import array_module, between
+from noisy_jax.validation.numbers import between
+from noisy_jax.validation.values import array_module
 
 COLUMNS = (
     ("", "{name}"),

@@ -11,7 +11,9 @@ from jax.core import Tracer
 
 from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.tabular.columns import check_not_categorical, in_order, index_of, is_missing, numeric
-from noisy_jax.validation import collected, given, listed, real_numbers, unmasked
+from noisy_jax.validation.arrays import real_numbers
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.values import collected, unmasked
 
 
 def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()) -> Any:

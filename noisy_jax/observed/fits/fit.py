@@ -18,7 +18,8 @@ from noisy_jax.observed.fits.result import Fit
 from noisy_jax.observed.fits.saved import loaded
 from noisy_jax.observed.fits.template import Method, checked_table
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import choice, given
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.objects import choice
 
 _MODELS = {"linear": Linear, "logistic": Logistic, "poisson": Poisson}
 _Found = TypeVar("_Found")

@@ -23,7 +23,8 @@ from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, WeightedRows, tried
 from noisy_jax.observed.fits.units import Rows, Units
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import given, positive, whole
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import positive, whole
 
 _OF_BAND = (
     "fit.band takes the curve to be no rougher than the length scale that was given; "

@@ -15,7 +15,8 @@ from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.result import Result, counted_features
 from noisy_jax.reports.intervals import LEVEL, half_width
 from noisy_jax.reports.tables import Table
-from noisy_jax.validation import between, check_concrete
+from noisy_jax.validation.numbers import between
+from noisy_jax.validation.values import check_concrete
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

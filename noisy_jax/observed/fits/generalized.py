@@ -19,7 +19,7 @@ from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
-from noisy_jax.validation import choice
+from noisy_jax.validation.objects import choice
 
 _STEP = 0.1  # smallest one of the share, in units of 1/n
 

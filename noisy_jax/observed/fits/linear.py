@@ -41,7 +41,7 @@ from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
 from noisy_jax.reports.intervals import LEVEL, half_width, p_value
-from noisy_jax.validation import choice
+from noisy_jax.validation.objects import choice
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -29,14 +29,9 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased import gaussian, replicates
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Points, Transformed
-from noisy_jax.validation import (
-    check_labels,
-    choice,
-    given,
-    listed,
-    number,
-    whole,
-)
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.numbers import check_labels, number, whole
+from noisy_jax.validation.objects import choice
 
 _PLAIN = functools.partial(replicates, order=0)
 _KNOWN = functools.partial(gaussian, draws=16)

@@ -30,7 +30,7 @@ from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block
 from noisy_jax.observed.observations import Observations
 from noisy_jax.unbiased.estimates import Estimate
-from noisy_jax.validation import parsed_key
+from noisy_jax.validation.keys import parsed_key
 
 _ROWS = 4096  # of a block
 _KEPT = 8  # programs: each fit has one without and one with the correction

@@ -19,7 +19,7 @@ from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.reports.intervals import half_width
-from noisy_jax.validation import listed
+from noisy_jax.validation.messages import listed
 
 _PATIENCE = Patience(steps=12, halvings=6, least=0.01)
 _WIDER = 2.0  # jackknife over sandwich, from which on a sample is too small to trust

@@ -29,7 +29,8 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.chunks import check_no_categories
 from noisy_jax.observed.observations.partitions import Partitions
 from noisy_jax.observed.observations.passes import Pass, check_alike
-from noisy_jax.validation import instance, listed
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.objects import instance
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from noisy_jax.plots.coefficients import coefficients
 from noisy_jax.plots.function import function
 from noisy_jax.reports.intervals import LEVEL
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation import check_columns
+from noisy_jax.validation.objects import check_columns
 
 _WIDTH = 88
 _MOST = 11  # rows of a printed table

@@ -23,13 +23,9 @@ from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations.rows import Rows
-from noisy_jax.validation import (
-    choice,
-    function,
-    listed,
-    positive,
-    whole,
-)
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.objects import choice, function
 
 _BACK = np.array([-1.0])
 _STEP = 0.5  # of differences, in standard errors of the covariance of the noise

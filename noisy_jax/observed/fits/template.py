@@ -21,7 +21,9 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import ROLES, with_roles
 from noisy_jax.observed.observations.passes import is_frame
 from noisy_jax.observed.observations.rows import Rows
-from noisy_jax.validation import collected, given, instance
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import collected
 
 _Fit = TypeVar("_Fit")
 

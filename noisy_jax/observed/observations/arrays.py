@@ -18,7 +18,8 @@ from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observations_of
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import ROUNDING, common_index, numeric
-from noisy_jax.validation import check_concrete, collected, collected_map, listed
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.values import check_concrete, collected, collected_map
 from noisy_jax.warning import warn
 
 

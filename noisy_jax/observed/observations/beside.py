@@ -10,15 +10,10 @@ import jax
 import numpy as np
 
 from noisy_jax.tabular.columns import check_same_rows, is_missing, numeric
-from noisy_jax.validation import (
-    check_shape,
-    collected,
-    given,
-    listed,
-    non_negative,
-    positive,
-    unmasked,
-)
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.values import collected, unmasked
 
 _Table = TypeVar("_Table")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from noisy_jax.noise import Misclassified
 from noisy_jax.tabular.columns import is_missing
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 
 _NAMED = (
     "name all of them in the order of the matrix, as nj.noise.Misclassified(matrix, categories=[…])"

@@ -15,7 +15,7 @@ from noisy_jax.observed.observations.described import Reliability, StandardDevia
 from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.observed.observations.roles import Columns
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 
 
 def chunks(frames: Iterable[Any], **columns: Any) -> Chunks:

@@ -24,7 +24,9 @@ from noisy_jax.observed.observations.measured import columns_of_copies, observat
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import check_same_rows, levels_of, numeric, order_of
-from noisy_jax.validation import check_concrete, given, non_negative
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import non_negative
+from noisy_jax.validation.values import check_concrete
 from noisy_jax.warning import warn
 
 _ID = re.compile(

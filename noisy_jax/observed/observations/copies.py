@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.tabular.columns import is_missing
-from noisy_jax.validation import given
+from noisy_jax.validation.messages import given
 
 _FEW = 10  # rows of different values, up to which two replicates may be equal by chance
 

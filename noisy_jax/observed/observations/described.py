@@ -21,14 +21,10 @@ from noisy_jax.noise import (
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.dependent import covariances
-from noisy_jax.validation import (
-    check_concrete,
-    given,
-    non_negative,
-    positive,
-    switch,
-    within,
-)
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import non_negative, positive, within
+from noisy_jax.validation.objects import switch
+from noisy_jax.validation.values import check_concrete
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from noisy_jax.observed.observations.frames import of_frame
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.texts import is_number
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 from noisy_jax.warning import warn
 
 

@@ -11,7 +11,8 @@ from noisy_jax.observed.observations.columns import table_of
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import check_same_rows, index_of
-from noisy_jax.validation import collected, given
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.values import collected
 
 
 def table(

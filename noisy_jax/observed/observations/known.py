@@ -21,7 +21,9 @@ from noisy_jax.observed.observations.described import (
     error_of,
 )
 from noisy_jax.observed.observations.errors import Errors, Known, Replicates, Unreliable
-from noisy_jax.validation import check_dimension, check_shape, listed, non_negative, number
+from noisy_jax.validation.arrays import check_dimension, check_shape
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.numbers import non_negative, number
 
 UNKNOWN = (
     "noise is unknown: give its variance, as 0.1 or one number a column, or replicates as "

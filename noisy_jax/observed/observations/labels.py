@@ -12,7 +12,8 @@ import numpy as np
 from noisy_jax.noise import CovarianceEstimate, PerRound, Product
 from noisy_jax.observed.observations.described import StandardDeviation
 from noisy_jax.tabular.columns import in_order, index_of
-from noisy_jax.validation import check_dimension, listed
+from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.messages import listed
 
 
 def by_column(noise: Any, names: Sequence[str]) -> Any:

@@ -16,7 +16,8 @@ from noisy_jax.observed.observations.known import UNKNOWN, errors_by_name, error
 from noisy_jax.observed.observations.labels import by_name, by_row
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import given, listed, number
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.numbers import number
 
 
 class Measured(NamedTuple):

@@ -11,7 +11,8 @@ from typing import Any
 from noisy_jax.observed.observations.chunks import of_part, said_of_parts
 from noisy_jax.observed.observations.roles import Columns
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import collected, given
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.values import collected
 
 _AT_ONCE = 16  # results that one task merges
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from noisy_jax.observed.observations.tables import Observations
-from noisy_jax.validation import instance, listed
+from noisy_jax.validation.messages import listed
+from noisy_jax.validation.objects import instance
 
 MAKES = "nj.table makes one of a data frame, nj.observations.from_arrays of arrays"
 

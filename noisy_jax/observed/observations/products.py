@@ -31,7 +31,7 @@ import numpy as np
 
 from noisy_jax.observed.observations.categories import recorded_means
 from noisy_jax.observed.observations.errors import Errors, Known
-from noisy_jax.validation import given, listed
+from noisy_jax.validation.messages import given, listed
 
 _Table = TypeVar("_Table")
 

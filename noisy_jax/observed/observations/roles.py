@@ -15,7 +15,8 @@ from noisy_jax.observed.observations.described import (
     check_not_traced,
 )
 from noisy_jax.observed.observations.labels import by_column
-from noisy_jax.validation import collected, collected_map, given, listed
+from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.values import collected, collected_map
 
 _NAMES = str | list | tuple
 _DEVIATIONS = "a column of standard deviations"

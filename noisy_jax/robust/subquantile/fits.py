@@ -31,17 +31,10 @@ from noisy_jax.robust.subquantile import starts
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
 from noisy_jax.robust.subquantile.problem import Problem, trimmed
 from noisy_jax.robust.subquantile.steps import SOLVERS, Solver, init, step
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_finite,
-    check_shape,
-    choice,
-    concrete,
-    non_negative,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.numbers import check_finite, non_negative, whole
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 
 @plain_signature

@@ -20,16 +20,10 @@ from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.linalg.ball import largest_size, norm, precision
 from noisy_jax.linalg.matrices import PSD_SLACK, check_gram, check_matrix, cholesky, solve_cholesky
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_finite,
-    check_shape,
-    concrete,
-    given,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_finite, whole
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 _IMPROVEMENTS = 3  # of Wielandt's vector v; each reads all of K once
 _SOLVER_PRODUCTS, _SOLVER_TOLERANCE = 200, 1e-4  # if K is not in memory; used for starts only

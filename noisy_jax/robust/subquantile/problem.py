@@ -22,16 +22,10 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_labels,
-    check_targets,
-    concrete,
-    non_negative,
-    positive,
-    real_array,
-)
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import check_labels, non_negative, positive
+from noisy_jax.validation.rows import check_targets
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 
 class Problem(NamedTuple):

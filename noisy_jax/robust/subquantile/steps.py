@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from jax.scipy.sparse.linalg import cg
 
 from noisy_jax.robust.subquantile.problem import Problem
-from noisy_jax.validation import ArrayLike
+from noisy_jax.validation.values import ArrayLike
 
 Solver = Literal["accelerated", "alternation"]
 SOLVERS = get_args(Solver)

@@ -16,19 +16,12 @@ from noisy_jax.noise import Noise
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball
 from noisy_jax.simulated.rollouts import final_regret
 from noisy_jax.simulated.streams import one_copy_adversaries
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_axes,
-    check_finite,
-    check_shape,
-    function,
-    given,
-    instance,
-    parsed_key,
-    positive,
-    whole,
-)
+from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import check_finite, positive, whole
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import Array, ArrayLike
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
 """`(x[n, d], z[m, d]) -> [n, m]`, such as one of `kernels`."""

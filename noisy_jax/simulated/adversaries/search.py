@@ -16,7 +16,11 @@ from noisy_jax.noise.rounds import check_noise
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.simulated.adversaries.ascent import Kernel, ascend, clean_regret, structured_starts
 from noisy_jax.simulated.rollouts import rollout
-from noisy_jax.validation import ArrayLike, check_shape, instance, parsed_key, positive, whole
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import ArrayLike
 
 
 class Worst(NamedTuple):

@@ -13,7 +13,10 @@ from noisy_jax.learners.corrected_ftrl import CorrectedState
 from noisy_jax.learners.parameter_free import ParameterFreeState
 from noisy_jax.learners.wrappers.mixture import MixtureState
 from noisy_jax.simulated.bounds.guarantee import AnyGuarantee, grown
-from noisy_jax.validation import ArrayLike, given, instance, non_negative, positive
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import ArrayLike
 
 
 def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:

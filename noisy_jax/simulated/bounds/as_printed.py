@@ -29,7 +29,8 @@ from noisy_jax.simulated.bounds.norma import truncation_error as corrected_trunc
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, guarantee
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.maps import MapEstimator
-from noisy_jax.validation import Array, ArrayLike, instance
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, ArrayLike
 from noisy_jax.worlds.world import World, check_world
 
 

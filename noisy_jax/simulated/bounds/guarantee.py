@@ -16,17 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import plain_signature
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    between,
-    concrete,
-    function,
-    given,
-    having,
-    instance,
-    positive,
-)
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import between, positive
+from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 
 @plain_signature
@@ -121,7 +114,9 @@ def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rate_of(bound, *arguments, **options):
     found = bound(*arguments, **options)
-    having("what bound returns", found, "learning_rate", "a guarantee with a learning_rate")
+    instance(
+        "what bound returns", found, "a guarantee with a learning_rate", attribute="learning_rate"
+    )
     return found._replace(regret=math.nan)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.simulated.bounds.linear import second_moment
-from noisy_jax.validation import Array, ArrayLike, concrete, non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 from noisy_jax.worlds.fourier import FourierWorld
 from noisy_jax.worlds.world import World, check_world
 

@@ -18,7 +18,9 @@ from noisy_jax.linalg.matrices import eigvalsh
 from noisy_jax.noise import Correlated, Noise, PerRound
 from noisy_jax.noise.rounds import by_round, check_noise
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
-from noisy_jax.validation import Array, ArrayLike, instance, non_negative, positive
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, ArrayLike
 
 
 @plain_signature

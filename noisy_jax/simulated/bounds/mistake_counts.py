@@ -18,17 +18,10 @@ import numpy as np
 
 from noisy_jax.base import plain_signature
 from noisy_jax.linalg.matrices import check_gram
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_axes,
-    check_shape,
-    concrete,
-    instance,
-    non_negative,
-    number,
-    positive,
-)
+from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.numbers import non_negative, number, positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 

@@ -7,16 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from noisy_jax.noise import Noise
-from noisy_jax.validation import (
-    ArrayLike,
-    between,
-    check_unused,
-    instance,
-    non_negative,
-    positive,
-    whole,
-    within,
-)
+from noisy_jax.validation.numbers import between, non_negative, positive, whole, within
+from noisy_jax.validation.objects import check_unused, instance
+from noisy_jax.validation.values import ArrayLike
 
 _SHARES = np.linspace(0.01, 1, 100)
 _RATIOS = np.linspace(0.02, 0.98, 97)

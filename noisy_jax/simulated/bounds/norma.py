@@ -19,7 +19,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation import Array, ArrayLike, between, non_negative, positive
+from noisy_jax.validation.numbers import between, non_negative, positive
+from noisy_jax.validation.values import Array, ArrayLike
 
 
 class RiskGuarantee(NamedTuple):

@@ -19,7 +19,8 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
-from noisy_jax.validation import Array, check_concrete, number, positive
+from noisy_jax.validation.numbers import number, positive
+from noisy_jax.validation.values import Array, check_concrete
 
 # Halvings of an interval of float64 numbers, until its ends are neighbours.
 _HALVINGS = 64

@@ -22,15 +22,9 @@ from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
-from noisy_jax.validation import (
-    ArrayLike,
-    array_module,
-    check_unused,
-    instance,
-    non_negative,
-    positive,
-    whole,
-)
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import check_unused, instance
+from noisy_jax.validation.values import ArrayLike, array_module
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noisy_jax.base import Stream
-from noisy_jax.validation import instance
+from noisy_jax.validation.objects import instance
 
 
 def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,7 +28,8 @@ from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_clean_targets, check_loss
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.regularized_risk import Regularized, solve
-from noisy_jax.validation import Array, ArrayLike, check_concrete, positive
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.values import Array, ArrayLike, check_concrete
 
 _STEP = 8.0  # by which μ is divided until the function leaves the ball, or it is small enough
 _MAX_MULTIPLIERS = 60

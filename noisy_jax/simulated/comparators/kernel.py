@@ -18,17 +18,11 @@ from noisy_jax.base import Stream
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, largest_size, norm, precision, root, secular
 from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefinite, eigh
 from noisy_jax.simulated.comparators.comparator import comparator
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_concrete,
-    check_shape,
-    check_stream,
-    check_targets,
-    instance,
-    positive,
-    real_array,
-)
+from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.rows import check_stream, check_targets
+from noisy_jax.validation.values import Array, ArrayLike, check_concrete
 from noisy_jax.worlds.world import World, check_world
 
 

@@ -21,7 +21,8 @@ import numpy as np
 from noisy_jax.base import Stream, sound_stream
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.linear import LinearBall
-from noisy_jax.validation import ArrayLike, check_concrete, positive
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.values import ArrayLike, check_concrete
 
 
 @comparator

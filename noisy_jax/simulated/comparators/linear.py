@@ -21,7 +21,8 @@ from noisy_jax.linalg import matrices
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.streams import from_arrays
-from noisy_jax.validation import Array, ArrayLike, array_module, positive
+from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.values import Array, ArrayLike, array_module
 
 
 class LinearBall(NamedTuple):

@@ -28,15 +28,10 @@ from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision
 from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefinite
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_clean_targets, check_loss
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_concrete,
-    check_targets,
-    positive,
-    real_array,
-    whole,
-)
+from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.rows import check_targets
+from noisy_jax.validation.values import Array, ArrayLike, check_concrete
 
 _INEXACT = 0.1  # Newton's method stops at this residual, relative to the change of slopes
 _REDUCTION = 4.0  # of μ between proximal points; with more, Newton's method starts far off

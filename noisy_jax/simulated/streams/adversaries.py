@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream
 from noisy_jax.draws import rademacher
 from noisy_jax.noise import Gaussian, Noise, Rademacher
-from noisy_jax.validation import parsed_key, whole
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import whole
 
 
 class Adversary(NamedTuple):

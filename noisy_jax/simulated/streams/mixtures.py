@@ -28,17 +28,11 @@ import jax.numpy as jnp
 
 from noisy_jax.base import Stream
 from noisy_jax.draws import integers, normal, uniform
-from noisy_jax.validation import (
-    Array,
-    ArrayLike,
-    check_shape,
-    concrete,
-    instance,
-    non_negative,
-    parsed_key,
-    positive,
-    whole,
-)
+from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 HALF_SIDE = 3.0
 """Half the side of the box that holds the means."""

@@ -23,16 +23,11 @@ from noisy_jax.tabular.columns import (
     numeric,
     warn_of_lost_digits,
 )
-from noisy_jax.validation import (
-    array_module,
-    check_concrete,
-    check_stream,
-    check_table,
-    choice,
-    instance,
-    parsed_key,
-    whole,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import choice, instance
+from noisy_jax.validation.rows import check_stream, check_table
+from noisy_jax.validation.values import array_module, check_concrete
 
 _FORMATS = {
     "diabetes": {},

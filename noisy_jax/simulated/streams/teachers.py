@@ -10,7 +10,9 @@ import jax.numpy as jnp
 from noisy_jax.base import Stream
 from noisy_jax.draws import exponential, normal, uniform
 from noisy_jax.kernels.kernel import Kernel, check_kernel
-from noisy_jax.validation import ArrayLike, check_finite, non_negative, parsed_key, positive, whole
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import check_finite, non_negative, positive, whole
+from noisy_jax.validation.values import ArrayLike
 
 
 def linear(

@@ -8,7 +8,8 @@ from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.losses import Loss
 from noisy_jax.losses.loss import check_loss
 from noisy_jax.series import PowerSeries
-from noisy_jax.validation import ArrayLike, concrete, whole
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.values import ArrayLike, concrete
 
 LARGEST_ORDER = 40
 """The largest order that is tried."""

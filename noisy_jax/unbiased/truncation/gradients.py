@@ -35,18 +35,10 @@ from noisy_jax.unbiased.truncation.cutoffs import order_for, series_of_kernel, s
 from noisy_jax.unbiased.truncation.maps import MapEstimator, MapOrders
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
 from noisy_jax.unbiased.truncation.worlds import WorldMaps
-from noisy_jax.validation import (
-    ArrayLike,
-    array_module,
-    between,
-    check_unused,
-    choice,
-    concrete,
-    non_negative,
-    number,
-    parsed_key,
-    positive,
-)
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import between, non_negative, number, positive
+from noisy_jax.validation.objects import check_unused, choice
+from noisy_jax.validation.values import ArrayLike, array_module, concrete
 from noisy_jax.worlds import World
 
 Distribution = Literal["geometric", "optimal"]

@@ -32,7 +32,8 @@ from noisy_jax.kernels import Kernel
 from noisy_jax.series import PowerSeries
 from noisy_jax.unbiased.truncation.means import MeanEstimator, first_copies
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
-from noisy_jax.validation import ArrayLike, array_module, parsed_key
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.values import ArrayLike, array_module
 
 
 class MapOrders(NamedTuple):

@@ -19,7 +19,8 @@ import numpy as np
 from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries, absolute_terms, floating
 from noisy_jax.unbiased.truncation.orders import OrderDistribution
-from noisy_jax.validation import Array, ArrayLike, array_module, check_axes
+from noisy_jax.validation.arrays import check_axes
+from noisy_jax.validation.values import Array, ArrayLike, array_module
 
 
 @plain_signature

@@ -14,16 +14,10 @@ import jax
 import numpy as np
 
 from noisy_jax.draws import categorical
-from noisy_jax.validation import (
-    ArrayLike,
-    array_module,
-    between,
-    check_axes,
-    number,
-    parsed_key,
-    positive,
-    real_array,
-)
+from noisy_jax.validation.arrays import check_axes, real_array
+from noisy_jax.validation.keys import parsed_key
+from noisy_jax.validation.numbers import between, number, positive
+from noisy_jax.validation.values import ArrayLike, array_module
 
 
 class OrderDistribution(NamedTuple):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from noisy_jax.base import exportable
 from noisy_jax.kernels import Kernel
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from noisy_jax.validation import Array, array_module
+from noisy_jax.validation.values import Array, array_module
 from noisy_jax.worlds import World
 
 

@@ -1,0 +1,80 @@
+"""Values as they are given: arrays, which may be traced, masked arrays, and iterators."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from types import ModuleType
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+Array = jax.Array | np.ndarray
+"""An array of JAX or of NumPy."""
+
+
+ArrayLike = Array | np.bool_ | np.number | bool | int | float
+"""An array, or a real number. It may be traced."""
+
+
+_T = TypeVar("_T")
+
+
+def concrete(value) -> np.ndarray | None:
+    """Returns the value as a NumPy array, or `None` if it is traced."""
+    return None if isinstance(value, Tracer) else np.asarray(unmasked(value))
+
+
+def unmasked(value):
+    """Returns the value; for a masked array (`numpy.ma`) its numbers, NaN where masked."""
+    if isinstance(value, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in value):
+        value = np.ma.array(value)
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    kind = np.result_type(value, np.float32) if value.dtype.kind in "biufc" else object
+    return np.ma.filled(value.astype(kind), np.nan)
+
+
+def collected(value: _T) -> _T:
+    """Returns the value; for an iterator, which gives its items only once, a tuple of them.
+
+    Views of a dict become tuples as well. Parsers call it where arguments enter.
+
+    Example:
+        >>> collected(letter for letter in "ab")
+        ('a', 'b')
+    """
+    found: Any = tuple(value) if isinstance(value, _ONCE) else value
+    return found
+
+
+def collected_map(value: _T) -> _T:
+    """Returns the value; for an iterator of pairs of names and values, as from `zip`, a dict."""
+    found: Any = collected(value)
+    if found is value or not found:
+        return found
+    if all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in found):
+        found = dict(found)
+    return found
+
+
+_ONCE = Iterator, KeysView, ValuesView, ItemsView
+
+
+def at_least_float32(dtype):
+    """Returns the data type; float32 in place of a shorter one or of integers, not promoted."""
+    wide = jnp.issubdtype(dtype, jnp.inexact) and jnp.dtype(dtype).itemsize >= 4
+    return dtype if wide else jnp.dtype(jnp.float32)
+
+
+def array_module(*values) -> ModuleType:
+    """Returns NumPy (which computes in float64) if every value is concrete, else jax.numpy."""
+    return jnp if any(concrete(value) is None for value in values) else np
+
+
+def check_concrete(name: str, value, reason: str) -> None:
+    """Raises ValueError if the value is traced; `reason` says why."""
+    if concrete(value) is None:
+        raise ValueError(f"{name} must be concrete, got a traced one: {reason}")

@@ -1,0 +1,47 @@
+"""Numbers in a range: concrete values raise one clear line, traced ones become NaN."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noisy_jax.validation import numbers
+from tests.errors import raises
+
+
+@pytest.mark.parametrize(
+    ("parse", "good", "bad"),
+    [
+        (numbers.positive, [1e-9, 5.0], [0.0, -1.0]),
+        (numbers.non_negative, [0.0, 5.0], [-1e-9]),
+        (lambda *a, **o: numbers.between(*a, 0, 1, **o), [0.5], [0.0, 1.0]),
+        (lambda *a, **o: numbers.within(*a, 0, 1, **o), [0.0, 1.0], [-0.1, 1.1]),
+    ],
+    ids=["positive", "non_negative", "between", "within"],
+)
+def test_numbers_out_of_range_raise_and_become_nan_where_traced(parse, good, bad):
+    for value in good:
+        assert parse("rate", value) == value
+    for value in [*bad, np.nan, np.inf]:
+        raises(r"^rate must be .*, got ", parse, "rate", value)
+    traced = jax.jit(lambda values: parse("rates", values, shape=None))(jnp.array(good + bad))
+    np.testing.assert_array_equal(np.isnan(traced), [False] * len(good) + [True] * len(bad))
+    np.testing.assert_allclose(traced[: len(good)], good, rtol=1e-6)
+
+
+def test_an_array_names_the_first_bad_place_and_how_many_there_are():
+    with pytest.raises(ValueError, match=r"sizes must be .*, but sizes\[1, 0\] is -2.0 \(2 in al"):
+        numbers.positive("sizes", np.array([[1.0, 3.0], [-2.0, 0.0]]), shape=None)
+    with pytest.raises(ValueError, match=r"got shape \[2\]; use jax.vmap for several values"):
+        numbers.positive("size", [1.0, 2.0])
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), jnp.int32(3)])
+def test_whole_numbers_of_any_kind_become_integers(value):
+    assert type(numbers.whole("count", value)) is int
+    assert numbers.whole("count", value) == 3
+
+
+@pytest.mark.parametrize("value", [True, jnp.array(True), 2.0, jnp.float32(2), "2", 0, None, [3]])
+def test_whole_numbers_are_integers_from_the_least_on(value):
+    raises("count must be a whole number of at least 1, got ", numbers.whole, "count", value)

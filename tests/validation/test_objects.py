@@ -1,0 +1,29 @@
+"""Functions, switches, choices and objects of a class."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from noisy_jax.validation import objects
+from tests.errors import raises, told
+
+
+def test_choices_and_classes_are_named():
+    with pytest.raises(ValueError, match=r"^errors must be 'a', 'b' or 'c', got 'd'$"):
+        objects.choice("errors", "d", ("a", "b", "c"))
+    raises(r"^x must be an int, got 'd': write 1$", objects.instance, "x", "d", int, "write 1")
+    has_items = functools.partial(objects.instance, attribute="items")
+    assert has_items("x", {}, "a mapping") == {}
+    raises(r"^x must be a mapping, got 'd'$", has_items, "x", "d", "a mapping")
+
+
+@pytest.mark.parametrize("value", ["no", 1, None, np.ones(2)])
+def test_switches_and_functions(value):
+    with told("value", "True or False"):
+        objects.switch("value", value)
+    with told("value", "a function"):
+        objects.function("value", value)
+    with told("value", "'a' or 'b'"):
+        objects.choice("value", value, ("a", "b"))
+    assert objects.switch("value", np.True_) is True
