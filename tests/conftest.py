@@ -87,8 +87,10 @@ def _compiled_programs_are_dropped():
 
 
 ALIKE = {
-    *("as_printed", "uncorrected", "paired", "adaptive"),  # two_copies
-    *("uncorrected_kernel", "averaged_kernel", "adaptive kernel"),  # parallel_worlds
+    # paired, which runs all but the last of these side by side
+    *("two_copies", "known_covariance", "as_printed", "uncorrected", "several_copies", "adaptive"),
+    # parallel_worlds
+    *("cloned", "mixture", "uncorrected_kernel", "averaged_kernel", "adaptive kernel"),
     *("analytic_worlds", "adaptive random truncation"),  # random_truncation
     *("unknown_noise", "pair", "norma_in_a_world", "parameter_free_in_a_world"),
     *("perceptron", "alma"),  # norma

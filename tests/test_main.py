@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from noisy_jax.__main__ import STUDIES, main, study
@@ -45,23 +43,6 @@ def test_without_a_name_the_linear_study_runs(capsys, tmp_path):
     for arguments in (["--noise-variance", "-1"], ["linear", "--noise-variance", "-1"]):
         assert main([*arguments, "--out", str(tmp_path)]) == 2
         assert "--noise-variance must be positive and finite, got -1.0" in capsys.readouterr().err
-
-
-MEMORY = """
-import re, sys
-from pathlib import Path
-from noisy_jax.__main__ import main
-assert main(["--out", sys.argv[1]]) == 0
-print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's /proc")
-def test_the_main_job_takes_at_most_800_mb_when_all_is_compiled_anew(tmp_path):
-    peak = int(printed("-c", MEMORY, tmp_path, XLA_FLAGS="").split()[-1])
-    print(f"peak memory: {peak:,} kB")
-    assert 100_000 < peak < 800_000
 
 
 @pytest.mark.parametrize("name", ["kernel", "drift"])

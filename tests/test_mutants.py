@@ -11,7 +11,7 @@ from tests.test_claims import marked_tests
 
 
 @pytest.mark.slow
-def test_a_tenth_of_the_mutants_is_found():
+def test_some_of_the_mutants_are_found():
     done = subprocess.run(
         [sys.executable, "-m", "tests.mutants", "--some"], cwd=ROOT, capture_output=True, text=True
     )
@@ -28,10 +28,10 @@ def test_each_mutant_is_of_a_claim_of_its_own_and_fits_the_package():
         changed(mutant, ROOT / "noisy_jax")
 
 
-def test_the_code_selects_one_of_ten_sets_of_mutants(tmp_path):
-    chosen = [ALL[k::10] for k in range(10)]
+def test_the_code_selects_one_of_twenty_sets_of_mutants(tmp_path):
+    chosen = [ALL[k::20] for k in range(20)]
     found = []
-    for number in range(100):
+    for number in range(200):
         (tmp_path / "a.py").write_text(f"number = {number}\n")
         found.append(some(tmp_path))
     assert all(found.count(own) > 0 for own in chosen)

@@ -28,6 +28,23 @@ few = pytest.mark.parametrize(
 )
 """For what takes long and what the engines decide."""
 
+SAME_ESTIMATES = {
+    *("two_copies", "known_covariance", "as_printed", "uncorrected", "several_copies"),  # paired
+    *("analytic_worlds", "averaged_kernel", "unknown_noise", "pair"),
+    *("adaptive", "adaptive kernel", "adaptive random truncation"),
+}
+"""Learners whose clean estimates are made by the code that makes those of another one."""
+reading = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(name, marks=pytest.mark.long) if name in SAME_ESTIMATES else name
+        for name, case in LEARNERS.items()
+        if case.reads
+    ],
+    indirect=True,
+    scope="module",
+)
+
 
 @pytest.fixture(params=LEARNERS, ids=str, scope="module")  # tests come learner by learner
 def case(request):
@@ -170,13 +187,27 @@ def test_resumes_from_state_round_and_key(make, stream):
     chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-5)
 
 
+def test_the_others_have_no_clean_estimates():
+    without = {
+        name for name, case in LEARNERS.items() if case.make(**OPTIONS).clean_estimates is None
+    }
+    assert without == {name for name, case in LEARNERS.items() if not case.reads}
+
+
+@pytest.mark.slow
+@each_kind
+def test_uses_no_key_twice(make, stream):
+    learner = make(**OPTIONS)
+    run = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key, y_noise=NOISE).diverged_at)
+    with jax.debug_key_reuse(True):  # jit looks at keys while it traces
+        jax.eval_shape(run, jax.random.key(0))
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_clean_estimates_are_unbiased_and_the_same_in_unroll(case, make, stream):
+@reading
+def test_clean_estimates_are_unbiased_and_the_same_in_unroll(make, stream):
     learner, runs = played(make)
-    if not case.reads:
-        assert learner.clean_estimates is None
-        return
 
     def samples(key, rows):
         own = jax.vmap(jax.random.split)(jax.random.split(key, len(rows.y)))
@@ -226,8 +257,8 @@ def test_both_modes_agree_and_are_finite_also_where_nothing_has_happened_yet(x64
         along = jax.tree.map(lambda slope, v: jnp.sum(slope * v), reverse, direction)
         return sum(jax.tree.leaves(along)), jax.jvp(of, given, direction)[1]
 
-    random = nj.Stream(rng.normal(size=(24, DIM)), np.resize([0.5, -0.5, 1.0, -1.0, 1.0, 1.0], 24))
-    zeros = random._replace(x=random.x * (np.arange(24) > 1)[:, None])
+    random = nj.Stream(rng.normal(size=(32, DIM)), np.resize([0.5, -0.5, 1.0, -1.0, 1.0, 1.0], 32))
+    zeros = random._replace(x=random.x * (np.arange(32) > 1)[:, None])
     for variance, stream in ((0.2, random), (0.0, zeros)):
         given = jax.tree.map(jnp.asarray, (stream, 0.7, 0.1))
         direction = jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), given)
@@ -235,15 +266,6 @@ def test_both_modes_agree_and_are_finite_also_where_nothing_has_happened_yet(x64
         np.testing.assert_allclose(reverse, forward, rtol=1e-8)
         assert np.isfinite(forward)
         assert forward != 0
-
-
-@pytest.mark.slow
-@each_kind
-def test_uses_no_key_twice(make, stream):
-    learner = make(**OPTIONS)
-    run = jax.jit(lambda key: nj.rollout(learner, stream, NOISE, key, y_noise=NOISE).diverged_at)
-    with jax.debug_key_reuse(True):
-        run(jax.random.key(0))
 
 
 def check_donation(learner):

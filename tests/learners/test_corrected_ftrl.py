@@ -108,10 +108,10 @@ def check_pathwise(moments, samples, x, radius, keys=None):
     dim = len(state.weights)
     gram, cross = np.zeros((dim, dim)), np.zeros(dim)
     loss, penalty = 0.0, 0.0
-    advance = jax.jit(learner.unroll)
+    advance, sums_of = jax.jit(learner.unroll), jax.jit(moments.sums)
     for start in range(0, T, EVERY):
         block, clean, drawn = part(slice(start, start + EVERY), (samples, jnp.asarray(x), keys))
-        own = moments.sums(block, jnp.ones(EVERY), *((drawn,) if moments.random else ()))
+        own = sums_of(block, jnp.ones(EVERY), *((drawn,) if moments.random else ()))
         own_gram, own_cross = np.asarray(own.gram), np.asarray(own.cross)
         w, lam = np.asarray(state.weights), np.asarray(state.regularization)
         loss += w @ own_gram @ w - 2 * own_cross @ w
@@ -156,7 +156,7 @@ def test_levels_are_drawn_by_the_key_of_the_round(x64):
     by_step = jax.jit(unrolled(learner._replace(unroll=None)))
     state, _, found = by_step(learner.init(DIM), *some)
     np.testing.assert_allclose(found, estimates, atol=1e-9)
-    total = moments.sums(some[0], jnp.ones(end), some[2])
+    total = jax.jit(moments.sums)(some[0], jnp.ones(end), some[2])
     for run in (whole, state):
         for a, b in zip(*map(jax.tree.leaves, (learner.finish(run).sums, total)), strict=True):
             np.testing.assert_allclose(a.sum(axis=0), b, atol=1e-9)

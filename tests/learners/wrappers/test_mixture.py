@@ -1,5 +1,7 @@
 """`swept` against single learners, and `mixture` against NumPy and its guarantee."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,6 +95,17 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
     assert 0 < np.sum(shares[:-1] * losses) - losses.sum(axis=0).min() < 2 * gap
 
 
+@functools.cache
+def given_losses():
+    """A mixture whose three estimated losses are the sample's x, and its run: one program."""
+    given = nj.Learner(
+        lambda dim: (), lambda state, sample, key: (), lambda state, x: x,
+        needs=nj.Needs(1), clean_estimates=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
+    )  # fmt: skip
+    learner = nj.wrappers.mixture(given)
+    return learner, jax.jit(unrolled(learner))
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-Mixture")
@@ -100,12 +113,7 @@ def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
 def test_the_guarantee_holds_for_arbitrary_losses(x64, rng, kind):
     """On estimates that are drawn at random: 100 sequences; a mixture that plays 1/K breaks it."""
     ratios, uniform = [], []
-    given = nj.Learner(
-        lambda dim: (), lambda state, sample, key: (), lambda state, x: x,
-        needs=nj.Needs(1), clean_estimates=lambda state, sample, key: (jnp.zeros(3), sample.x[0]),
-    )  # fmt: skip
-    learner = nj.wrappers.mixture(given)
-    run = jax.jit(unrolled(learner))
+    learner, run = given_losses()
     for _ in range(100 if "given up" not in kind else 1):
         losses = rng.normal(size=(T, 3))
         if kind == "heavy tails":

@@ -198,7 +198,7 @@ def test_the_second_moment_is_below_its_bound_and_above_a_tenth():
     np.testing.assert_allclose(theory.copies, g.mean_copies)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.claim("EXT-WholeGradient")
 def test_the_worst_stream_that_is_found_has_less_regret():
