@@ -68,7 +68,6 @@ TESTED_IN = {
     "unbiased/truncation/worlds": "unbiased/truncation/test_maps",
     "version": "test_package",
     "worlds/mixtures": "worlds/test_radial_kernels",
-    "worlds/surrogates": "worlds/test_radial_kernels",
 }
 """Modules without a file of tests of their name, and the file that tests them."""
 

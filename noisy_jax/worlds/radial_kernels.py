@@ -146,25 +146,23 @@ def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: ArrayLike) -> World
     )
     rates = nodes[:, None] / (1 - twice)
 
-    def kernel(x, z):
-        square = squared_distances(*_pair(x, z, dim))
-        return _sum_over_nodes(lambda rate: rate * square, square, nodes, log_weights)
+    def of_distance(rates, log_weights):
+        """The function of (x, z) that is Σ_q w_q exp(−b_q r²), for rates b `[Q]`."""
 
-    if len(variances) == 1:
-
-        def surrogate(x, z):
+        def gram(x, z):
             square = squared_distances(*_pair(x, z, dim))
-            return _sum_over_nodes(lambda rate: rate * square, square, rates[:, 0], lifted)
-    else:
+            return _sum_over_nodes(lambda rate: rate * square, square, rates, log_weights)
 
-        def surrogate(x, z):
-            x, z = (_rotated(points, axes) for points in near_origin(*_pair(x, z, dim)))
+        return gram
 
-            def exponent(rate):
-                scale = jnp.sqrt(rate)[None]
-                return expanded_distances(x * scale, z * scale)
+    def along_axes(x, z):
+        x, z = (_rotated(points, axes) for points in near_origin(*_pair(x, z, dim)))
 
-            return _sum_over_nodes(exponent, jnp.zeros((len(x), len(z)), x.dtype), rates, lifted)
+        def exponent(rate):
+            scale = jnp.sqrt(rate)[None]
+            return expanded_distances(x * scale, z * scale)
+
+        return _sum_over_nodes(exponent, jnp.zeros((len(x), len(z)), x.dtype), rates, lifted)
 
     def spectrum(key, n):
         node_key, key = jax.random.split(key)
@@ -175,8 +173,11 @@ def _world(mixture: Mixture, dim: int, noise: Noise, cutoff: ArrayLike) -> World
 
     peak = xp.exp(_log_sum_exp(log_weights, xp))
     return world_of(
-        Kernel(kernel, lambda x: jnp.full(x.shape[:-1], peak, jnp.result_type(x, float))),
-        surrogate,
+        Kernel(
+            of_distance(nodes, log_weights),
+            lambda x: jnp.full(x.shape[:-1], peak, jnp.result_type(x, float)),
+        ),
+        of_distance(rates[:, 0], lifted) if len(variances) == 1 else along_axes,
         dim=dim,
         diagonal=_scalar(xp.exp(_log_sum_exp(lifted, xp))),
         ratio=_scalar(xp.exp(xp.max(xp.where(log_weights > -np.inf, log_ratios, 0)))),
