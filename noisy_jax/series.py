@@ -137,9 +137,9 @@ def power_series(
             rest = xp.exp(log_first + (last + 1) * log_radius) / xp.where(inside, 1 - ratio, 1)
             return xp.where(inside, terms.sum() + rest, xp.inf)
 
-    found = coefficients(order)
-    check_shape("coefficients(order)", found, (order + 1,), f"for order = {order}")
-    return PowerSeries(found, remainder, center, convergence, degree)
+    terms = coefficients(order)
+    check_shape("coefficients(order)", terms, (order + 1,), f"for order = {order}")
+    return PowerSeries(terms, remainder, center, convergence, degree)
 
 
 def absolute_terms(coefficients: Array, radius: ArrayLike) -> Array:

@@ -261,9 +261,9 @@ def expansion(
         return rule.outputs(state.rule, values.reshape(x.shape[:-1]))
 
     needs = Needs(copies, memory.horizon, noise, targets, labels, flips)
-    own = None if estimates is None else clean_estimates
+    estimated = None if estimates is None else clean_estimates
     linear = (None, None) if memory.forgets else rule.linear_part()
-    return Learner(init, step, predict, needs, unroll, own, None, *linear)
+    return Learner(init, step, predict, needs, unroll, estimated, None, *linear)
 
 
 def _usual_block(state: ExpansionState, copies: int) -> int:
@@ -322,7 +322,7 @@ def _play(rule, memory, radius, estimates, state: ExpansionState, ahead, inside,
         b, inside, target = inputs
         t, values = state.round + b, ahead[b, :-1]
         prediction = rule.outputs(rule_state, ahead[b, -1])
-        found = None if estimates is None else estimates(rule.outputs(rule_state, values), target)
+        clean = None if estimates is None else estimates(rule.outputs(rule_state, values), target)
         gram = inside[:, b, :width]
         square = gram if memory.width else jnp.maximum(gram[0, 0], 0)
         alpha, decay, rule_state = rule.update(rule_state, values, target, t, square)
@@ -337,7 +337,7 @@ def _play(rule, memory, radius, estimates, state: ExpansionState, ahead, inside,
             factor, squared_norm = _project(jnp.maximum(squared_norm, 0).astype(dtype), radius)
         added, keep = alpha * factor, jnp.asarray(decay * factor, dtype)
         ahead = keep * ahead + jnp.sum(added[:, None, None] * inside, axis=0)
-        return (ahead, squared_norm, rule_state), (prediction, found, added, keep)
+        return (ahead, squared_norm, rule_state), (prediction, clean, added, keep)
 
     (_, squared_norm, rule_state), outputs = jax.lax.scan(
         one_round, (ahead, state.squared_norm, state.rule), (jnp.arange(len(ahead)), inside, target)

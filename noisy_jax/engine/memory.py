@@ -168,9 +168,9 @@ def chunked(space: Space, size: int, width: int = 1):
             def part(a):
                 return jax.lax.dynamic_slice_in_dim(a, c * chunk, chunk)
 
-            own, alpha = jax.tree.map(part, atoms), part(weights)
-            inner = None if queries is None else alpha @ space.inner(own, queries)
-            return inner, alpha @ space.evaluate(own, points)
+            stored, alpha = jax.tree.map(part, atoms), part(weights)
+            inner = None if queries is None else alpha @ space.inner(stored, queries)
+            return inner, alpha @ space.evaluate(stored, points)
 
         chunks = jnp.minimum(-(-t * width // chunk), slots // chunk)
         return _total(one_chunk, chunks, slots // chunk, atoms, weights, queries, points)
@@ -206,8 +206,8 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
     @jax.custom_jvp
     def total(chunks, *args):
         def add(c, sums):
-            own = of_this_device(jnp.asarray(c, chunks.dtype))
-            return jax.tree.map(jnp.add, sums, summand(own, *args))
+            index = of_this_device(jnp.asarray(c, chunks.dtype))
+            return jax.tree.map(jnp.add, sums, summand(index, *args))
 
         return jax.lax.fori_loop(0, chunks, add, zeros(chunks, *args))
 
@@ -220,8 +220,8 @@ def _total(term: Callable[..., Any], chunks: jax.Array, most: int, *args):
                 added = jax.checkpoint(lambda sums: jax.tree.map(jnp.add, sums, summand(c, *args)))
                 return jax.lax.cond(c < chunks, added, lambda sums: sums, sums), None
 
-            each = of_this_device(jnp.arange(most, dtype=chunks.dtype))
-            return jax.lax.scan(add, zeros(chunks, *args), each)[0]
+            indices = of_this_device(jnp.arange(most, dtype=chunks.dtype))
+            return jax.lax.scan(add, zeros(chunks, *args), indices)[0]
 
         return jax.jvp(skipping, args, tangents[1:])
 

@@ -70,8 +70,8 @@ def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
     windows = np.minimum(windows, horizon).astype(np.int32)
 
     def memory(space: Space) -> Memory:
-        made = _sliding(space, int(windows[-1]), lambda t: t - jnp.asarray(windows)[t])
-        return made._replace(horizon=horizon, longest_block=int(windows[0]))
+        sliding = _sliding(space, int(windows[-1]), lambda t: t - jnp.asarray(windows)[t])
+        return sliding._replace(horizon=horizon, longest_block=int(windows[0]))
 
     return memory
 

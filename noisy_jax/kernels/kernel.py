@@ -59,8 +59,8 @@ class Kernel:
         function("gram", self.gram, "(x[n, d], z[m, d]) -> [n, m]")
         function("diagonal", self.diagonal, "x[n, d] -> [n]")
         for name in ("series", "spectrum", "entire"):
-            if (own := getattr(self, name)) is not None:
-                function(name, own)
+            if (value := getattr(self, name)) is not None:
+                function(name, value)
 
     def __call__(self, x: Array, z: Array) -> jax.Array:
         """Returns the Gram matrix, `[n, m]`."""
@@ -97,9 +97,9 @@ def near_origin(x: Array, z: Array) -> tuple[jax.Array, jax.Array]:
 @functools.partial(jax.jit, inline=True)
 def _near_origin(x, z):
     z = jnp.asarray(z, jnp.result_type(z, float))
-    known = ~jnp.isnan(z)  # a row of NaN must not spread to the others
-    low = jnp.min(z, axis=0, initial=jnp.inf, where=known)
-    high = jnp.max(z, axis=0, initial=-jnp.inf, where=known)
+    numbers = ~jnp.isnan(z)  # a row of NaN must not spread to the others
+    low = jnp.min(z, axis=0, initial=jnp.inf, where=numbers)
+    high = jnp.max(z, axis=0, initial=-jnp.inf, where=numbers)
     # Distances do not depend on the point, hence neither do their derivatives.
     point = jax.lax.stop_gradient(jnp.maximum(low, 0) + jnp.minimum(high, 0))[None]
     return jnp.asarray(x) - point, z - point

@@ -54,11 +54,11 @@ def polynomial(*, degree: int, offset: ArrayLike = 1.0) -> Kernel:
 def _polynomial_series(degree, offset, order) -> PowerSeries:
     def coefficients(order):
         xp = array_module(offset)
-        known = min(order, degree) + 1
+        nonzero = min(order, degree) + 1
         powers = [
-            math.comb(degree, n) * xp.asarray(offset, float) ** (degree - n) for n in range(known)
+            math.comb(degree, n) * xp.asarray(offset, float) ** (degree - n) for n in range(nonzero)
         ]
-        return xp.concatenate([xp.stack(powers), xp.zeros(order + 1 - known)])
+        return xp.concatenate([xp.stack(powers), xp.zeros(order + 1 - nonzero)])
 
     return power_series(coefficients, order, degree=degree)
 

@@ -73,8 +73,8 @@ def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> No
     """Raises ValueError if an eigenvalue is negative beyond rounding."""
     array = concrete(eigenvalues)
     if array is not None and array.min() < -slack * np.abs(array).max():
-        found = f"eigenvalues from {array.min():.3g} to {array.max():.3g}"
-        raise ValueError(f"{name} must be positive semi-definite, but has {found}")
+        extremes = f"eigenvalues from {array.min():.3g} to {array.max():.3g}"
+        raise ValueError(f"{name} must be positive semi-definite, but has {extremes}")
 
 
 def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callable[..., Any]:
@@ -91,19 +91,23 @@ def _one_by_one(function: Callable[..., Any], *, solves: bool = False) -> Callab
     @single.def_vmap
     def of_batch(size, batched, *arrays):
         def loop(*arrays):
-            def one(own):
-                own = iter(own)
+            def at(slices):
+                slices = iter(slices)
                 return single(
-                    *(next(own) if each else a for a, each in zip(arrays, batched, strict=True))
+                    *(
+                        next(slices) if is_batched else a
+                        for a, is_batched in zip(arrays, batched, strict=True)
+                    )
                 )
 
-            return jax.lax.map(one, [a for a, each in zip(arrays, batched, strict=True) if each])
+            stacked = [a for a, is_batched in zip(arrays, batched, strict=True) if is_batched]
+            return jax.lax.map(at, stacked)
 
         if solves and not batched[0]:
             matrix, b = arrays
             columns = single(matrix, jnp.moveaxis(b, 0, 1).reshape(len(matrix), -1))
             return jnp.moveaxis(columns.reshape(len(matrix), size, -1), 1, 0), True
-        batch = jax.vmap(function, tuple(0 if each else None for each in batched))
+        batch = jax.vmap(function, tuple(0 if is_batched else None for is_batched in batched))
         out = jax.lax.platform_dependent(*arrays, cpu=loop, default=batch)
         return out, jax.tree.map(lambda _: True, out)
 
@@ -114,7 +118,8 @@ _cholesky = partial(jax.lax.linalg.cholesky, symmetrize_input=False)
 _factorize = _one_by_one(_cholesky)
 _solve = partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True)
 _substitute = [
-    _one_by_one(partial(_solve, transpose_a=each), solves=True) for each in (False, True)
+    _one_by_one(partial(_solve, transpose_a=transposed), solves=True)
+    for transposed in (False, True)
 ]
 _diagonalize = _one_by_one(lambda a: tuple(jnp.linalg.eigh(a)))
 _decompose = _one_by_one(lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)))

@@ -48,8 +48,8 @@ def _twice(a):
 def _squared_series(order, center: Any = 0.0) -> PowerSeries:
     def coefficients(order):
         xp = array_module(center)
-        known = xp.stack([xp.asarray(2.0 * center), xp.asarray(2.0)])
-        return xp.concatenate([known, xp.zeros(max(order - 1, 0))])[: order + 1]
+        first = xp.stack([xp.asarray(2.0 * center), xp.asarray(2.0)])
+        return xp.concatenate([first, xp.zeros(max(order - 1, 0))])[: order + 1]
 
     return power_series(coefficients, order, center=center, degree=1)
 
@@ -83,8 +83,8 @@ def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
         # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost.
         s = [xp.exp(-xp.logaddexp(0.0, xp.abs(center)))]
         for n in range(order):
-            known = xp.stack(s)
-            s.append((xp.sum(known * known[::-1]) - s[n]) / (n + 1))
+            before = xp.stack(s)
+            s.append((xp.sum(before * before[::-1]) - s[n]) / (n + 1))
         s, n = xp.stack(s), np.arange(order + 1)
         # s(−a) = 1 − s(a).
         return xp.where(center >= 0, -s, (-1.0) ** n * s - (n == 0))

@@ -138,7 +138,7 @@ def _laplace(loss: Loss, a, v):
     powers = [1.0]  # coefficients of Π_i (1 − ½v_i z), z = ∂²
     for share in shares:
         shifted = [0.0, *(-share / 2 * power for power in powers)]
-        powers = [one + other for one, other in zip([*powers, 0.0], shifted, strict=True)]
+        powers = [power + shift for power, shift in zip([*powers, 0.0], shifted, strict=True)]
     a = floating(a)
     along = [jnp.ones_like(a)] + [jnp.zeros_like(a)] * (2 * len(shares) - 1)
     first, rest = jet(loss.derivative, (a,), (along,))

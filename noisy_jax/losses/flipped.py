@@ -40,8 +40,8 @@ def flipped(loss: _L, rate: Any) -> _L:
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)) or loss.kind != "margin":
         wanted = "a loss of the margin, such as losses.hinge()"
-        found = loss if hasattr(loss, "kind") else given(loss)
-        raise ValueError(f"loss must be {wanted}, got {found}")
+        got = loss if hasattr(loss, "kind") else given(loss)
+        raise ValueError(f"loss must be {wanted}, got {got}")
     if loss.flips is not None or not getattr(loss, "labelled", True):
         raise ValueError(f"loss must read labels, and not be flipped already, got {loss}")
     rates = Flip(rate).rate

@@ -89,8 +89,8 @@ class Loss(NamedTuple):
         if self.flips is None:
             return value(y)
         positive, negative = self.flips
-        own, other = (jnp.where(y > 0, *pair) for pair in (self.flips, self.flips[::-1]))
-        return ((1 - other) * value(y) - own * value(-y)) / (1 - positive - negative)
+        rate, other = (jnp.where(y > 0, *pair) for pair in (self.flips, self.flips[::-1]))
+        return ((1 - other) * value(y) - rate * value(-y)) / (1 - positive - negative)
 
     def _of(self, p, y):
         if self.kind == "count":

@@ -103,8 +103,8 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
         return amplitude**2 * gram, amplitude * cross
 
     def clean_estimates(weights, sample: Sample):
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample._replace(y=jnp.ones(())))
-        gram, value = corrected(sums(one, jnp.ones(1)), 0.0)  # estimates must be unbiased
+        batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sample._replace(y=jnp.ones(())))
+        gram, value = corrected(sums(batch, jnp.ones(1)), 0.0)  # estimates must be unbiased
         return weights @ value, weights @ gram @ weights
 
     return Moments(
@@ -144,19 +144,19 @@ def gaussian_frequencies(
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
     noise = cast(Any, characteristic)
-    known = isinstance(characteristic, Noise) or not callable(characteristic)
-    if known:
+    is_noise = isinstance(characteristic, Noise) or not callable(characteristic)
+    if is_noise:
         check_characteristic(noise, dim)
     omega = _orthogonal(parsed_key(key), pairs, dim) / length_scale
-    single, difference, total = (characteristics if known else _values)(noise, omega)
-    if not known:
+    single, difference, total = (characteristics if is_noise else _values)(noise, omega)
+    if not is_noise:
         hint = "for omega [P, d], one value for each frequency"
         check_shape("characteristic(omega)", single, (pairs,), hint)
         check_shape("characteristic(omega)", total, (pairs, pairs), "for omega [P, P, d]")
         if (array := concrete(total)) is not None and not np.all(np.isfinite(array)):
             raise ValueError("characteristic must be finite, but a value is NaN or infinite")
     amplitude = jnp.asarray(1 / np.sqrt(pairs))
-    return Frequencies(omega, amplitude, single, difference, total, noise if known else None)
+    return Frequencies(omega, amplitude, single, difference, total, noise if is_noise else None)
 
 
 @compiled

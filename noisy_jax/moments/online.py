@@ -107,7 +107,7 @@ def known_covariance() -> Moments:
          [1.   0.75]]
     """
 
-    def known(samples: Sample) -> ArrayLike:
+    def covariance_of(samples: Sample) -> ArrayLike:
         if samples.cov is None:
             raise ValueError(
                 "known_covariance needs the noise's covariance, but the samples have none: use "
@@ -117,18 +117,18 @@ def known_covariance() -> Moments:
 
     def sums(samples: Sample, kept: jax.Array) -> Sums:
         x = samples.x[:, 0]
-        cov = jnp.asarray(known(samples), x.dtype)
-        seen = kept[:, None] * x
+        cov = jnp.asarray(covariance_of(samples), x.dtype)
+        counted = kept[:, None] * x
         noise = jnp.tensordot(kept, cov, axes=1)
         if noise.ndim < 2:
             noise = jnp.diag(jnp.broadcast_to(noise, x.shape[1:]))
         slack = jnp.broadcast_to(kept @ _diagonal_above(cov), x.shape[1:])
-        cross = samples.y @ seen - _cross(samples, kept)
-        return Sums(seen.T @ x - noise, cross, kept.sum(), slack, jnp.sum(seen * x, axis=0))
+        cross = samples.y @ counted - _cross(samples, kept)
+        return Sums(counted.T @ x - noise, cross, kept.sum(), slack, jnp.sum(counted * x, axis=0))
 
     def clean_estimates(weights, sample: Sample):
         value = sample.x[0] @ weights
-        square = value**2 - weights @ covariance_times(known(sample), weights)
+        square = value**2 - weights @ covariance_times(covariance_of(sample), weights)
         return value, square + 2 * _cross(sample, weights)
 
     return Moments(

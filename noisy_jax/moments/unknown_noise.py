@@ -62,15 +62,15 @@ def unbiased(
         0.31 0.29
         0.29 0.29
     """
-    made = Estimate.of(estimate)
-    probe = made.probed(features)
+    transformation = Estimate.of(estimate)
+    probe = transformation.probed(features)
     copies = probe.copies
 
     def rows(samples: Sample, keys: Any):
         """`(v[B, P, D], r[B, P], s[B, P])`: Σ_p r_p v_p v_pᵀ estimates φφᵀ, and Σ_p s_p v_p φ."""
 
         def points_of(sample, key):
-            return made.for_sample(features, sample).points(sample.x[:copies], key)
+            return transformation.for_sample(features, sample).points(sample.x[:copies], key)
 
         points = jax.vmap(points_of)(samples, keys)
         w = points.weights
@@ -91,8 +91,8 @@ def unbiased(
     def sums(samples: Sample, kept: jax.Array, keys: Any = None) -> Sums:
         # φ may not be finite at what stands in rows that do not count: they take another row.
         counts = kept > 0
-        own = jnp.where(counts, jnp.arange(len(kept)), jnp.argmax(counts))
-        values, square, value = rows(*jax.tree.map(lambda leaf: leaf[own], (samples, keys)))
+        source = jnp.where(counts, jnp.arange(len(kept)), jnp.argmax(counts))
+        values, square, value = rows(*jax.tree.map(lambda leaf: leaf[source], (samples, keys)))
         values = jnp.where(counts[:, None, None], values, 0)
         flat = values.reshape(-1, values.shape[-1])
         weights = (kept[:, None] * square).reshape(-1)
@@ -102,8 +102,8 @@ def unbiased(
         return Sums(gram, cross, kept.sum(), jnp.zeros(()))
 
     def clean_estimates(weights, sample: Sample, key: Any = None):
-        one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (sample, key))
-        values, square, value = rows(*one)
+        batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (sample, key))
+        values, square, value = rows(*batch)
         functions = values[0] @ weights
         return value[0] @ functions, square[0] @ functions**2
 

@@ -106,8 +106,8 @@ def shift(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> made = shift(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3, size=0.5)
-        >>> print(made.y.sum())
+        >>> table = shift(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3, size=0.5)
+        >>> print(table.y.sum())
         1.5
     """
     key, x, y = _parsed(key, x, y)
@@ -181,8 +181,8 @@ def covariate(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> made = covariate(jax.random.key(0), jnp.zeros((10, 2)), jnp.zeros(10), 0.3, spread=0.0)
-        >>> print(made.x.sum(axis=0), made.y.sum())
+        >>> table = covariate(jax.random.key(0), jnp.zeros((10, 2)), jnp.zeros(10), 0.3, spread=0.0)
+        >>> print(table.x.sum(axis=0), table.y.sum())
         [2.4 2.4] -6.0
     """
     key, x, y = _parsed(key, x, y)

@@ -85,9 +85,9 @@ def by_complex(apply: Callable[..., Any], *args: Any) -> Any:
 
         return apply(*[whole(arg) for arg in args])
 
-    def parts(own, plus, minus):
+    def parts(real, plus, minus):
         pair = ((plus + minus) / 2, (plus - minus) / 2j) if twice else (plus.real, plus.imag)
-        return Continued(*[part.astype(own.dtype) for part in pair])
+        return Continued(*[part.astype(real.dtype) for part in pair])
 
     plus = at(1)
     return jax.tree.map(parts, jax.eval_shape(apply, *reals), plus, at(-1) if twice else plus)

@@ -16,12 +16,12 @@ def _scan(operation: Any, *args: Any) -> list[Any]:
     jaxpr, (constants, carried) = params["jaxpr"], _counts(params)
     consts, start, stacked = _split(args, constants, carried)
 
-    def rounds(carry, one):
-        results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *one])
+    def rounds(carry, inputs):
+        results = walk(jaxpr.jaxpr, jaxpr.consts, [*consts, *carry, *inputs])
         return _like(results[:carried], _marks(carry)), results[carried:]
 
-    one = jax.tree.map(lambda leaf: jax.typeof(leaf).update(shape=leaf.shape[1:]), stacked)
-    start = _fixed_point(lambda carry, one: rounds(carry, one)[0], start, one)
+    inputs = jax.tree.map(lambda leaf: jax.typeof(leaf).update(shape=leaf.shape[1:]), stacked)
+    start = _fixed_point(lambda carry, inputs: rounds(carry, inputs)[0], start, inputs)
     options = {name: params[name] for name in ("length", "reverse", "unroll")}
     carry, outputs = jax.lax.scan(rounds, start, stacked, **options)
     return [*carry, *outputs]
@@ -51,12 +51,12 @@ def _while(operation: Any, *args: Any) -> list[Any]:
 
 
 def _cond(operation: Any, index: Any, *operands: Any) -> list[Any]:
-    def one(branch):
+    def continued(branch):
         return lambda *operands: operation.walk(branch.jaxpr, branch.consts, operands)
 
-    branches = [one(branch) for branch in operation.params["branches"]]
+    branches = [continued(branch) for branch in operation.params["branches"]]
     marks = [_dependence(branch, *operands) for branch in branches]
-    depends = [any(each) for each in zip(*marks, strict=True)]
+    depends = [any(of_branches) for of_branches in zip(*marks, strict=True)]
     alike = [
         lambda *operands, branch=branch: _like(branch(*operands), depends) for branch in branches
     ]

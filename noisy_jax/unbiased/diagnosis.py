@@ -150,10 +150,10 @@ def diagnose(
         >>> x = jax.random.normal(keys[0], (1000, 2))
         >>> copies = x[:, None] + 0.5 * jax.random.normal(keys[1], (1000, 2, 2))
         >>> g, w = nj.unbiased.replicates(loss, argnum=1), jnp.array([1.0, 2.0])
-        >>> found = diagnose(g, loss, w, (copies, x @ w), keys[2])
-        >>> found.verdict, found.bias > 3 * found.bias_std_error, found.pays_from < 100
+        >>> result = diagnose(g, loss, w, (copies, x @ w), keys[2])
+        >>> result.verdict, result.bias > 3 * result.bias_std_error, result.pays_from < 100
         ('correct', True, True)
-        >>> print(found.recommendation)
+        >>> print(result.recommendation)
         the correction works: keep it
     """
     g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
@@ -179,7 +179,7 @@ def diagnose(
         raise ValueError("params must have at least one array of floating point")
     trained_on = count if num_rows is None else whole("num_rows", num_rows)
 
-    def one(row, key):
+    def of_row(row, key):
         """Values and gradients of a row: corrected, not corrected, and of one order more."""
         args = [whole_of(params), *row]
         used = jax.tree.map(lambda leaf: g.mean_of_used(jnp.asarray(leaf), key), args[place])
@@ -187,11 +187,11 @@ def diagnose(
         values = jax.eval_shape(lambda: f(*plain))
         if not isinstance(values, jax.ShapeDtypeStruct) or values.shape:
             raise ValueError(f"f must return one number for a row, got {given(values)}")
-        own = jax.random.split(key, _CALLS) if isinstance(g.noise, Noise) else key[None]
+        call_keys = jax.random.split(key, _CALLS) if isinstance(g.noise, Noise) else key[None]
 
         def estimate(params):
             args = [whole_of(params), *row]
-            return jax.vmap(lambda key: g(*args, key=key if g.draws else None))(own).mean()
+            return jax.vmap(lambda key: g(*args, key=key if g.draws else None))(call_keys).mean()
 
         corrected, slope = jax.value_and_grad(estimate)(params)
         average, plain_slope = jax.value_and_grad(lambda p: f(whole_of(p), *plain[1:]))(params)
@@ -201,7 +201,7 @@ def diagnose(
         rounding = abs(f(*plain) - average) + eps * abs(average)
         return (corrected, average, further, rounding), (slope, plain_slope)
 
-    values, squares, (mean_corrected, mean_plain) = _sums(one, rows, keys, count)
+    values, squares, (mean_corrected, mean_plain) = _sums(of_row, rows, keys, count)
     corrected, average, further, rounding = values
     if not np.isfinite(corrected + average).all():
         of_rows = jax.vmap(g.mean_of_used)
@@ -260,7 +260,7 @@ def _check_finite(rows: Sequence[Any], i: int, used: jax.Array) -> None:
             check_finite(f"rows{jax.tree_util.keystr(path)}", leaf)
 
 
-def _sums(one: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[Any, ...]:
+def _sums(of_row: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[Any, ...]:
     """Values of all rows, squared norms of their gradients, and mean gradients.
 
     The gradients of a block of rows are held at once; the last block is filled up with the first
@@ -274,9 +274,9 @@ def _sums(one: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[An
     def block(total, part):
         index, weights = part
         row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], rows)
-        values, (slope, plain) = jax.vmap(one)(row, keys[index])
+        values, (slope, plain) = jax.vmap(of_row)(row, keys[index])
         difference = jax.tree.map(jnp.subtract, plain, slope)
-        squares = [_row_squares(each) for each in (slope, plain, difference)]
+        squares = [_row_squares(gradient) for gradient in (slope, plain, difference)]
         sums = jax.tree.map(
             lambda leaf: jnp.tensordot(weights.astype(leaf.dtype), leaf, axes=1), (slope, plain)
         )
@@ -286,8 +286,9 @@ def _sums(one: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple[An
     def run(zero):
         return jax.lax.scan(block, zero, (index, weights))
 
-    shapes = jax.eval_shape(one, jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows), keys[0])[1]
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows)
+    _, gradients = jax.eval_shape(of_row, first, keys[0])
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), gradients)
     total, per_row = run(zero)
     values, squares = jax.tree.map(
         lambda leaf: np.asarray(leaf, np.float64).reshape(-1)[:count], per_row

@@ -65,11 +65,11 @@ def continued(f: Callable[..., Any], z: Continued, name: str) -> Continued:
 
 def continued_program(program: ClosedJaxpr, z: Continued, name: str) -> list[Any]:
     """The results at z of a function that was traced: `Continued`, if they depend on z."""
-    results = _known(_Walk(name)(program.jaxpr, program.consts, [z]))
-    for each in results:
-        if isinstance(each, Continued) and jnp.iscomplexobj(each.re):
+    results = _checked(_Walk(name)(program.jaxpr, program.consts, [z]))
+    for result in results:
+        if isinstance(result, Continued) and jnp.iscomplexobj(result.re):
             raise ValueError(
-                f"{name} estimates real functions, but a result of f is of type {each.re.dtype}: "
+                f"{name} estimates real functions, but a result of f is of type {result.re.dtype}: "
                 "return real and imaginary parts one by one"
             )
     return results
@@ -87,11 +87,11 @@ class _Refused(NamedTuple):
     error: ValueError
 
 
-def _known(values: list[Any]) -> list[Any]:
+def _checked(values: list[Any]) -> list[Any]:
     """The values; raises ValueError if one of them depends on x through what is not entire."""
-    for each in values:
-        if isinstance(each, _Refused):
-            raise each.error
+    for value in values:
+        if isinstance(value, _Refused):
+            raise value.error
     return values
 
 
@@ -127,13 +127,13 @@ class _Walk:
         name = eqn.primitive.name
         calls = name in CALLS or name in CONTROL
         operation = Operation(eqn, self._inside(eqn) if calls else self)
-        if not any(isinstance(each, Continued | _Refused) for each in inputs):
+        if not any(isinstance(value, Continued | _Refused) for value in inputs):
             return operation(*inputs)
-        error = next((each.error for each in inputs if isinstance(each, _Refused)), None)
+        error = next((value.error for value in inputs if isinstance(value, _Refused)), None)
         if error is None and name in RULES:
-            found = RULES[name](operation, *inputs)
-            if found is not None:
-                return found
+            results = RULES[name](operation, *inputs)
+            if results is not None:
+                return results
         if name in LOOKS:
             return operation(*map(_at_real_part, inputs))
         error = error or self._error(eqn)
@@ -141,7 +141,7 @@ class _Walk:
             raise error
         values = operation(*map(_at_real_part, inputs))
         several = eqn.primitive.multiple_results
-        return [_Refused(each, error) for each in values] if several else _Refused(values, error)
+        return [_Refused(value, error) for value in values] if several else _Refused(values, error)
 
     def _inside(self, eqn) -> Callable[..., list[Any]]:
         """The walk through a function that an operation calls, or through a loop or branch."""
@@ -149,7 +149,7 @@ class _Walk:
         inner = eqn.params.get(CALLS.get(name))
         function = name if inner is None else inner.jaxpr.debug_info.func_name
         walk = _Walk(self.name, (function, self._place(eqn)))
-        return walk if name in CALLS else lambda *args: _known(walk(*args))
+        return walk if name in CALLS else lambda *args: _checked(walk(*args))
 
     def _place(self, eqn) -> str:
         """The line of f, or the call of a function of JAX's in f, which may be traced only once."""

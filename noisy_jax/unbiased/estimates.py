@@ -91,6 +91,6 @@ def _of_options(transform: Any) -> str:
     """Which options a transformation takes, and which it was given."""
     function = transform.func
     taken = inspect.signature(function).parameters.values()
-    options = [each.name for each in taken if each.kind is each.KEYWORD_ONLY]
+    options = [parameter.name for parameter in taken if parameter.kind is parameter.KEYWORD_ONLY]
     wrong = [name for name in transform.keywords if name not in options]
     return f"estimate: {function.__name__} takes {listed(options)}, but not {listed(wrong)}"

@@ -87,6 +87,6 @@ def _blocks(copies: jax.Array, key: Any, *, order: int) -> Points:
         sizes[-1] = 0.5
     powers = (1 / np.array(sizes))[None] ** np.arange(len(sizes))[:, None]
     weights = np.linalg.solve(powers, np.eye(len(sizes))[0])
-    shares = [weight / len(each) for weight, each in zip(weights, points, strict=True)]
-    shares = np.repeat(shares, [len(each) for each in points])
+    shares = [weight / len(means) for weight, means in zip(weights, points, strict=True)]
+    shares = np.repeat(shares, [len(means) for means in points])
     return Points(jnp.concatenate(points), jnp.asarray(shares, float))

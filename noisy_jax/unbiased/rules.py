@@ -119,18 +119,18 @@ def _solve(operation, *args):
     return _linear_unless(*range(constants if only_solutions else len(args)))(operation, *args)
 
 
-_KNOWN = {"cosine_and_sine": (features.cosine_and_sine, continuation.cosine_and_sine)}
+_CONTINUATIONS = {"cosine_and_sine": (features.cosine_and_sine, continuation.cosine_and_sine)}
 """Functions that are entire, but not all that they call: by name, and their continuations."""
 
 
 def _call(parameter: str) -> Rule:
     def rule(operation, *args):
         inner = operation.params[parameter]
-        known = _KNOWN.get(operation.params.get("name"))
-        if known and len(args) == 1:
-            function, continued = known
-            own = jax.make_jaxpr(function)(*inner.in_avals).eqns[0].params[parameter]
-            if str(own) == str(inner):  # and no function of a user's with this name
+        entry = _CONTINUATIONS.get(operation.params.get("name"))
+        if entry and len(args) == 1:
+            function, continued = entry
+            program = jax.make_jaxpr(function)(*inner.in_avals).eqns[0].params[parameter]
+            if str(program) == str(inner):  # and no function of a user's with this name
                 return continued(*args)
         return operation.walk(inner.jaxpr, inner.consts, args)
 

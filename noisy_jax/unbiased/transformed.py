@@ -119,10 +119,10 @@ class Transformed:
         def at(point):
             x = x_of(point)
             try:
-                found = self.f(*args[:i], x, *args[i + 1 :], **kwargs)
-                if any(isinstance(leaf, str) for leaf in jax.tree.leaves(found)):
+                result = self.f(*args[:i], x, *args[i + 1 :], **kwargs)
+                if any(isinstance(leaf, str) for leaf in jax.tree.leaves(result)):
                     raise ValueError("f must return numbers of floating point, got a text")
-                return found
+                return result
             except Exception as error:
                 if note := _note(error, x, args[i]):
                     error.add_note(note)
@@ -220,10 +220,12 @@ def _note(error: Exception, x: Any, copies: Any) -> str | None:
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return "f runs on traced arrays: write it in jax.numpy, not in NumPy"
     if isinstance(error, TypeError | ValueError | IndexError):
-        one, many = (jax.tree.map(lambda leaf: list(jnp.shape(leaf)), each) for each in (x, copies))
+        shape, stacked = (
+            jax.tree.map(lambda leaf: list(jnp.shape(leaf)), tree) for tree in (x, copies)
+        )
         return (
-            f"f got an x of shape {one}, one of the copies {many}, which are [V, *x.shape] of one "
-            "input: batch rows with jax.vmap, or, if f takes the whole batch, give [V, n, d]"
+            f"f got an x of shape {shape}, one of the copies {stacked}, which are [V, *x.shape] of "
+            "one input: batch rows with jax.vmap, or, if f takes the whole batch, give [V, n, d]"
         )
     return None
 
@@ -255,7 +257,7 @@ def trained(params: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     def whole(arrays):
         return jax.tree.map(
-            lambda one, other: other if one is None else one,
+            lambda array, other: other if array is None else array,
             arrays,
             others,
             is_leaf=lambda leaf: leaf is None,
@@ -287,7 +289,9 @@ class _Traced(NamedTuple):
     def of(cls, f: Callable[..., Any], point: jax.Array) -> Self:
         """f, traced at a point."""
         program, shape = jax.make_jaxpr(f, return_shape=True)(point)
-        named = [each.name for each in program.effects if type(each).__name__ == "NamedAxisEffect"]
+        named = [
+            effect.name for effect in program.effects if type(effect).__name__ == "NamedAxisEffect"
+        ]
         axes = [name for name in sorted(named, key=str) if exchange(program.jaxpr, (name,))]
         return cls(program, jax.tree.structure(shape), axes)
 
@@ -306,8 +310,8 @@ class _Traced(NamedTuple):
         def at(real, imaginary):
             if imaginary is None:
                 return jaxpr_as_fun(self.program)(real)
-            found = continued_program(self.program, Continued(real, imaginary), name)
-            return [each.re if isinstance(each, Continued) else each for each in found]
+            results = continued_program(self.program, Continued(real, imaginary), name)
+            return [value.re if isinstance(value, Continued) else value for value in results]
 
         def total(values, depends):
             if not jnp.issubdtype(values.dtype, jnp.inexact):
@@ -324,7 +328,7 @@ class _Traced(NamedTuple):
         several = jax.vmap(at) if len(weights) > 1 else _one_row(at)
         values = several(points.real, points.imaginary)
         depends = [False] * len(values)
-        plain = all(jnp.issubdtype(each.dtype, jnp.inexact) for each in values)
+        plain = all(jnp.issubdtype(value.dtype, jnp.inexact) for value in values)
         if points.imaginary is None and not plain:  # complex ones do not depend, or are an error
             depends = _dependent(at, points)
         return jax.tree.unflatten(self.structure, map(total, values, depends))
@@ -332,22 +336,22 @@ class _Traced(NamedTuple):
 
 def _one_row(f: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.vmap(f)` of one row, also of a primitive without a batching rule."""
-    return lambda *args: [each[None] for each in f(*jax.tree.map(lambda leaf: leaf[0], args))]
+    return lambda *args: [value[None] for value in f(*jax.tree.map(lambda leaf: leaf[0], args))]
 
 
 def _dependent(f: Callable[..., Any], points: Points) -> list[bool]:
     """Returns which results of f depend on the point."""
-    found: list[bool] = []
+    depends: list[bool] = []
 
     @jax.custom_batching.custom_vmap
-    def seen(*results):
+    def recorded(*results):
         return results
 
-    @seen.def_vmap
+    @recorded.def_vmap
     def _(size, batched, *results):
         del size
-        found[:] = batched
+        depends[:] = batched
         return results, tuple(batched)
 
-    jax.eval_shape(jax.vmap(lambda *point: seen(*f(*point))), points.real, points.imaginary)
-    return found
+    jax.eval_shape(jax.vmap(lambda *point: recorded(*f(*point))), points.real, points.imaginary)
+    return depends

@@ -104,9 +104,9 @@ def world_of(
         return x
 
     def values(x, z):
-        found = surrogate(checked(x), checked(z))
-        check_shape("surrogate(x, z)", found, (len(x), len(z)), "for x [n, d] and z [m, d]")
-        return found
+        gram = surrogate(checked(x), checked(z))
+        check_shape("surrogate(x, z)", gram, (len(x), len(z)), "for x [n, d] and z [m, d]")
+        return gram
 
     return World(
         dim=dim,
@@ -128,11 +128,11 @@ def check_log_diagonal(at: Callable[[float], Any], advice: str) -> None:
     dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
     limit = np.log(float(dtype.max)) / 2
     with np.errstate(divide="ignore"):
-        found = concrete(at(1.0))
-        if found is not None and not found <= limit:
+        log_r2 = concrete(at(1.0))
+        if log_r2 is not None and not log_r2 <= limit:
             most = max((share for share in np.linspace(0, 1, 101) if at(share) <= limit), default=0)
             raise ValueError(
-                f"R² = exp({found:.4g}) is too large: its square overflows {dtype.dtype} above R² "
+                f"R² = exp({log_r2:.4g}) is too large: its square overflows {dtype.dtype} above R² "
                 f"= exp({limit:.4g}); {most:.2g} times this noise covariance, or {advice}, would do"
             )
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import plain_signature
+from noisy_jax.linalg.ball import largest_size, root
 from noisy_jax.linalg.matrices import cholesky, solve_cholesky
 from noisy_jax.losses import logistic as logistic_loss
 from noisy_jax.losses import squared
@@ -167,9 +168,6 @@ def _differentiable(problem: Problem, matrix: jax.Array, fit: Fit) -> Fit:
     a = held + _solved(jax.lax.stop_gradient(matrix), rows, problem.diagonal, residual)
     scaled = problem._replace(y=y / unit)
     objective = scaled.objective_on(rows, a, matrix @ a)
-    squared_norm = a @ (matrix @ a)
-    positive_norm = squared_norm > 0
-    norm = jnp.where(positive_norm, jnp.sqrt(jnp.where(positive_norm, squared_norm, 1)), 0)
     losses = jnp.where(rows, scaled.loss(matrix @ a, scaled.y), -jnp.inf)
 
     def with_slope(value, slope_of):
@@ -180,7 +178,7 @@ def _differentiable(problem: Problem, matrix: jax.Array, fit: Fit) -> Fit:
         coefficients=fit.coefficients + unit * (a - held),
         objective=with_slope(fit.objective, unit * (unit * objective)),
         threshold=with_slope(fit.threshold, unit * (unit * jnp.max(losses))),
-        norm=with_slope(fit.norm, unit * norm),
+        norm=with_slope(fit.norm, unit * root(a @ (matrix @ a))),
     )
 
 
@@ -195,8 +193,8 @@ def _solved(matrix, rows, diagonal, residual):
 def _solved_jvp(primals, tangents):
     matrix, rows, diagonal, residual = primals
     masked = jnp.where(rows[:, None] & rows[None], matrix, 0)
-    own = jnp.where(rows, diagonal, 1)  # 1 on the other rows, where the solution is zero
-    step = solve_cholesky(cholesky(masked + jnp.diag(own)), tangents[3])
+    shift = jnp.where(rows, diagonal, 1)  # 1 on the other rows, where the solution is zero
+    step = solve_cholesky(cholesky(masked + jnp.diag(shift)), tangents[3])
     return jnp.zeros_like(residual), jnp.where(rows, step, 0)
 
 
@@ -273,31 +271,31 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
 
     def from_one(coefficients):
         def unfinished(carry):
-            state, stuck, made, _ = carry
-            return (made < iterations) & ~(state.converged | stuck | jnp.isnan(state.objective))
+            state, stuck, count, _ = carry
+            return (count < iterations) & ~(state.converged | stuck | jnp.isnan(state.objective))
 
         def iterate(carry):
-            before, _, made, bound = carry
+            before, _, count, bound = carry
             state = step(problem, before, solver=solver, tolerance=tolerance)
             # If rounding hides a step without momentum, all later steps would be the same.
             stuck = (before.momentum == 1) & jnp.all(state.coefficients == before.coefficients)
-            return state, stuck, made + 1, bound + state.bound.astype(bound.dtype)
+            return state, stuck, count + 1, bound + state.bound.astype(bound.dtype)
 
         none = jnp.zeros((), int)
         first = init(problem, coefficients), jnp.zeros((), bool), none, none
-        last, _, made, bound = jax.lax.while_loop(unfinished, iterate, first)
-        return last, made, bound / made
+        last, _, count, bound = jax.lax.while_loop(unfinished, iterate, first)
+        return last, count, bound / count
 
     ends = jax.vmap(from_one)(coefficients)
     objectives = ends[0].objective
     best = jnp.argmin(jnp.where(jnp.isnan(objectives), jnp.inf, objectives))
-    last, made, bound_fraction = jax.tree.map(lambda leaf: leaf[best], ends)
+    last, count, bound_fraction = jax.tree.map(lambda leaf: leaf[best], ends)
     return Fit(
         coefficients=unit * last.coefficients,
         kept=last.kept,
         objective=unit * (unit * last.objective),
         threshold=unit * (unit * last.threshold),
-        iterations=made,
+        iterations=count,
         converged=last.converged,
         gap=unit * (unit * last.gap),
         norm=unit * jnp.sqrt(jnp.maximum(last.coefficients @ last.values, 0)),
@@ -309,8 +307,8 @@ def _fit(problem: Problem, start, solver, iterations, tolerance) -> Fit:
 
 def _power_of_two(y):
     """The largest power of two up to max|y|, by which floats are divided without rounding."""
-    largest = jnp.max(jnp.abs(y))
-    exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))[1] - 1
+    largest = largest_size(y)
+    exponent = jnp.frexp(largest)[1] - 1
     return jnp.where(jnp.isfinite(largest), jnp.ldexp(jnp.ones_like(largest), exponent), 1)
 
 

@@ -96,17 +96,16 @@ def smallest(values: jax.Array, count: ArrayLike) -> tuple[jax.Array, jax.Array]
     """
     width = 8 * values.dtype.itemsize
     bits = jax.lax.bitcast_convert_type(values, jnp.dtype(f"uint{width}"))
-    one = jnp.ones((), bits.dtype)
 
     # The masks come from the loop: after it XLA may compute the values again with other rounding,
-    # so that none of them equals `found`.
+    # so that none of them equals `edge`.
     def narrow(step, carry):
-        found, below, reached = carry
-        trial = found | (one << (width - 1 - step).astype(bits.dtype))
+        edge, below, reached = carry
+        trial = edge | (jnp.ones_like(edge) << (width - 1 - step).astype(bits.dtype))
         lower = bits < trial
         few = jnp.sum(lower) < count
         return (
-            jnp.where(few, trial, found),
+            jnp.where(few, trial, edge),
             jnp.where(few, lower, below),
             jnp.where(few, reached, lower),
         )
@@ -165,8 +164,8 @@ def trimmed(
 
 def _radius(radius):
     """R > 0; unlike elsewhere, infinity is allowed."""
-    known = concrete(radius)
-    if known is None and np.shape(radius) == ():
+    array = concrete(radius)
+    if array is None and np.shape(radius) == ():
         return jnp.where(radius > 0, radius, jnp.nan)
-    unlimited = known is not None and known.ndim == 0 and known == np.inf
+    unlimited = array is not None and array.ndim == 0 and array == np.inf
     return radius if unlimited else positive("radius", radius)

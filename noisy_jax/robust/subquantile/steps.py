@@ -103,9 +103,9 @@ def step(problem: Problem, state: State, *, solver: Solver, tolerance: ArrayLike
     taken = (plain & accelerated) | ~(objective > state.objective + slack)
     reference = jnp.minimum(objective, state.objective)
     small = (gap <= tolerance * reference) & jnp.isfinite(reference)
-    found = a, values, kept, threshold, objective
+    proposed = a, values, kept, threshold, objective
     return State(
-        *(jnp.where(taken, after, before) for after, before in zip(found, state, strict=False)),
+        *(jnp.where(taken, after, before) for after, before in zip(proposed, state, strict=False)),
         previous=jnp.stack([state.coefficients, state.values]),
         # Momentum may carry f past the minimum, so only a step without it decides on convergence.
         momentum=jnp.where(taken & ~small & accelerated, following, 1),

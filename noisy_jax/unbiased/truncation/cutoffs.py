@@ -27,10 +27,10 @@ def order_for(
         order = whole(name, order)
     if degree is not None and (order is None or order >= degree):
         return degree
-    known = concrete(allowed) is not None and concrete(bias(1)) is not None
-    if order is not None and (not known or bias(order) <= allowed):
+    numbers = concrete(allowed) is not None and concrete(bias(1)) is not None
+    if order is not None and (not numbers or bias(order) <= allowed):
         return order
-    if not known:
+    if not numbers:
         raise ValueError(
             f"{name} must be given if parameters are traced: it sets shapes of arrays, so pass it "
             "explicitly under jit and vmap"
@@ -60,6 +60,6 @@ def series_of_kernel(kernel: Kernel) -> Callable[[int], PowerSeries]:
     """The function that gives the power series of a kernel."""
     check_kernel(kernel)
     if kernel.series is None:
-        known = "linear, polynomial, exponential, binomial and gaussian of kernels do"
-        raise ValueError(f"kernel must have a power series: {known}")
+        examples = "linear, polynomial, exponential, binomial and gaussian of kernels do"
+        raise ValueError(f"kernel must have a power series: {examples}")
     return kernel.series

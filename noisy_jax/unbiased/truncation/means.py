@@ -96,6 +96,6 @@ class MeanEstimator(NamedTuple):
 def first_copies(copies: Array, needed: int, axes: str) -> jax.Array:
     """Returns the first copies, as many as the largest order needs, in floating point."""
     check_axes("copies", copies, axes)
-    if (found := np.shape(copies)[0]) < needed:
-        raise ValueError(f"the largest order needs {needed} independent copies, got {found}")
+    if (count := np.shape(copies)[0]) < needed:
+        raise ValueError(f"the largest order needs {needed} independent copies, got {count}")
     return floating(copies)[:needed]
