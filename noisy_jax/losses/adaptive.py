@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.losses.piecewise import huber
 from noisy_jax.validation.numbers import between, check_not_below, non_negative, number, positive
 from noisy_jax.validation.objects import choice
@@ -59,7 +59,7 @@ class AdaptiveLoss(NamedTuple):
     def at(self, scale: ArrayLike) -> Loss:
         """The `Loss` at one fixed scale s."""
         return Loss(
-            f"{self.name} at {shown(scale)}",
+            f"{self.name} at {parameter_text(scale)}",
             self.kind,
             lambda a: self.value(a, scale),
             lambda a: self.derivative(a, scale),
@@ -127,7 +127,7 @@ def novelty(
 def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
     nu, initial = between("nu", nu, 0, 1), number("initial", initial)
     return AdaptiveLoss(
-        f"{name}(nu={shown(nu)})",
+        f"{name}(nu={parameter_text(nu)})",
         "margin",
         value=lambda a, s: jnp.maximum(s - a, 0.0) - nu * s,
         derivative=lambda a, s: -jnp.where(a <= s, 1.0, 0.0),
@@ -157,7 +157,7 @@ def nu_epsilon_insensitive(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> Adapti
     """
     nu, initial = between("nu", nu, 0, 1), non_negative("initial", initial)
     return AdaptiveLoss(
-        f"nu_epsilon_insensitive(nu={shown(nu)})",
+        f"nu_epsilon_insensitive(nu={parameter_text(nu)})",
         "residual",
         value=lambda a, s: jnp.maximum(jnp.abs(a) - s, 0.0) + nu * s,
         derivative=lambda a, s: jnp.where(jnp.abs(a) > s, jnp.sign(a), 0.0),
@@ -215,7 +215,7 @@ def nu_huber(
         return jnp.minimum(jnp.square(a / s), 1.0) / 2 - nu
 
     return AdaptiveLoss(
-        f'nu_huber(nu={shown(nu)}, tracker="{tracker}")',
+        f'nu_huber(nu={parameter_text(nu)}, tracker="{tracker}")',
         "residual",
         value=lambda a, s: s * unit.value(a / s) + nu * s,
         derivative=lambda a, s: unit.derivative(a / s),

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.losses.piecewise import less_smooth
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
 from noisy_jax.validation.numbers import positive
@@ -181,7 +181,7 @@ def smoothed_absolute(*, sharpness: ArrayLike = 1.0) -> Loss:
     def derivative(a):
         return jax.lax.erf(floating(sharpness * a))
 
-    name = f"smoothed_absolute(sharpness={shown(sharpness)})"
+    name = f"smoothed_absolute(sharpness={parameter_text(sharpness)})"
     series = functools.partial(_erf_series, 1.0, 0.0, sharpness, 0.0)
     less = functools.partial(less_smooth, (0.0, 0.0), 0.5 / sharpness / sharpness)
     return Loss(name, "residual", value, derivative, series, deconvolved=less)
@@ -216,7 +216,7 @@ def smoothed_hinge(*, sharpness: ArrayLike = 1.0) -> Loss:
     def derivative(a):
         return -jax.lax.erfc(sharpness * (floating(a) - 1)) / 2
 
-    name = f"smoothed_hinge(sharpness={shown(sharpness)})"
+    name = f"smoothed_hinge(sharpness={parameter_text(sharpness)})"
     series = functools.partial(_erf_series, 0.5, -0.5, sharpness, 1.0)
     less = functools.partial(less_smooth, (1.0,), 0.5 / sharpness / sharpness)
     return Loss(name, "margin", value, derivative, series, deconvolved=less)

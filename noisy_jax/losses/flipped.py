@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from noisy_jax.losses.adaptive import AdaptiveLoss
-from noisy_jax.losses.loss import Loss, shown
+from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.noise import Flip
 from noisy_jax.validation.messages import given
 
@@ -45,5 +45,5 @@ def flipped(loss: _L, rate: Any) -> _L:
     if loss.flips is not None or not getattr(loss, "labelled", True):
         raise ValueError(f"loss must read labels, and not be flipped already, got {loss}")
     rates = Flip(rate).rate
-    name = f"flipped({loss}, rate=({', '.join(map(shown, rates))}))"
+    name = f"flipped({loss}, rate=({', '.join(map(parameter_text, rates))}))"
     return loss._replace(name=name, flips=rates)

@@ -166,7 +166,7 @@ def has_bounded_slope(loss: Loss) -> bool:
     return slopes is None or bool(np.all(np.abs(slopes) < 1e15))
 
 
-def shown(parameter: ArrayLike) -> str:
+def parameter_text(parameter: ArrayLike) -> str:
     """A parameter as it is written in a loss's name."""
     value = concrete(parameter)
     return "traced" if value is None else f"{value:g}"

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
-from noisy_jax.losses.loss import Loss, check_loss, shown
+from noisy_jax.losses.loss import Loss, check_loss, parameter_text
 from noisy_jax.series import floating
 from noisy_jax.validation.numbers import non_negative, positive
 from noisy_jax.validation.values import ArrayLike
@@ -32,7 +32,7 @@ def hinge(*, margin: ArrayLike = 1.0) -> Loss:
     """
     margin = non_negative("margin", margin)
     return Loss(
-        f"hinge(margin={shown(margin)})",
+        f"hinge(margin={parameter_text(margin)})",
         "margin",
         lambda a: jnp.maximum(margin - a, 0.0),
         lambda a: -jnp.where(a <= margin, 1.0, 0.0),
@@ -67,7 +67,7 @@ def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
     """
     epsilon = non_negative("epsilon", epsilon)
     return Loss(
-        f"epsilon_insensitive(epsilon={shown(epsilon)})",
+        f"epsilon_insensitive(epsilon={parameter_text(epsilon)})",
         "residual",
         lambda a: jnp.maximum(jnp.abs(a) - epsilon, 0.0),
         lambda a: jnp.where(jnp.abs(a) > epsilon, jnp.sign(a), 0.0),
@@ -105,7 +105,7 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
         return sum(norm.cdf((floating(a) - kink) / width) for kink in loss.kinks) - 1
 
     return loss._replace(
-        name=f"smoothed({loss}, width={shown(width)})",
+        name=f"smoothed({loss}, width={parameter_text(width)})",
         value=lambda a: _smooth(loss.kinks, width, a),
         derivative=derivative,
         analytic=None,
@@ -159,7 +159,7 @@ def huber(*, width: ArrayLike = 1.0) -> Loss:
         return jnp.where(size <= width, size**2 / (2 * width), size - width / 2)
 
     return Loss(
-        f"huber(width={shown(width)})",
+        f"huber(width={parameter_text(width)})",
         "residual",
         value,
         lambda a: jnp.clip(a / width, -1.0, 1.0),

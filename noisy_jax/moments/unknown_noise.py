@@ -66,7 +66,7 @@ def unbiased(
     probe = transformation.probed(features)
     copies = probe.copies
 
-    def rows(samples: Sample, keys: Any):
+    def weighted_values(samples: Sample, keys: Any):
         """`(v[B, P, D], r[B, P], s[B, P])`: Σ_p r_p v_p v_pᵀ estimates φφᵀ, and Σ_p s_p v_p φ."""
 
         def points_of(sample, key):
@@ -76,9 +76,11 @@ def unbiased(
         w = points.weights
         if points.imaginary is None:
             return features(points.real), w, w
+        # Re φφᵀ of a complex φ is Re φ Re φᵀ − Im φ Im φᵀ.
         z = continued(features, Continued(points.real, points.imaginary), probe.name)
-        both = (jnp.concatenate(parts, axis=1) for parts in (z, (w, -w), (w, jnp.zeros_like(w))))
-        return tuple(both)
+        values = jnp.concatenate([z.re, z.im], axis=1)
+        of_products = jnp.concatenate([w, -w], axis=1)
+        return values, of_products, jnp.concatenate([w, jnp.zeros_like(w)], axis=1)
 
     def num_features(dim: int) -> int:
         shape = jax.eval_shape(features, jax.ShapeDtypeStruct((1, dim), float)).shape
@@ -92,20 +94,21 @@ def unbiased(
         # φ may not be finite at what stands in rows that do not count: they take another row.
         counts = kept > 0
         source = jnp.where(counts, jnp.arange(len(kept)), jnp.argmax(counts))
-        values, square, value = rows(*jax.tree.map(lambda leaf: leaf[source], (samples, keys)))
+        samples, keys = jax.tree.map(lambda leaf: leaf[source], (samples, keys))
+        values, of_products, of_values = weighted_values(samples, keys)
         values = jnp.where(counts[:, None, None], values, 0)
         flat = values.reshape(-1, values.shape[-1])
-        weights = (kept[:, None] * square).reshape(-1)
+        weights = (kept[:, None] * of_products).reshape(-1)
         gram = jnp.matmul((weights[:, None] * flat).T, flat, precision="highest")
-        weights = ((kept * samples.y)[:, None] * value).reshape(-1)
+        weights = ((kept * samples.y)[:, None] * of_values).reshape(-1)
         cross = jnp.matmul(weights, flat, precision="highest")
         return Sums(gram, cross, kept.sum(), jnp.zeros(()))
 
     def clean_estimates(weights, sample: Sample, key: Any = None):
         batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (sample, key))
-        values, square, value = rows(*batch)
+        values, of_products, of_values = weighted_values(*batch)
         functions = values[0] @ weights
-        return value[0] @ functions, square[0] @ functions**2
+        return of_values[0] @ functions, of_products[0] @ functions**2
 
     return Moments(
         num_features, features, sums, as_they_are, clean_estimates, copies, linear=False,
