@@ -193,8 +193,8 @@ def covariate(
     if np.shape(center) not in ((), x.shape[1:]):
         shape = list(np.shape(center))
         raise ValueError(f"center must be one number or [{x.shape[1]}], as a row of x, got {shape}")
-    there = jnp.asarray(center, x.dtype) + spread * normal(x_key, x.shape, x.dtype)
-    return _relabelled(jnp.where(rows[:, None], there, x), y, label, rows)
+    moved = jnp.asarray(center, x.dtype) + spread * normal(x_key, x.shape, x.dtype)
+    return _relabelled(jnp.where(rows[:, None], moved, x), y, label, rows)
 
 
 def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array:

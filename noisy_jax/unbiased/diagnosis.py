@@ -169,8 +169,10 @@ def diagnose(
     shapes = [list(jnp.shape(leaf)) for leaf in jax.tree.leaves(rows)]
     count = shapes[0][0] if all(shapes) and shapes else 0
     if count < 2 or any(shape[0] != count for shape in shapes):
-        what = "arrays with the same number n >= 2 of rows along their first axis"
-        raise ValueError(f"rows must be {what}, got {shapes}")
+        raise ValueError(
+            "rows must be arrays with the same number n >= 2 of rows along their first axis, "
+            f"got {shapes}"
+        )
     keys = jax.random.split(key, count)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, rows, keys))):
         raise ValueError("diagnose reads numbers, and returns words: call it outside jit and vmap")

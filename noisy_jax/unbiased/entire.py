@@ -164,15 +164,16 @@ class _Walk:
         name = eqn.primitive.name
         where = f" in {self.caller[0]}" if self.caller else ""
         place = self._place(eqn)
-        what = f"{name!r}{where}" + (f" ({place})" if place else "")
+        operation = f"{name!r}{where}" + (f" ({place})" if place else "")
         if name not in REASONS:
             return ValueError(
-                f"{self.name} needs an entire function of x, and does not know whether {what} is "
-                "one: say so by unbiased.register(primitive, kind), or use multilevel or replicates"
+                f"{self.name} needs an entire function of x, and does not know whether {operation} "
+                "is one: say so by unbiased.register(primitive, kind), or use multilevel or "
+                "replicates"
             )
         advice = f"{rules.ADVICE[name]}; " if name in rules.ADVICE else ""
         return ValueError(
-            f"{self.name} needs an entire function of x, but {what} {REASONS[name]}: "
+            f"{self.name} needs an entire function of x, but {operation} {REASONS[name]}: "
             f"{advice}{_WAY_OUT}"
         )
 

@@ -86,8 +86,8 @@ def _pow(operation, base, z):
 
 
 def _convert(operation, *args):
-    kept = jnp.issubdtype(operation.params["new_dtype"], jnp.inexact)
-    return linear(operation, *args) if kept else None
+    floating = jnp.issubdtype(operation.params["new_dtype"], jnp.inexact)
+    return linear(operation, *args) if floating else None
 
 
 def _gather(operation, *args):
@@ -107,8 +107,8 @@ def _scatter(operation, *args):
 def _scatter_mul(operation, *args):
     """Its function of two numbers is traced anew, for complex ones."""
     names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
-    kept = {name: operation.params[name] for name in names}
-    times: Any = functools.partial(jax.lax.scatter_mul, **kept)
+    options = {name: operation.params[name] for name in names}
+    times: Any = functools.partial(jax.lax.scatter_mul, **options)
     return by_complex(times, *map(with_parts, args))
 
 

@@ -35,7 +35,7 @@ class Problem(NamedTuple):
         gram: the Gram matrix K of the n rows.
         y: `[n]` targets.
         loss: ℓ, squared or logistic.
-        kept: `[]`, m, the number of rows to keep.
+        count: `[]`, m, the number of rows to keep, in the data type of y.
         regularization: `[]`, λ ≥ 0.
         radius: `[]`, R > 0, the largest norm of f; infinity for no limit.
     """
@@ -43,14 +43,9 @@ class Problem(NamedTuple):
     gram: Gram
     y: jax.Array
     loss: Loss
-    kept: jax.Array
+    count: jax.Array
     regularization: Any
     radius: Any
-
-    @property
-    def count(self) -> jax.Array:
-        """`kept`, in the data type of y."""
-        return jnp.asarray(self.kept).astype(self.y.dtype)
 
     @property
     def smoothness(self) -> Array:
@@ -84,7 +79,7 @@ class Problem(NamedTuple):
         If a loss is NaN, the threshold is NaN: a NaN must not pass as a row that was trimmed.
         """
         losses = jnp.asarray(self.loss(values, self.y))
-        rows, threshold = smallest(losses, self.kept)
+        rows, threshold = smallest(losses, self.count.astype(int))
         return rows, jnp.where(jnp.any(jnp.isnan(losses)), jnp.nan, threshold)
 
 
@@ -148,7 +143,7 @@ def trimmed(
         >>> from noisy_jax.losses import squared
         >>> options = {"contamination": 0.2, "regularization": 1.0}
         >>> problem = trimmed(squared(), jnp.eye(5), jnp.ones(5), **options)
-        >>> print(f"{problem.kept} rows kept, safe step {1 / problem.smoothness:.2f}")
+        >>> print(f"{problem.count:.0f} rows kept, safe step {1 / problem.smoothness:.2f}")
         4 rows kept, safe step 0.67
     """
     y = jnp.asarray(real_array("y", y), float)
@@ -158,8 +153,9 @@ def trimmed(
     gram = gram if isinstance(gram, Gram) else dense_gram(gram)
     if gram.size != y.size:
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")
-    kept, lam = rows_kept(y.size, contamination), non_negative("regularization", regularization)
-    return Problem(gram, y, loss, kept, lam, _radius(radius))
+    count = rows_kept(y.size, contamination).astype(y.dtype)
+    regularization = non_negative("regularization", regularization)
+    return Problem(gram, y, loss, count, regularization, _radius(radius))
 
 
 def _radius(radius):

@@ -131,8 +131,8 @@ def _projected(problem, coefficients, values):
 
 def _descend(problem, state, weight):
     """Coefficients and values after a step, the bound on the gap, and whether the ball cut."""
-    here = jnp.stack([state.coefficients, state.values])
-    a, values = here + weight * (here - state.previous)
+    current = jnp.stack([state.coefficients, state.values])
+    a, values = current + weight * (current - state.previous)
     smooth, convex = problem.smoothness, problem.regularization
     rate = jnp.where(smooth > 0, 1 / smooth, 0)
     gradient = problem.gradient_on(state.kept, a, values)

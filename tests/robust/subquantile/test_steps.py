@@ -86,7 +86,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
     problem = trimmed.PROBLEMS[task](gram, y, contamination=0.3, regularization=lam)
     a, h = 0.1 * rng.normal(size=(2, 40))
     state = init(problem, a)
-    kept, m = np.asarray(state.kept), int(problem.kept)
+    kept, m = np.asarray(state.kept), int(problem.count)
     G = np.asarray(problem.gradient_on(state.kept, state.coefficients, state.values))
 
     def explicit(w):  # of weights w = Φᵀa
@@ -107,7 +107,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
 def started(gram, y, share, lam, coefficients):
     """How many rows are kept, and the state at these coefficients."""
     problem = trimmed.PROBLEMS["ridge"](gram, y, contamination=share, regularization=lam)
-    return problem.kept, init(problem, coefficients)
+    return problem.count, init(problem, coefficients)
 
 
 @pytest.mark.slow
