@@ -108,9 +108,16 @@ def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
         return weights @ value, weights @ gram @ weights
 
     return Moments(
-        lambda d: 2 * pairs, lambda x: amplitude * waves(x), sums, corrected, clean_estimates, 1,
-        linear=False, noise=frequencies.noise, clipped=True,
-    )  # fmt: skip
+        num_features=lambda d: 2 * pairs,
+        features=lambda x: amplitude * waves(x),
+        sums=sums,
+        corrected=corrected,
+        clean_estimates=clean_estimates,
+        copies=1,
+        linear=False,
+        noise=frequencies.noise,
+        clipped=True,
+    )
 
 
 def _inverse(phi, floor):

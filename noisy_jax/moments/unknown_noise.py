@@ -111,6 +111,13 @@ def unbiased(
         return of_values[0] @ functions, of_products[0] @ functions**2
 
     return Moments(
-        num_features, features, sums, as_they_are, clean_estimates, copies, linear=False,
-        noise=probe.noise, random=probe.draws,
-    )  # fmt: skip
+        num_features=num_features,
+        features=features,
+        sums=sums,
+        corrected=as_they_are,
+        clean_estimates=clean_estimates,
+        copies=copies,
+        linear=False,
+        noise=probe.noise,
+        random=probe.draws,
+    )
