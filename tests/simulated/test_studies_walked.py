@@ -26,7 +26,8 @@ def test_a_study_goes_through_its_rooms_in_order_and_checks_once():
     visits = [f"{module} {name}" for module, name in walk.calls]
     firsts = [next(i for i, one in enumerate(visits) if one.endswith(room)) for room in ROOMS]
     assert firsts == sorted(firsts)
-    for check in ("sound_stream", "check_loss", "check_noise", "seed_range", "checked_regret"):
+    assert walk.times("sound_stream") == 1 + len(options["horizons"])  # a comparator is a door
+    for check in ("check_loss", "check_noise", "seed_range", "checked_regret"):
         assert walk.times(check) == 1
     for check in ("check_run", "warn_of_sizes", "check_targets_of"):
         assert walk.times(check) == len(learners)

@@ -1,4 +1,7 @@
-"""Comparators are called with a stream and options, or with options first and the stream later."""
+"""Comparators are called with a stream and options, or with options first and the stream later.
+
+Either way the stream is checked here, once for all of them.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from noisy_jax.base import Stream
-from noisy_jax.validation.objects import instance
+from noisy_jax.base import Stream, sound_stream
 
 
 def comparator(solve: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates `solve(stream, …)`, so that without a stream it returns a function of a stream."""
+    """Decorates `solve(stream, …)`: checks its stream; without one it returns a function of one."""
     signature = inspect.signature(solve)
 
     @functools.wraps(solve)
     def of_stream(stream: Stream | None = None, *arguments, **options):
         if stream is not None:
-            instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
-            return solve(stream, *arguments, **options)
+            return solve(sound_stream(stream), *arguments, **options)
         bound = signature.bind(None, *arguments, **options)  # a missing option is an error at once
         _, *rest = bound.arguments.items()
-        return functools.partial(solve, **dict(rest))
+        return functools.partial(of_stream, **dict(rest))
 
     return of_stream

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Stream, sound_stream
+from noisy_jax.base import Stream
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.losses import Loss
@@ -104,7 +104,6 @@ def convex_ball(
         >>> print(found.predictions.round(3), bool(found.converged))
         [ 0.5 -0.5] True
     """
-    stream = sound_stream(stream)
     check_loss(loss)
     if kernel is not None:
         check_kernel(kernel)

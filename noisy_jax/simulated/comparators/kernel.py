@@ -20,8 +20,7 @@ from noisy_jax.linalg.matrices import check_gram, check_matrix, check_semidefini
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.validation.arrays import check_shape, real_array
 from noisy_jax.validation.numbers import positive
-from noisy_jax.validation.objects import instance
-from noisy_jax.validation.rows import check_stream, check_targets
+from noisy_jax.validation.rows import check_targets
 from noisy_jax.validation.values import Array, ArrayLike, check_concrete
 from noisy_jax.worlds.world import World, check_world
 
@@ -156,13 +155,11 @@ def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
         >>> print(world_ball(stream, world, radius=0.5).predictions)
         [0.5 0.5]
     """
-    instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     for name, value in stream._asdict().items():
         check_concrete(
             f"stream.{name}", value, "world_ball merges rounds; under jit or vmap use kernel_ball"
         )
     x, y = map(np.asarray, stream)
-    check_stream(x, y)
     check_world(world)
     world.check(x.shape)
     points, rounds, counts = np.unique(

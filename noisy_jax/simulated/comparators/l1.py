@@ -18,7 +18,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Stream, sound_stream
+from noisy_jax.base import Stream
 from noisy_jax.simulated.comparators.comparator import comparator
 from noisy_jax.simulated.comparators.linear import LinearBall
 from noisy_jax.validation.numbers import positive
@@ -45,7 +45,6 @@ def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         >>> print(l1_ball(stream, radius=2.0).weights)
         [2. 0.]
     """
-    stream = sound_stream(stream)
     for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():
         check_concrete(name, value, "the minimizer is found on the host")
     size = float(positive("radius", radius))

@@ -20,7 +20,6 @@ from noisy_jax.base import Stream
 from noisy_jax.linalg import matrices
 from noisy_jax.linalg.ball import RANK_ROUNDINGS, precision, secular
 from noisy_jax.simulated.comparators.comparator import comparator
-from noisy_jax.simulated.streams import from_arrays
 from noisy_jax.validation.numbers import positive
 from noisy_jax.validation.values import Array, ArrayLike, array_module
 
@@ -63,16 +62,16 @@ def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         [1.5 2. ]
     """
     radius = positive("radius", radius)
-    stream = from_arrays(*stream)
-    xp = array_module(*stream)  # NumPy compiles nothing for each T
-    rows = xp.column_stack(stream)
+    x, y = (jnp.asarray(leaf, float) for leaf in stream)
+    xp = array_module(x, y)  # NumPy compiles nothing for each T
+    rows = xp.column_stack([x, y])
     triangle = partial(np.linalg.qr, mode="r") if xp is np else lambda a: matrices.qr(a)[1]
     least = np.zeros((rows.shape[1], rows.shape[1]), rows.dtype)  # so that there are enough rows
     weights, multiplier = _best_in_ball(triangle(xp.concatenate([least, rows])), radius)
     xp = array_module(rows, weights)
     with np.errstate(over="ignore"):
-        predictions = xp.matmul(stream.x, weights)
-        loss = xp.sum((predictions - xp.asarray(stream.y)) ** 2)
+        predictions = xp.matmul(x, weights)
+        loss = xp.sum((predictions - xp.asarray(y)) ** 2)
     return LinearBall(weights, jax.device_put(predictions), jax.device_put(loss), multiplier)
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.base import Stream
+from noisy_jax.base import Stream, sound_stream
 from noisy_jax.draws import integers
 from noisy_jax.tabular.columns import (
     ROUNDING,
@@ -25,8 +25,8 @@ from noisy_jax.tabular.columns import (
 )
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.numbers import whole
-from noisy_jax.validation.objects import choice, instance
-from noisy_jax.validation.rows import check_stream, check_table
+from noisy_jax.validation.objects import choice
+from noisy_jax.validation.rows import check_table
 from noisy_jax.validation.values import array_module, check_concrete
 
 _FORMATS = {
@@ -154,8 +154,7 @@ def resampled(key: jax.Array, stream: Stream, horizon: int) -> Stream:
         True
     """
     key = parsed_key(key)
-    x, y = instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
-    check_stream(x, y)
+    x, y = sound_stream(stream)
     rows = integers(key, (whole("horizon", horizon),), 0, np.shape(y)[0])
     xp = array_module(rows, x, y)  # NumPy compiles nothing
     rows = xp.asarray(rows)
