@@ -60,6 +60,7 @@ TESTED_IN = {
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
     "simulated/comparators/comparator": "simulated/comparators/test_linear",
     "simulated/configuration": "simulated/test_results",
+    "simulated/entries": "simulated/test_programs",
     "simulated/estimates": "simulated/test_montecarlo",
     "unbiased/continuation": "unbiased/test_entire",
     "unbiased/control": "unbiased/test_entire",

@@ -17,7 +17,8 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, uncorrected_kernel
 from noisy_jax.learners.wrappers import cloned, noiseless
 from noisy_jax.simulated import bounds, comparators, streams
-from noisy_jax.simulated.programs import first, tuned
+from noisy_jax.simulated.entries import tuned
+from noisy_jax.simulated.programs import first
 from noisy_jax.validation.numbers import positive
 
 LEARNERS = ("parallel_worlds", "cloned", "uncorrected_kernel", "clean")

@@ -20,7 +20,8 @@ from noisy_jax.command.settings import at_least, option
 from noisy_jax.learners.wrappers import assuming, noiseless
 from noisy_jax.reports.tables import Table, plus_minus
 from noisy_jax.simulated import bounds, comparators, streams
-from noisy_jax.simulated.programs import MakeLearner, first, tuned
+from noisy_jax.simulated.entries import MakeLearner, tuned
+from noisy_jax.simulated.programs import first
 from noisy_jax.simulated.results import Study
 from noisy_jax.validation.numbers import positive
 

@@ -18,7 +18,8 @@ from noisy_jax.command.settings import option
 from noisy_jax.learners import parallel_worlds, random_truncation, uncorrected_kernel
 from noisy_jax.learners.wrappers import noiseless
 from noisy_jax.simulated import bounds, streams
-from noisy_jax.simulated.programs import MakeLearner, first, guarantee_at, tuned
+from noisy_jax.simulated.entries import MakeLearner, guarantee_at, tuned
+from noisy_jax.simulated.programs import first
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.validation.numbers import positive
 from unknown_noise_corrections import averaging, best_in_ball, whole_gradients

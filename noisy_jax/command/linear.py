@@ -14,7 +14,7 @@ from noisy_jax.command import regret
 from noisy_jax.command.runner import Report, report_of
 from noisy_jax.command.settings import option
 from noisy_jax.simulated import bounds, comparators
-from noisy_jax.simulated.programs import MakeLearner, tuned
+from noisy_jax.simulated.entries import MakeLearner, tuned
 
 
 def _leader(_, *, radius) -> Learner:
@@ -76,11 +76,11 @@ def run(settings: Settings) -> Iterator[Report]:
     table = regret.load(settings.data, settings.target)
     keys = jax.random.split(jax.random.key(settings.seed))
     data = regret.data_set(settings, settings.data, table, settings.noise_variance, keys)
-    known = bounds.moments(data.stream, data.noise)
+    data_moments = bounds.moments(data.stream, data.noise)
     result = regret.study_of(
         settings,
         data,
-        {name: LEARNERS[name](known, radius=settings.radius) for name in settings.learners},
+        {name: LEARNERS[name](data_moments, radius=settings.radius) for name in settings.learners},
         comparators.linear_ball(radius=settings.radius),
     )
     yield report_of(result, data.words)

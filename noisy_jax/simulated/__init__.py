@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from noisy_jax.gone import refuse
 from noisy_jax.simulated import adversaries, bounds, comparators, streams
+from noisy_jax.simulated.entries import AnyHorizon, MakeLearner, tuned
 from noisy_jax.simulated.estimates import Estimate
 from noisy_jax.simulated.montecarlo import monte_carlo
-from noisy_jax.simulated.programs import AnyHorizon, MakeLearner, tuned
 from noisy_jax.simulated.results import Study, growth, regret
 from noisy_jax.simulated.rollouts import Rollout, final_regret, rollout
 from noisy_jax.simulated.studies import study

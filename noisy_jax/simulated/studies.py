@@ -19,6 +19,7 @@ from noisy_jax.noise import Noise, PerRound
 from noisy_jax.noise.rounds import check_noise
 from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
+from noisy_jax.simulated.entries import Entry, MakeLearner
 from noisy_jax.simulated.montecarlo import (
     check_progress,
     checked_levels,
@@ -26,7 +27,7 @@ from noisy_jax.simulated.montecarlo import (
     estimates_of,
     seed_range,
 )
-from noisy_jax.simulated.programs import Entry, MakeLearner, first, programs
+from noisy_jax.simulated.programs import first, programs, rooms_for
 from noisy_jax.simulated.results import Study, study_of_estimates
 from noisy_jax.simulated.rollouts import check_run
 from noisy_jax.validation.keys import parsed_key
@@ -126,18 +127,19 @@ def study(
     seeds, levels = seed_range(num_seeds), checked_levels(quantiles)
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
     check_noise(noise, y_noise, rounds)
-    made = [[entry.at(horizon, horizon) for entry in entries] for horizon in horizons]
-    for entry, (learner, _) in zip(entries, made[-1], strict=True):
+    rooms = zip(horizons, rooms_for(entries, horizons), strict=True)
+    pairs = [[entry.at(horizon, room) for entry in entries] for horizon, room in rooms]
+    for entry, (learner, _) in zip(entries, pairs[-1], strict=True):
         check_run(learner, stream, noise, y_noise, f"learners[{entry.name!r}]")
         check_one_prediction(learner, dim, f"learners[{entry.name!r}]")
     bests = [_predictions(comparator, first(horizon, stream)) for horizon in horizons]
-    learners_made = [[learner for learner, _ in pairs] for pairs in made]
+    by_horizon = [[learner for learner, _ in of_horizon] for of_horizon in pairs]
     data = stream, noise, y_noise
-    runs = programs(entries, learners_made, bests, horizons, loss, data)
+    runs = programs(entries, by_horizon, bests, horizons, loss, data)
     bounds = {
         (entry.name, horizon): _bound(guarantee)
-        for horizon, pairs in zip(horizons, made, strict=True)
-        for entry, (_, guarantee) in zip(entries, pairs, strict=True)
+        for horizon, of_horizon in zip(horizons, pairs, strict=True)
+        for entry, (_, guarantee) in zip(entries, of_horizon, strict=True)
     }
     same = {
         "learners": {entry.name: text(entry) for entry in entries},
@@ -156,7 +158,7 @@ def study(
     store = checkpoint_of(checkpoint, tag, parts)
     keys = [jax.random.fold_in(key, np.uint32(horizon)) for horizon in horizons]
     keyed = list(zip(runs, keys, strict=True))
-    found = estimates_of(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
+    estimates = estimates_of(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = same | {
         "num_seeds": len(seeds),
@@ -166,7 +168,7 @@ def study(
         "devices": [device.device_kind for device in devices],
         "versions": versions(),
     }
-    return study_of_estimates([entry.name for entry in entries], found, bounds, config)
+    return study_of_estimates([entry.name for entry in entries], estimates, bounds, config)
 
 
 def _bound(guarantee: Any) -> tuple[float, float]:

@@ -1,0 +1,207 @@
+"""What enters a study: learners, and functions that make them for its horizons, as `tuned` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+import noisy_jax.learners as learners
+import noisy_jax.simulated.bounds as bounds
+from noisy_jax.base import Learner, check_learner
+from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate
+from noisy_jax.simulated.bounds.guarantee import at_rate_factor
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import function, instance, switch
+from noisy_jax.validation.values import ArrayLike
+
+MakeLearner = Callable[[Any], tuple[Learner, Any]]
+"""`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.
+
+A study calls it with each of its horizons, and compiles a program for each; with `AnyHorizon`, one
+program for all of them.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class AnyHorizon:
+    """A function that makes a learner for any horizon, also for a traced one.
+
+    Studies compile one program for all their horizons if each of their learners is one of these, or
+    a `Learner`.
+
+    Args:
+        make: `make(horizon, room) -> (learner, guarantee)`: a learner that is tuned for `horizon`
+            rounds, with room for `room`, an int, and the theorem's guarantee, or `None`.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> def make(horizon, room):
+        ...     return nj.learners.two_copies(radius=1.0, learning_rate=horizon**-0.5), None
+        >>> learner, _ = AnyHorizon(make)(100)
+    """
+
+    make: Callable[[Any, int], tuple[Learner, Any]]
+
+    def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
+        """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
+        if room is None and not isinstance(horizon, jax.Array):
+            exact = isinstance(horizon, float) and horizon.is_integer()
+            horizon = whole("horizon", int(horizon) if exact else horizon)
+        rounds: Any = horizon if room is None else room
+        return self.make(horizon, rounds)
+
+
+_BOUNDS = {
+    learners.two_copies: bounds.two_copies,
+    learners.known_covariance: bounds.known_covariance,
+    learners.uncorrected: bounds.uncorrected,
+    learners.parallel_worlds: bounds.parallel_worlds,
+    learners.fourier_worlds: bounds.parallel_worlds,
+    learners.uncorrected_kernel: None,
+    learners.random_truncation: bounds.random_truncation,
+}
+"""The bound that is proved for each learner of the library."""
+
+
+def tuned(
+    factory: Callable[..., Learner],
+    bound: Callable[..., Any],
+    moments: DataMoments | None = None,
+    *,
+    rate_factor: ArrayLike | None = 1.0,
+    room: bool | None = None,
+    **options: Any,
+) -> AnyHorizon:
+    """Makes a learner for `study`, at the theorem's learning rate for each horizon.
+
+    Learners without a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
+
+    Args:
+        factory: of a linear learner, such as `learners.two_copies`; or, without `moments`, of a
+            kernel learner, such as `functools.partial(learners.parallel_worlds, world)`. It takes a
+            `learning_rate`, which may be traced; one that looks at the number is called by a
+            function of your own, `horizon -> (learner, guarantee)`.
+        bound: the guarantee for this learner, such as `bounds.two_copies`, or for a kernel learner
+            `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`. The
+            bound of another learner of the library is an error; `bounds.rate_of(bound)` gives a
+            learner its rate where no bound is proved, as for `learners.uncorrected_kernel`.
+        moments: of the noisy data, by `bounds.moments`, for linear learners. They are the first
+            argument of the bound.
+        rate_factor: m > 0, a multiple of the theorem's learning rate, with its bound;
+            `None` for the adaptive rate and its guarantee (`bounds.at_adaptive_rate`), which is
+            usually far better for kernels.
+        room: whether the factory takes the number of rounds to have room for, as `horizon=`; by
+            default those without `moments` do. `False` for `learners.fourier_worlds`, which has
+            room for any number.
+        **options: passed to the factory and to the bound, such as `radius=1.0`; random truncation
+            has none. If only the factory (or only the bound) takes an option, bind it first with
+            `functools.partial`.
+
+    Returns:
+        A function of the horizon, which returns the learner and its guarantee.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
+        >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> print(make(100)[1].learning_rate)
+        0.025
+    """
+    function("factory", factory, "such as nj.learners.two_copies, not the learner that it makes")
+    function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")
+    if moments is not None:
+        instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
+    learner, theorem = _without_partial(factory), _without_partial(bound)
+    proved = _BOUNDS.get(learner, theorem)
+    if theorem in _BOUNDS.values() and theorem is not proved:
+        right = (
+            "of the form bounds.rate_of(bound)" if proved is None else f"bounds.{proved.__name__}"
+        )
+        raise ValueError(
+            f"bound must be {right} for learners.{learner.__name__}, got "
+            f"bounds.{theorem.__name__}, which holds for another learner"
+        )
+    of_data = () if moments is None else (moments,)
+    needs_room = moments is None if room is None else switch("room", room)
+    return AnyHorizon(
+        functools.partial(_tuned, factory, bound, of_data, rate_factor, needs_room, options)
+    )
+
+
+def _tuned(factory, bound, of_data, rate_factor, needs_room, options, horizon, room):
+    """Returns the learner and the guarantee of `tuned` for a horizon."""
+    guarantee = guarantee_at(bound(*of_data, horizon=horizon, **options), rate_factor)
+    rate = None if rate_factor is None else guarantee.learning_rate
+    size = {"horizon": room} if needs_room else {}
+    return factory(learning_rate=rate, **size, **options), guarantee
+
+
+def guarantee_at(theory: Any, rate_factor: ArrayLike | None) -> Any:
+    """Returns the guarantee at a multiple of the theorem's rate, or at the adaptive (`None`)."""
+    return at_adaptive_rate(theory) if rate_factor is None else at_rate_factor(theory, rate_factor)
+
+
+def _without_partial(function):
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+class Entry:
+    """A learner of a study, or a function that makes it for each horizon.
+
+    Entries of the same learner or function are equal, so that another study compiles nothing.
+    """
+
+    def __init__(self, name: str, entered: Any):
+        self.name, self._entered = name, entered
+        self.any_horizon = isinstance(entered, Learner | AnyHorizon)
+        same = entered.make if isinstance(entered, AnyHorizon) else entered
+        self._key = self.any_horizon, id(same)  # of an object that lives as long as the entry
+        if isinstance(entered, Learner):
+            return
+        if not callable(entered):
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, or a function horizon -> (learner, "
+                f"guarantee) such as tuned returns, got {given(entered)}"
+            )
+        factory = getattr(entered, "__name__", "")
+        if factory in learners.__all__ and entered is getattr(learners, factory):
+            raise ValueError(
+                f"learners[{name!r}] must be a Learner, got the function {factory}, which makes "
+                f"one: call it, as {factory}(radius=…), or use tuned({factory}, …)"
+            )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and other._key == self._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        if not isinstance(self._entered, Learner):
+            return repr(self._entered)
+        needs = self._entered.needs
+        return f"a learner of {needs.copies} copies, noise = {needs.noise!r}"
+
+    def at(self, horizon: Any, room: int) -> tuple[Learner, Any]:
+        """Returns the learner and its guarantee, with room for more rounds where it can be made."""
+        if isinstance(self._entered, Learner):
+            return self._entered, None
+        told_room = isinstance(self._entered, AnyHorizon)
+        pair = self._entered(horizon, room) if told_room else self._entered(horizon)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                "learners must be functions horizon -> (learner, guarantee), with None if there is "
+                f"no guarantee, but one returned {given(pair)}"
+            )
+        learner, guarantee = pair
+        check_learner(learner, "the first of (learner, guarantee)")
+        if not (guarantee is None or hasattr(guarantee, "regret")):
+            raise ValueError(f"guarantee must be one of bounds, or None, got {given(guarantee)}")
+        return learner, guarantee
