@@ -49,10 +49,8 @@ def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array
         Array([1., 4., 3.], dtype=float32)
     """
     check_loss(loss, flips=False)
-    predictions, comparator = (
-        real_array(name, values)
-        for name, values in {"predictions": predictions, "comparator": comparator}.items()
-    )
+    predictions = real_array("predictions", predictions)
+    comparator = real_array("comparator", comparator)
     y = real_array("y", y)
     check_axes("y", y, "[T]", "; batch runs with jax.vmap")
     check_clean_targets(loss, y)
@@ -220,9 +218,8 @@ class Study:
             differ = [n for n in {**config, **configs[0]} if config.get(n) != configs[0].get(n)]
             if differ:
                 raise ValueError(f"the studies differ in {', '.join(differ)}: merge parts of one")
-        estimates = [
-            Estimate.merge(each) for each in zip(*(part.estimates for part in parts), strict=True)
-        ]
+        by_horizon = zip(*(part.estimates for part in parts), strict=True)
+        estimates = [Estimate.merge(of_horizon) for of_horizon in by_horizon]
         config = dict(parts[0].config) | {"num_seeds": estimates[0].num_seeds}
         first = parts[0].rows
         bounds = {(row.learner, row.horizon): (row.bound, row.learning_rate) for row in first}
@@ -238,7 +235,7 @@ class Study:
             del columns["quantiles"]
             exponent = self.growth[row.learner]._asdict().items()
             rows.append(columns | {f"growth_{name}": value for name, value in exponent})
-        tails = [(f"q{name[9:]}", partial(_shown, name)) for name in names]
+        tails = [(f"q{name[9:]}", partial(_rounded, name)) for name in names]
         return Table(rows, (*_COLUMNS[:4], *tails, *_COLUMNS[4:]))
 
     def __str__(self) -> str:
@@ -275,26 +272,26 @@ def study_of_estimates(
         bounds: by learner and horizon, the bound and the learning rate.
         config: of the study.
     """
-    horizons, rows = config["horizons"], []
+    horizons, rows, exponents = config["horizons"], [], {}
+    summaries = [(e.num_seeds, e.mean, e.std_error, e.half_width, e.quantiles) for e in estimates]
     for i, name in enumerate(names):
-        for horizon, estimate in zip(horizons, estimates, strict=True):
+        of_learner = []
+        for horizon, (seeds, means, errors, halves, tails) in zip(horizons, summaries, strict=True):
             bound, rate = bounds[name, horizon]
-            regret, difference, diverged = (float(one[i]) for one in estimate.mean)
-            error, paired_error, _ = (float(one[i]) for one in estimate.std_error)
-            half = float(estimate.half_width[0][i])
-            quantiles = () if estimate.quantiles is None else estimate.quantiles[0][:, i].tolist()
+            regret, difference, diverged = (float(mean[i]) for mean in means)
+            error, paired_error, _ = (float(error[i]) for error in errors)
+            half = float(halves[0][i])
+            quantiles = () if tails is None else tails[0][:, i].tolist()
             ratio = bound / regret if regret else math.inf
-            rows.append(
+            of_learner.append(
                 Row(
-                    name, horizon, estimate.num_seeds, regret, error, regret - half, regret + half,
+                    name, horizon, seeds, regret, error, regret - half, regret + half,
                     bound, ratio, difference, paired_error, rate, diverged, tuple(quantiles),
                 )
             )  # fmt: skip
-    exponents = {}
-    for name in names:
-        own = [row for row in rows if row.learner == name]
-        means, errors = [row.regret for row in own], [row.std_error for row in own]
-        exponents[name] = growth(horizons, means, errors, own[0].num_seeds)
+        means, errors = [row.regret for row in of_learner], [row.std_error for row in of_learner]
+        exponents[name] = growth(horizons, means, errors, of_learner[0].num_seeds)
+        rows += of_learner
     return Study(tuple(rows), exponents, config, tuple(estimates))
 
 
@@ -302,7 +299,7 @@ def _or_none(column: str, spec: str):
     return lambda row: "none" if math.isnan(row[column]) else format(row[column], spec)
 
 
-def _shown(column: str, row) -> str:
+def _rounded(column: str, row) -> str:
     return f"{row[column]:.1f}"
 
 
