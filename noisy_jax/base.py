@@ -168,6 +168,9 @@ class Needs(NamedTuple):
         def freedom(needs):
             return ("exact", "independent", "any").index(needs.targets)
 
+        def noisiness(noise):
+            return (noise is not None) + has_noise(noise)
+
         def flipped(flips):
             return 3 * (flips is False) or (flips is not None) + has_flips(flips)
 
@@ -175,7 +178,7 @@ class Needs(NamedTuple):
         return Needs(
             copies=max(self.copies, other.copies),
             horizon=min(horizons, default=None),
-            noise=max(self.noise, other.noise, key=lambda one: (one is not None) + has_noise(one)),
+            noise=max(self.noise, other.noise, key=noisiness),
             targets=min(self, other, key=freedom).targets,
             labels=self.labels or other.labels,
             flips=other.flips if flipped(other.flips) > flipped(self.flips) else self.flips,
@@ -248,10 +251,10 @@ def in_this_precision(init: Callable[[int], State], state: State, dim: int) -> S
     """
     default = jnp.result_type(float)
     types = {jnp.result_type(leaf) for leaf in jax.tree.leaves(state)}
-    if all(one == default or not jnp.issubdtype(one, jnp.floating) for one in types):
+    if all(dtype == default or not jnp.issubdtype(dtype, jnp.floating) for dtype in types):
         return state
-    made = jax.eval_shape(lambda: init(dim))
-    return jax.tree.map(lambda leaf, own: jnp.asarray(leaf, own.dtype), state, made)
+    first = jax.eval_shape(lambda: init(dim))
+    return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), state, first)
 
 
 def has_noise(noise: Any) -> bool:
@@ -278,15 +281,21 @@ def estimated_errors(estimates: Any, y: Any) -> Any:
 
 
 def estimates_through(
-    learner: Learner, shown: Callable[..., Any]
+    learner: Learner, to_inner: Callable[..., Any]
 ) -> Callable[..., CleanEstimates] | None:
-    """Returns a wrapper's `clean_estimates`: the inner learner's at `shown(…)`, or `None`.
+    """Returns a wrapper's `clean_estimates`: the inner learner's at `to_inner(…)`, or `None`.
 
-    `shown(state, sample, key)` takes the wrapper's arguments, and returns the inner learner's
+    `to_inner(state, sample, key)` takes the wrapper's arguments, and returns the inner learner's
     `(state, sample, key)`.
     """
-    own = learner.clean_estimates
-    return None if own is None else lambda *seen: own(*shown(*seen))
+    estimates = learner.clean_estimates
+    return None if estimates is None else lambda *arguments: estimates(*to_inner(*arguments))
+
+
+def finish_of_inner(learner: Learner) -> Callable[[State], State] | None:
+    """Returns a wrapper's `finish`: the inner learner's on the field `inner` of its state."""
+    finish = learner.finish
+    return None if finish is None else lambda state: state._replace(inner=finish(state.inner))
 
 
 def unrolled(learner: Learner) -> Callable[..., Unrolled]:
@@ -300,8 +309,8 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
         def one_round(state, inputs):
             sample, x, key = inputs
             prediction = learner.predict(state, x)
-            own = learner.clean_estimates
-            estimates = None if own is None else own(state, sample, key)
+            of_sample = learner.clean_estimates
+            estimates = None if of_sample is None else of_sample(state, sample, key)
             return learner.step(state, sample, key), (prediction, estimates)
 
         state, (predictions, estimates) = jax.lax.scan(one_round, state, (samples, x, keys))

@@ -8,13 +8,21 @@ regret of the learner over T.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import chex
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.base import Learner, State, check_learner, estimates_through, exportable, fresh
+from noisy_jax.base import (
+    Learner,
+    State,
+    check_learner,
+    estimates_through,
+    exportable,
+    finish_of_inner,
+    fresh,
+)
 
 
 @exportable
@@ -83,18 +91,16 @@ def averaged(learner: Learner) -> Learner:
     def mean(state: AveragedState):
         return with_weights(state.inner, state.mean_weights)
 
-    def finish(state: AveragedState) -> AveragedState:
-        finish: Any = learner.finish
-        return state._replace(inner=finish(state.inner))
-
-    clean_estimates = estimates_through(learner, lambda state, *seen: (mean(state), *seen))
+    clean_estimates = estimates_through(
+        learner, lambda state, sample, key: (mean(state), sample, key)
+    )
     return learner._replace(
         init=init,
         step=step,
         predict=predict,
         unroll=None,
         clean_estimates=clean_estimates,
-        finish=learner.finish and finish,
+        finish=finish_of_inner(learner),
         weights=lambda state: state.mean_weights,
         with_weights=lambda state, weights: state._replace(mean_weights=weights),
     )

@@ -91,7 +91,9 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
         samples, keys = jax.vmap(clone)(samples, keys)
         return unrolled(learner)(state, samples, x, keys)
 
-    clean_estimates = estimates_through(learner, lambda state, *seen: (state, *clone(*seen)))
+    clean_estimates = estimates_through(
+        learner, lambda state, sample, key: (state, *clone(sample, key))
+    )
     targets = "exact" if needs.targets == "exact" else "independent"
     needs = needs._replace(copies=1, noise=noise, targets=targets)
     return learner._replace(step=step, unroll=unroll, needs=needs, clean_estimates=clean_estimates)

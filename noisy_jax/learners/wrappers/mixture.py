@@ -33,6 +33,7 @@ from noisy_jax.base import (
     check_sample,
     estimated_errors,
     exportable,
+    finish_of_inner,
     in_this_precision,
     unrolled,
 )
@@ -90,7 +91,7 @@ def mixture(*learners: Learner) -> Learner:
             "mixture needs learners with Learner.clean_estimates, but there are none of "
             f"learner {', '.join(without)} (counted from 0)"
         )
-    play, finish_all = unrolled(columns), columns.finish
+    play = unrolled(columns)
 
     def init(dim: int) -> MixtureState:
         inner = columns.init(dim)
@@ -101,8 +102,8 @@ def mixture(*learners: Learner) -> Learner:
     def step(state: MixtureState, sample: Sample, key: jax.Array) -> MixtureState:
         check_sample(sample, columns.needs.copies)
         # Estimates and the step share the work in `unroll`.
-        one, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
-        return unroll(state, one, x, key[None])[0]
+        samples, x = jax.tree.map(lambda a: jnp.asarray(a)[None], (sample, sample.x[0]))
+        return unroll(state, samples, x, key[None])[0]
 
     def predict(state: MixtureState, x: jax.Array) -> jax.Array:
         return jnp.matmul(columns.predict(state.inner, x), state.shares, precision="highest")
@@ -118,16 +119,13 @@ def mixture(*learners: Learner) -> Learner:
         state, shares = jax.lax.scan(one_round, state._replace(inner=()), losses)
         return state._replace(inner=inner), jnp.sum(shares * predictions, axis=-1), None
 
-    def finish(state: MixtureState) -> MixtureState:
-        return state if finish_all is None else state._replace(inner=finish_all(state.inner))
-
     return columns._replace(
         init=init,
         step=step,
         predict=predict,
         unroll=unroll,
         clean_estimates=None,
-        finish=finish_all and finish,
+        finish=finish_of_inner(columns),
         weights=None,  # shares make predictions of the weights that are not linear
         with_weights=None,
     )

@@ -17,6 +17,7 @@ from noisy_jax.base import (
     check_targets_of,
     estimates_through,
     exportable,
+    finish_of_inner,
     has_flips,
     has_noise,
     sound_stream,
@@ -92,13 +93,13 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
 
     def unroll(state: NoiselessState, samples: Sample, x: jax.Array, keys: jax.Array):
         rounds = state.round + jnp.arange(len(x), dtype=jnp.int32)
-        inner, *made = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
-        return NoiselessState(inner, state.round + len(x)), *made
+        inner, *outputs = unrolled(learner)(state.inner, clean(samples, rounds), x, keys)
+        return NoiselessState(inner, state.round + len(x)), *outputs
 
-    def shown(state: NoiselessState, sample: Sample, key: jax.Array):
+    def on_clean_data(state: NoiselessState, sample: Sample, key: jax.Array):
         return state.inner, clean(sample, state.round), key
 
-    finish, weights, with_weights = learner.finish, learner.weights, learner.with_weights
+    weights, with_weights = learner.weights, learner.with_weights
 
     def replaced(state: NoiselessState, new) -> NoiselessState:
         change: Any = with_weights
@@ -112,8 +113,8 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
         predict=predict,
         unroll=unroll,
         needs=needs,
-        clean_estimates=estimates_through(learner, shown),
-        finish=finish and (lambda state: state._replace(inner=finish(state.inner))),
+        clean_estimates=estimates_through(learner, on_clean_data),
+        finish=finish_of_inner(learner),
         weights=weights and (lambda state: weights(state.inner)),
         with_weights=with_weights and replaced,
     )

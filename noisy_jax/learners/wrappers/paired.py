@@ -45,31 +45,35 @@ def paired(*learners: Learner) -> Learner:
     reads = [learner.clean_estimates for learner in learners if learner.clean_estimates is not None]
     readable = len(reads) == len(learners)
 
-    def shown(sample: Sample, learner: Learner) -> Sample:
+    def first_copies(sample: Sample, learner: Learner) -> Sample:
         instance("sample", sample, Sample, "noise.observe makes one")
         return sample._replace(x=jnp.asarray(sample.x)[..., : learner.needs.copies, :])
 
     def init(dim: int) -> tuple[Any, ...]:
         return tuple(learner.init(dim) for learner in learners)
 
-    def each(ways, states, sample: Sample, *rest):
-        every = zip(ways, learners, states, strict=True)
-        return tuple(way(state, shown(sample, own), *rest) for way, own, state in every)
+    def of_each(functions, states, sample: Sample, *rest):
+        """Returns results of a function of each learner, on its state and its copies."""
+        every = zip(functions, learners, states, strict=True)
+        return tuple(
+            function(state, first_copies(sample, learner), *rest)
+            for function, learner, state in every
+        )
 
     def step(states, sample: Sample, key):
-        return each([learner.step for learner in learners], states, sample, key)
+        return of_each([learner.step for learner in learners], states, sample, key)
 
     def predict(states, x):
         parts = [learner.predict(state, x) for learner, state in zip(learners, states, strict=True)]
-        return _columns(parts, np.ndim(x) - 1)
+        return _joined(parts, np.ndim(x) - 1)
 
     def unroll(states, samples: Sample, x, keys):
-        runs = each(map(unrolled, learners), states, samples, x, keys)
+        runs = of_each(map(unrolled, learners), states, samples, x, keys)
         states, predictions, estimates = zip(*runs, strict=True)
-        return states, _columns(predictions, 1), _columns(estimates, 1) if readable else None
+        return states, _joined(predictions, 1), _joined(estimates, 1) if readable else None
 
     def clean_estimates(states, sample: Sample, key):
-        return _columns(each(reads, states, sample, key), 0)
+        return _joined(of_each(reads, states, sample, key), 0)
 
     finishes = any(learner.finish for learner in learners)
 
@@ -80,13 +84,13 @@ def paired(*learners: Learner) -> Learner:
         )
 
     def weights(states):
-        ways: Any = [learner.weights for learner in learners]
-        return tuple(way(state) for way, state in zip(ways, states, strict=True))
+        getters: Any = [learner.weights for learner in learners]
+        return tuple(getter(state) for getter, state in zip(getters, states, strict=True))
 
     def with_weights(states, weights):
-        ways: Any = [learner.with_weights for learner in learners]
-        every = zip(ways, states, weights, strict=True)
-        return tuple(way(state, own) for way, state, own in every)
+        setters: Any = [learner.with_weights for learner in learners]
+        every = zip(setters, states, weights, strict=True)
+        return tuple(setter(state, column) for setter, state, column in every)
 
     linear = all(learner.with_weights for learner in learners)
     return Learner(
@@ -102,7 +106,7 @@ def paired(*learners: Learner) -> Learner:
     )
 
 
-def _columns(parts, rank: int):
+def _joined(parts, rank: int):
     """Joins results of several learners on a last axis; some results may have this axis already."""
 
     def joined(*leaves):

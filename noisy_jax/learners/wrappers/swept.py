@@ -43,20 +43,20 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         raise ValueError(
             f"values must be arrays with one leading axis K >= 1, got the shapes {shapes}"
         )
-    if isinstance(make, Learner) or not callable(make):
+    if not callable(make):
         raise ValueError(f"make must be a function value -> Learner, got {given(make)}")
     values = jax.tree.map(jnp.asarray, values)
     value = jax.tree.map(lambda leaf: leaf[0], values)
     first = make(value)
     check_learner(first, "what make returns")
 
-    def each(name, out_axes, state, *arguments):
+    def of_values(name, out_axes, state, *arguments):
         """A function of the learner, for each value and the state's column of it."""
 
-        def one(value, state):
+        def of_value(value, state):
             return getattr(make(value), name)(state, *arguments)
 
-        return jax.vmap(one, (0, _axes(state)), out_axes)(values, state)
+        return jax.vmap(of_value, (0, _axes(state)), out_axes)(values, state)
 
     def init(dim: int):
         sample = Sample(jnp.zeros((first.needs.copies, dim)), jnp.ones(()), jnp.zeros(()))
@@ -71,28 +71,28 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
             return axis is None and any(jax.tree.leaves(part))
 
         axes = _axes(jax.eval_shape(lambda: first.init(dim)))  # of a state shared where it can be
-        found = jax.tree.map(varies, axes, depends(played, value), is_leaf=lambda a: a is None)
-        axes = 0 if any(jax.tree.leaves(found)) else axes
+        varied = jax.tree.map(varies, axes, depends(played, value), is_leaf=lambda a: a is None)
+        axes = 0 if any(jax.tree.leaves(varied)) else axes
         return jax.vmap(lambda value: make(value).init(dim), out_axes=axes)(values)
 
     def step(state, sample: Sample, key):
-        return each("step", _axes(state), state, sample, key)
+        return of_values("step", _axes(state), state, sample, key)
 
     def predict(state, x):
-        return each("predict", -1, state, x)
+        return of_values("predict", -1, state, x)
 
     def unroll(state, samples: Sample, x, keys):
-        def one(value, state):
+        def of_value(value, state):
             return unrolled(make(value))(state, samples, x, keys)
 
         axes = _axes(state)
-        return jax.vmap(one, (0, axes), (axes, -1, -1))(values, state)
+        return jax.vmap(of_value, (0, axes), (axes, -1, -1))(values, state)
 
     def clean_estimates(state, sample: Sample, key):
-        return each("clean_estimates", -1, state, sample, key)
+        return of_values("clean_estimates", -1, state, sample, key)
 
     def finish(state):
-        return each("finish", _axes(state), state)
+        return of_values("finish", _axes(state), state)
 
     return first._replace(
         init=init, step=step, predict=predict, unroll=unroll,
