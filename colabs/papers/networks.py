@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 
 LAWS = {
     "Gaussian": noise.Gaussian,
-    "Laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
+    "Laplace": noise.Laplace.from_variance,
 }
 """Distributions of the noise, by their variance."""
 

@@ -147,8 +147,8 @@ def run(settings: Settings) -> Iterator[Report]:
     if settings.kernel is not None:
         method = [fits.methods.Fourier(length_scale=v) for v in settings.kernel or _LENGTH_SCALES]
     if settings.flips is not None:
-        one, *other = settings.flips
-        method = fits.methods.Logistic(flips=settings.flips if other else one)
+        rate, *others = settings.flips
+        method = fits.methods.Logistic(flips=settings.flips if others else rate)
     result = fits.fit(table, method, model="linear" if method is not None else settings.model)
     x = recorded_means(table)  # of a misclassified column, not its recodings
     first = settings.subject or "row"
@@ -219,7 +219,7 @@ def _observations(settings: Settings) -> observations.Observations:
         raise ValueError("--kernel needs the same error in all rows: leave out --std-error")
     if settings.noise is not None and (settings.kernel is None or settings.replicates is not None):
         raise ValueError("--noise is for --kernel with --variance or --covariance: leave it out")
-    known = stated(settings)[0]
+    noise_of_columns = stated(settings)[0]
     copies: Any = None
     if settings.replicates is not None and settings.subject is not None:
         copies = list(settings.replicates)
@@ -228,7 +228,7 @@ def _observations(settings: Settings) -> observations.Observations:
         if any(len(pair) < 2 or not all(pair) for pair in pairs):
             raise ValueError("--replicates must be FEATURE:REPLICATE:…, such as x1:x1b:x1c")
         copies = by_name("--replicates", [(first, others) for first, *others in pairs])
-    if known is None and copies is None:
+    if noise_of_columns is None and copies is None:
         raise ValueError(
             "state the error in the features, by --variance, --sd, --std-error, --replicates, "
             "--reliability, --misclassified or --covariance"
@@ -237,7 +237,7 @@ def _observations(settings: Settings) -> observations.Observations:
     table = observations.csv(
         settings.data,
         target=settings.target,
-        noise=known,
+        noise=noise_of_columns,
         replicates=copies,
         subject=settings.subject,
         features=settings.features,
@@ -260,4 +260,4 @@ def _distribution(name, table) -> noise.Noise:
     if np.any(table.cov != np.diag(variances)):
         raise ValueError(f"--noise {name} needs independent errors: use --variance")
     variances = np.maximum(variances, _EXACT * table.x.var(axis=(0, 1)))
-    return noise.Laplace(np.sqrt(variances / 2))
+    return noise.Laplace.from_variance(variances)

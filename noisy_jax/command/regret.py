@@ -17,15 +17,15 @@ from noisy_jax.command.settings import SeededSettings, at_least, option
 from noisy_jax.losses import Loss
 from noisy_jax.observed.observations.files import check_named, read_frame
 from noisy_jax.simulated import streams
-from noisy_jax.simulated.programs import MakeLearner
+from noisy_jax.simulated.entries import MakeLearner
 from noisy_jax.simulated.results import Study
 from noisy_jax.simulated.studies import study
 from noisy_jax.validation.numbers import between, check_horizons, positive
 
 NOISES: Mapping[str, Callable[[Any], Any]] = {
     "gaussian": noise.Gaussian,
-    "laplace": lambda variance: noise.Laplace((variance / 2) ** 0.5),
-    "uniform": lambda variance: noise.Uniform((3 * variance) ** 0.5),
+    "laplace": noise.Laplace.from_variance,
+    "uniform": noise.Uniform.from_variance,
 }
 """Noise distributions by name, as functions of the variance on each feature."""
 
@@ -130,7 +130,7 @@ def study_of(
     `part` names the file in the folder of the checkpoints; `parameters` go into `config.json`.
     """
     free = {"seeds", "checkpoint", "quantiles"}
-    told = {name: one for name, one in dataclasses.asdict(settings).items() if name not in free}
+    told = {name: value for name, value in dataclasses.asdict(settings).items() if name not in free}
     checkpoint = settings.checkpoint and Path(settings.checkpoint) / f"{part}.npz"
     with progress_bar("rounds") as progress:
         return study(
