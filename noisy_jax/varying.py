@@ -48,8 +48,8 @@ def by_compiler(function: Callable[..., Any], *args: Any) -> Any:
 
     def run(moved):
         moved = iter(moved)
-        own = [next(moved) if is_there else a for a, is_there in zip(leaves, there, strict=True)]
-        return function(*jax.tree.unflatten(structure, own))
+        arrays = [next(moved) if is_there else a for a, is_there in zip(leaves, there, strict=True)]
+        return function(*jax.tree.unflatten(structure, arrays))
 
     whole = jax.sharding.auto_axes(run, out_sharding=jax.sharding.PartitionSpec())
     try:
@@ -76,10 +76,10 @@ def check_no_exchange(name: str, function: Any, *args: Any) -> None:
     """
     if not _axes():
         return
-    found = exchange(jax.make_jaxpr(function)(*args).jaxpr, _axes())
-    if found is not None:
+    primitive = exchange(jax.make_jaxpr(function)(*args).jaxpr, _axes())
+    if primitive is not None:
         raise ValueError(
-            f"{name} must compute on one device, but call {found}: leave the axes of the mesh "
+            f"{name} must compute on one device, but call {primitive}: leave the axes of the mesh "
             "over which the model is divided out of shard_map, as in axis_names={'seeds'}"
         )
 
@@ -97,16 +97,16 @@ def exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
             return eqn.primitive.name
         for inner in jax.tree.leaves(list(eqn.params.values())):
             inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-            found = exchange(inner, axes) if isinstance(inner, Jaxpr) else None
-            if found is not None:
-                return found
+            primitive = exchange(inner, axes) if isinstance(inner, Jaxpr) else None
+            if primitive is not None:
+                return primitive
     return None
 
 
-def _tied(own: Any, other: jax.Array) -> jax.Array:
+def _tied(array: Any, other: jax.Array) -> jax.Array:
     """Returns the array `own`, as if it depended on `other`."""
-    if hasattr(own, "dtype") and jnp.issubdtype(own.dtype, jax.dtypes.prng_key):
-        numbers = _tied(jax.random.key_data(own), other)
-        return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(own))
-    numbers = jnp.asarray(own)
+    if hasattr(array, "dtype") and jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        numbers = _tied(jax.random.key_data(array), other)
+        return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(array))
+    numbers = jnp.asarray(array)
     return jnp.where(True, numbers, other.astype(numbers.dtype))

@@ -91,8 +91,8 @@ def _import_ahead(*modules: str) -> threading.Thread:
 
     def work():
         with contextlib.suppress(ImportError):  # it comes again where the module is used
-            for one in modules:
-                importlib.import_module(one)
+            for module in modules:
+                importlib.import_module(module)
 
     thread = threading.Thread(target=work)
     thread.start()

@@ -55,8 +55,8 @@ class BaseSettings:
             if value is None:
                 continue
             if field.metadata["choices"]:
-                for each in value if isinstance(value, (tuple, list)) else [value]:
-                    choice(name, each, field.metadata["choices"])
+                for element in value if isinstance(value, (tuple, list)) else [value]:
+                    choice(name, element, field.metadata["choices"])
             if field.metadata["check"]:
                 field.metadata["check"](name, value)
 
@@ -124,7 +124,7 @@ def _words(value) -> str:
 def _element(kind) -> tuple[type, bool]:
     """Returns the type of one value and if there are several: (int, True) for `tuple[int, ...]`."""
     if isinstance(kind, types.UnionType):
-        (kind,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
+        (kind,) = (member for member in typing.get_args(kind) if member is not types.NoneType)
     several = typing.get_origin(kind) is tuple
     return (typing.get_args(kind)[0] if several else kind), several
 

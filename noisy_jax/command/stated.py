@@ -17,13 +17,13 @@ def stated(settings: Any) -> tuple[Any, dict[str, str]]:
     Args:
         settings: the settings of the study, `command.fit.Settings`.
     """
-    known: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     said: dict[str, str] = {}
     by_position: Any = None
     if settings.variance is not None:
         by_position = _variances(settings.variance)
     if isinstance(by_position, dict):
-        known, by_position = by_position, None
+        errors, by_position = by_position, None
     makes = {
         "sd": ("A=S", lambda text: observations.sd(float(text)), "standard deviation"),
         "std_error": ("FEATURE=COLUMN", _column, "standard deviation"),
@@ -33,30 +33,30 @@ def stated(settings: Any) -> tuple[Any, dict[str, str]]:
     for field, (form, make, words) in makes.items():
         name = "--" + field.replace("_", "-")
         for column, text in _pairs(name, getattr(settings, field), form):
-            if column in known:
+            if column in errors:
                 raise ValueError(f"the error of {column!r} is stated twice, also by {name}")
             try:
-                known[column] = make(text)
+                errors[column] = make(text)
             except ValueError as error:
                 raise ValueError(f"{name} must be {form}, got {column}={text}: {error}") from None
             of_error = " of the error" if words == "standard deviation" else ""
             said[column] = f"{words}{of_error} {text}"
     for text in settings.replicates or ():
         column, _, others = text.partition(":")
-        error = f"variance of the error {known[column]}" if column in known else None
+        error = f"variance of the error {errors[column]}" if column in errors else None
         error = said.get(column, error)
         said[column] = f"replicates {others.replace(':', ', ') or 'in rows of a subject'}"
         said[column] += f", {error}" if error else ""
     if settings.covariance is not None:
-        if known or by_position is not None or settings.replicates is not None:
+        if errors or by_position is not None or settings.replicates is not None:
             raise ValueError("--covariance is of all features: leave out what is stated of one")
         try:
             return np.loadtxt(settings.covariance, delimiter=",", ndmin=2), said
         except (OSError, ValueError) as error:
             raise ValueError(f"cannot read --covariance: {error}") from None
-    if by_position is not None and known:
+    if by_position is not None and errors:
         raise ValueError("beside other columns --variance must be COLUMN=NUMBER")
-    return (by_position if by_position is not None else known or None), said
+    return (by_position if by_position is not None else errors or None), said
 
 
 def _column(name: str) -> Any:

@@ -137,12 +137,12 @@ def corrected_ftrl(
         """The state after a block: its sums join their group, and the weights are solved."""
         group = (state.round - 1) // rows % groups
         sums = jax.tree.map(lambda a, b: a.at[group].add(b), state.sums, state.pending)
-        own = state.pending._replace(count=sums.count.sum())
-        gram, cross = moments.corrected(own)
+        block = state.pending._replace(count=sums.count.sum())
+        gram, cross = moments.corrected(block)
         gradient = 2 * (gram @ state.weights - cross)
         before = Leader(state.weights, state.regularization)
         (weights, lam), more = leader_and_penalty(
-            moments, sums, radius, share, own.slack, before, gradient
+            moments, sums, radius, share, block.slack, before, gradient
         )
         penalty = state.penalty + more
         empty = jax.tree.map(jnp.zeros_like, state.pending)
@@ -183,10 +183,10 @@ def corrected_ftrl(
     @jax.default_matmul_precision("highest")
     def step(state: CorrectedState, sample: Sample, key: jax.Array):
         check_sample(sample, moments.copies)
-        shown = (sample, key if moments.random else None)
-        one, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], shown)
+        inputs = (sample, key if moments.random else None)
+        samples, keys = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], inputs)
         state = of_this_device(in_this_precision(init, state, sample.x.shape[-1]))
-        return advance(state, one, jnp.ones(1), sample.x[:1], keys)[0]
+        return advance(state, samples, jnp.ones(1), sample.x[:1], keys)[0]
 
     @jax.default_matmul_precision("highest")
     def predict(state: CorrectedState, x):

@@ -150,8 +150,8 @@ def _units(whole, dtype):
         return jnp.ones(len(whole.cross), dtype)
     squares = (whole.squares / jnp.maximum(whole.count, 1)).astype(dtype)
     largest = jnp.max(squares)
-    known = jnp.maximum(squares, _SMALLEST * largest)
-    return jnp.sqrt(jnp.where(largest > 0, known, 1))
+    resolved = jnp.maximum(squares, _SMALLEST * largest)
+    return jnp.sqrt(jnp.where(largest > 0, resolved, 1))
 
 
 def _least(moments, sums, whole, scaled, share):

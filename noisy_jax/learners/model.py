@@ -27,8 +27,8 @@ from noisy_jax.unbiased import Transformed
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import trained
 from noisy_jax.validation.arrays import check_shape, real_array
-from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.objects import function
 from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import check_no_exchange, of_this_device
 
@@ -102,8 +102,7 @@ def model(
         order 1: 0.03
     """
     for name, value in {"apply": apply, "loss": loss}.items():
-        if not callable(value):
-            raise ValueError(f"{name} must be a function, got {given(value)}")
+        function(name, value)
     if isinstance(loss, Loss):
         check_smooth(loss)
     if radius is None and optimizer is None:
@@ -131,28 +130,28 @@ def model(
 
     # One program also where the functions of the learner are called outside jit.
     program = functools.partial(jax.jit, inline=True)
-    made = Estimate.of(estimate)
-    probe = made.probed(of_round, argnum=1)
+    transformation = Estimate.of(estimate)
+    probe = transformation.probed(of_round, argnum=1)
     copies = probe.copies
 
     def estimates(params: Any, sample: Sample, key: jax.Array):
         check_sample(sample, copies)
-        g = made.for_sample(of_round, sample, argnum=1)
-        found = g(params, sample.x[:copies], sample.y, key=key)
-        return found[0], found[1:]
+        g = transformation.for_sample(of_round, sample, argnum=1)
+        estimated = g(params, sample.x[:copies], sample.y, key=key)
+        return estimated[0], estimated[1:]
 
     @program
     def round_of(state: ModelState, sample: Sample, key: jax.Array):
         state, sample, key = of_this_device((state, sample, key))  # gradients are its alone
         check_sample(sample, copies)
         check_no_exchange("apply and loss", of_round, state.params, sample.x[0], sample.y)
-        slope, found = jax.grad(estimates, has_aux=True)(state.params, sample, key)
+        slope, estimated = jax.grad(estimates, has_aux=True)(state.params, sample, key)
         moves, optimizer_state = method.update(slope, state.optimizer, state.params)
         after = optax.apply_updates(state.params, moves)
         if radius is not None:
             apart = projected(jax.tree.map(jnp.subtract, after, start), radius)
             after = jax.tree.map(jnp.add, start, apart)
-        return ModelState(after, optimizer_state), found
+        return ModelState(after, optimizer_state), estimated
 
     @program
     def clean_estimates(state: ModelState, sample: Sample, key: jax.Array):
@@ -168,14 +167,14 @@ def model(
         return jnp.vectorize(functools.partial(value_at, params), signature="(d)->()")(x)
 
     def unroll(state: ModelState, samples: Sample, x: jax.Array, keys: jax.Array) -> Unrolled:
-        def one(state, inputs):
+        def one_round(state, inputs):
             sample, x, key = inputs
-            after, found = round_of(state, sample, key)
-            return after, (predict(state, x), found)
+            after, estimated = round_of(state, sample, key)
+            return after, (predict(state, x), estimated)
 
         start = of_this_device(state)
-        state, (predictions, found) = jax.lax.scan(one, start, (samples, x, keys))
-        return state, predictions, found
+        state, (predictions, estimated) = jax.lax.scan(one_round, start, (samples, x, keys))
+        return state, predictions, estimated
 
     def step(state: ModelState, sample: Sample, key: jax.Array) -> ModelState:
         check_sample(sample, copies, labels=of_loss["labels"])  # before they are traced

@@ -145,7 +145,7 @@ def norma(
     if learning_rate is None:
         rate_at = _of_strong_convexity(regularization, memory, loss, offset)
     else:
-        own = schedule(learning_rate)
+        given_rate = schedule(learning_rate)
         first, limit = learning_rate, 1.0
         if callable(learning_rate):
             first, limit = learning_rate(jnp.int32(0)), _LARGEST_DECAY
@@ -154,7 +154,7 @@ def norma(
 
         def rate_at(t, square):
             del square
-            return own(t)
+            return given_rate(t)
 
     room = memory.horizon or memory.longest_block
     if not labelled and decay == "always" and (room is not None or constant):

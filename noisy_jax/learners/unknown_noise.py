@@ -89,12 +89,12 @@ def unknown_noise(
     check_kernel(kernel)
     check_loss(loss)
     check_smooth(loss)
-    made = Estimate.of(estimate)
-    probe = made.probed(loss.gradient)
+    transformation = Estimate.of(estimate)
+    probe = transformation.probed(loss.gradient)
     copies = probe.copies
 
     def points_of(sample: Sample, key: jax.Array) -> Points:
-        return made.for_sample(loss.gradient, sample).points(sample.x[:copies], key)
+        return transformation.for_sample(loss.gradient, sample).points(sample.x[:copies], key)
 
     sample = Sample(jnp.zeros((copies, 1)), jnp.zeros(()), jnp.zeros(()))
     points = jax.eval_shape(points_of, sample, jax.random.key(0))

@@ -169,14 +169,14 @@ class Attributes(Dependent):
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
         super().check(stacked=stacked)
-        seen = concrete(self.seen)
-        if seen is not None and np.any(seen != np.round(seen)):
+        number = concrete(self.seen)
+        if number is not None and np.any(number != np.round(number)):
             raise ValueError(f"Attributes.seen must be a whole number, got {self.seen}")
 
     def _sizes(self, dim: int):
         """k, d and r, as numbers; ValueError if k > d, NaN if k is traced."""
-        seen = concrete(self.seen)
-        if seen is not None and np.any(seen > dim):
+        number = concrete(self.seen)
+        if number is not None and np.any(number > dim):
             raise ValueError(f"Attributes.seen must be at most the {dim} features, got {self.seen}")
         k = jnp.where(jnp.asarray(self.seen) <= dim, self.seen, jnp.nan)
         return k, dim, dim * (k - 1) / (k * max(dim - 1, 1))

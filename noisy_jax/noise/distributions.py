@@ -232,31 +232,31 @@ class Product(Noise):
 
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
-        for j, one in enumerate(self.columns):
-            instance(f"Product.columns[{j}]", one, Noise, "such as noise.Laplace(0.1)")
-            shapes = [np.shape(leaf) for leaf in jax.tree.leaves(one)]
-            rank = 2 * isinstance(one, Misclassified) + stacked
-            composed = isinstance(one, Attributes | Product)
+        for j, column in enumerate(self.columns):
+            instance(f"Product.columns[{j}]", column, Noise, "such as noise.Laplace(0.1)")
+            shapes = [np.shape(leaf) for leaf in jax.tree.leaves(column)]
+            rank = 2 * isinstance(column, Misclassified) + stacked
+            composed = isinstance(column, Attributes | Product)
             if composed or any(len(shape) > rank for shape in shapes):
                 raise ValueError(
                     f"Product.columns[{j}] must be a scalar distribution, got "
-                    f"{type(one).__name__} with parameters of shapes {shapes}"
+                    f"{type(column).__name__} with parameters of shapes {shapes}"
                 )
-            if isinstance(one, Misclassified) and shapes[0][-1] > 2:
+            if isinstance(column, Misclassified) and shapes[0][-1] > 2:
                 raise ValueError(
                     f"Product.columns[{j}] must be of two categories, got {shapes[0][-1]}: a "
                     "column of more becomes several indicators, as in nj.table"
                 )
 
     def _stacked(self, name: str):
-        values = [getattr(one, name) for one in self.columns]
+        values = [getattr(column, name) for column in self.columns]
         np_or_jnp = array_module(*values)
         return np_or_jnp.stack(np_or_jnp.broadcast_arrays(*values), axis=-1)
 
     @property
     def depends_on_x(self):
         """True if the variance of a coordinate depends on x; `cov` is NaN there."""
-        return any(one.depends_on_x for one in self.columns)
+        return any(column.depends_on_x for column in self.columns)
 
     @property
     def cov(self):
@@ -266,18 +266,22 @@ class Product(Noise):
     def estimated_cov(self, copy: Any) -> Any:
         """Variances, `[d]`, which are estimated where they depend on x (see `Noise`)."""
         pairs = zip(self.columns, copy, strict=True)
-        found = [one.estimated_cov(value) for one, value in pairs]
-        return jnp.stack([jnp.asarray(one, copy.dtype) for one in found])
+        variances = [column.estimated_cov(value) for column, value in pairs]
+        return jnp.stack([jnp.asarray(variance, copy.dtype) for variance in variances])
 
     def covariance_at(self, x: Any) -> Any:
         """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
-        found = [one.covariance_at(x[j : j + 1])[0, 0] for j, one in enumerate(self.columns)]
-        return jnp.diag(jnp.stack(found))
+        variances = [
+            column.covariance_at(x[j : j + 1])[0, 0] for j, column in enumerate(self.columns)
+        ]
+        return jnp.diag(jnp.stack(variances))
 
     def square_fourth_moment(self, x: Any) -> Any:
         """(Σ_i E x̃_i²)² + Σ_i (E x̃_i⁴ − (E x̃_i²)²), or a bound (see `Noise`)."""
         second = x**2 + jnp.diag(self.covariance_at(x))
-        single = [one.square_fourth_moment(x[j : j + 1]) for j, one in enumerate(self.columns)]
+        single = [
+            column.square_fourth_moment(x[j : j + 1]) for j, column in enumerate(self.columns)
+        ]
         return jnp.sum(second) ** 2 + jnp.sum(jnp.stack(single) - second**2)
 
     @property
@@ -288,7 +292,7 @@ class Product(Noise):
     @property
     def characteristic_vanishes(self):
         """True if the characteristic function of a coordinate has zeros."""
-        return any(one.characteristic_vanishes for one in self.columns)
+        return any(column.characteristic_vanishes for column in self.columns)
 
     @property
     def excess_kurtosis(self):
@@ -301,7 +305,7 @@ class Product(Noise):
 
     def _copies(self, key, x):
         keys = jax.random.split(key, len(self.columns))
-        draws = [one.centred(keys[j], x[..., j]) for j, one in enumerate(self.columns)]
+        draws = [column.centred(keys[j], x[..., j]) for j, column in enumerate(self.columns)]
         return jnp.stack(draws, axis=-1)
 
     def log_characteristic(self, omega: Any) -> Any:
@@ -309,8 +313,8 @@ class Product(Noise):
         omega = jnp.asarray(omega)
         self.check_dimension(omega.shape)
         total = jnp.zeros(omega.shape[:-1]) + 0j
-        for j, one in enumerate(self.columns):
-            log = one.log_characteristic(omega[..., j : j + 1])
+        for j, column in enumerate(self.columns):
+            log = column.log_characteristic(omega[..., j : j + 1])
             if log is None:
                 return None
             total = total + log

@@ -77,8 +77,8 @@ class _Normal(Noise):
         # A traced matrix was not checked: NaN if it is not PSD.
         sound = variances >= -PSD_SLACK * variances[-1]
         # Of a variance that is zero but for rounding, the root would not be small.
-        seen = variances > len(variances) * jnp.finfo(draws.dtype).eps * variances[-1]
-        scale = jnp.where(seen, jnp.sqrt(jnp.where(seen, variances, 1)), 0)
+        resolved = variances > len(variances) * jnp.finfo(draws.dtype).eps * variances[-1]
+        scale = jnp.where(resolved, jnp.sqrt(jnp.where(resolved, variances, 1)), 0)
         scale = jnp.where(sound, scale, jnp.nan)
         return jnp.matmul(draws, (axes * scale[None]).T, precision="highest")
 

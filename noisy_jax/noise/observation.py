@@ -99,21 +99,21 @@ def observe_block(
         placed = jax.lax.dynamic_update_slice_in_dim(placed, rows, offset, 0)
         keys = [jax.random.fold_in(block_key, rounds[0] // BLOCK + i) for i in range(blocks)]
         parts = placed.reshape(blocks, BLOCK, dim)
-        shown = [
+        noisy = [
             _copies(key, rows, distribution, copies) for key, rows in zip(keys, parts, strict=True)
         ]
-        shown = jnp.concatenate(shown, axis=1)
-        return jax.lax.dynamic_slice_in_dim(shown, offset, len(x), 1).swapaxes(0, 1)
+        noisy = jnp.concatenate(noisy, axis=1)
+        return jax.lax.dynamic_slice_in_dim(noisy, offset, len(x), 1).swapaxes(0, 1)
 
     if x_axis is None and type(x_noise).centred is Noise.centred:
-        shown = drawn(x_noise, x)
+        noisy = drawn(x_noise, x)
     elif type(x_noise) is Gaussian:
         draws = drawn(Gaussian(1.0), jnp.zeros_like(x))
-        shown = x[:, None] + jax.vmap(Gaussian._scaled)(x_noise, draws)
+        noisy = x[:, None] + jax.vmap(Gaussian._scaled)(x_noise, draws)
     else:
-        shown = jax.vmap(_copies, (0, 0, x_axis, None))(keys[:, 0], x, x_noise, copies)
+        noisy = jax.vmap(_copies, (0, 0, x_axis, None))(keys[:, 0], x, x_noise, copies)
     sampled = jax.vmap(_sample, (0, 0, 0, 0, x_axis, y_axis))
-    return sampled(keys[:, 1], shown, x, y, x_noise, y_noise), keys[:, 2]
+    return sampled(keys[:, 1], noisy, x, y, x_noise, y_noise), keys[:, 2]
 
 
 def _copies(key, x, noise, copies) -> jax.Array:
@@ -122,17 +122,17 @@ def _copies(key, x, noise, copies) -> jax.Array:
     return jax.vmap(lambda key, x: noise.checked(noise.centred(key, x), x), (0, None))(keys, x)
 
 
-def _sample(y_key, shown, x, y, noise, y_noise) -> Sample:
+def _sample(y_key, noisy, x, y, noise, y_noise) -> Sample:
     """Returns the sample of a round, whose copies `[V, d]` are shown."""
-    cov, cross = noise.estimated_cov(shown[0]), None
+    cov, cross = noise.estimated_cov(noisy[0]), None
     if isinstance(y_noise, Correlated):
         check_dimension("y_noise.slopes", y_noise.slopes, x.shape)
-        y = y + jnp.vdot(y_noise.slopes, shown[0] - x)
+        y = y + jnp.vdot(y_noise.slopes, noisy[0] - x)
         cross = covariance_times(cov, y_noise.slopes)
         y_noise = y_noise.rest
     if y_noise is not None:
         y = y_noise.centred(y_key, y)
-    return Sample(shown, y, cov, cross)
+    return Sample(noisy, y, cov, cross)
 
 
 def scan_in_blocks(block, state, inputs, size: int = BLOCK):

@@ -55,11 +55,11 @@ def check_noise(
 
     The horizon is `None` for a single round, for which `PerRound` is not allowed.
     """
-    for name, one in (("noise", noise), ("y_noise", y_noise)):
-        if isinstance(one, PerRound) and horizon is not None:
-            _check_stacked(one.distribution, horizon)
-        elif one is not None or name == "noise":
-            instance(name, one, Noise, "noise.Gaussian(0.1) is one")
+    for name, distribution in (("noise", noise), ("y_noise", y_noise)):
+        if isinstance(distribution, PerRound) and horizon is not None:
+            _check_stacked(distribution.distribution, horizon)
+        elif distribution is not None or name == "noise":
+            instance(name, distribution, Noise, "noise.Gaussian(0.1) is one")
     shape = (horizon,) if isinstance(y_noise, PerRound) and horizon is not None else ()
     scalar, _ = by_round(y_noise)
     for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated

@@ -100,7 +100,7 @@ class Flip(Noise):
         pair = tuple(rate) if isinstance(rate, (tuple, list)) or np.ndim(rate) else (rate, rate)
         if len(pair) != 2:
             raise ValueError(f"Flip.rate must be one number or a pair, got {given(rate)}")
-        ones, others = (within("Flip.rate", each, 0, 1) for each in pair)
+        ones, others = (within("Flip.rate", share, 0, 1) for share in pair)
         hint = "labels flipped as often as kept hold no information"
         left = positive("1 − ρ₊ − ρ₋ of Flip.rate", 1 - ones - others, hint)
         object.__setattr__(self, "rate", (ones + 0 * left, others + 0 * left))  # NaN if that is

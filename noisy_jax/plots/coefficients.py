@@ -43,11 +43,11 @@ def coefficients(fit: Any, *, axes: Any = None) -> Any:
     scale = 1.0 if fit.scale is None else fit.scale
     axes = single(axes, width=7.0, height=1.2 + 0.5 * len(labels))
     places = np.arange(len(labels))[::-1]
-    for index, (name, one) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
-        low, high = (end[-len(labels) :] * scale for end in one.interval())
+    for index, (name, part) in enumerate((("corrected", fit), ("uncorrected", fit.uncorrected))):
+        low, high = (end[-len(labels) :] * scale for end in part.interval())
         height = places + 0.12 - 0.24 * index
         axes.hlines(height, low, high, color=look(index)["color"])
-        axes.plot(one.coefficients * scale, height, linestyle="", label=name, **look(index))
+        axes.plot(part.coefficients * scale, height, linestyle="", label=name, **look(index))
     axes.axvline(0, color="0.5", linewidth=0.8)
     axes.set_yticks(places, [plain(name) for name in labels])
     what = f"the log {fit.unit} of {plain(fit.target)}" if fit.unit else plain(fit.target)

@@ -66,10 +66,10 @@ def function(
     }
     place, noisy = names.index(column), table.x.mean(axis=1)
     low, high = np.quantile(noisy[:, place], [0.05, 0.95])
-    shown = np.linspace(low, high, _POINTS)
+    grid = np.linspace(low, high, _POINTS)
     middle = dict(zip(names, noisy.mean(axis=0).tolist(), strict=True)) | fixed
     x = np.tile(list(middle.values()), (_POINTS, 1))
-    x[:, place] = shown
+    x[:, place] = grid
     axes = single(axes, width=7.0, height=4.5)
     if not others:
         some = np.linspace(0, len(noisy) - 1, min(len(noisy), _ROWS)).astype(int)
@@ -81,9 +81,9 @@ def function(
         bands.insert(0, ("for the whole curve", 0.15, fit.band(x, level, simultaneous=True)))
     for name, alpha, ends in bands:
         looks = {"color": color, "alpha": alpha, "linewidth": 0}
-        axes.fill_between(shown, *ends, label=f"{100 * level:g}% {name}", **looks)
-    axes.plot(shown, corrected, color=color, linewidth=1.8, label="corrected")
-    axes.plot(shown, fit.uncorrected.predict(x), "--", color=COLOURS[1], label="uncorrected")
+        axes.fill_between(grid, *ends, label=f"{100 * level:g}% {name}", **looks)
+    axes.plot(grid, corrected, color=color, linewidth=1.8, label="corrected")
+    axes.plot(grid, fit.uncorrected.predict(x), "--", color=COLOURS[1], label="uncorrected")
     values = ", ".join(f"{plain(name)} = {value:.4g}" for name, value in fixed.items())
     label(axes, f"{plain(column)}, at {values}" if fixed else plain(column), plain(fit.target))
     axes.legend(frameon=False)

@@ -44,8 +44,7 @@ def regret(study: Any, *, axes: Any = None) -> Any:
     for index, (name, fit) in enumerate(study.growth.items()):
         rows = [row for row in study.rows if row.learner == name]
         horizons = [row.horizon for row in rows]
-        shown = plain(name)
-        words = shown
+        words = plain(name)
         if fit.low < fit.high:
             words += f": $a$ = {fit.exponent:.2f} [{fit.low:.2f}, {fit.high:.2f}]"
         ends = [row.low for row in rows], [row.high for row in rows]

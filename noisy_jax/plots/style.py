@@ -110,8 +110,8 @@ def curve(axes, x: Any, middle: Any, ends: Sequence[Any], line: str = "-", **opt
 def tick_at(axis, values: Sequence[float], most: int = 8) -> None:
     """Ticks of a logarithmic axis at some of the values, of which `most` labels find room."""
     every = sorted({*values})
-    shown = every[:: -(-len(every) // most) or 1]
-    axis.set_ticks(shown, [f"{value:,.7g}" for value in shown])
+    labelled = every[:: -(-len(every) // most) or 1]
+    axis.set_ticks(labelled, [f"{value:,.7g}" for value in labelled])
     axis.set_ticks([], minor=True)
 
 

@@ -64,6 +64,6 @@ def p_value(statistic: Any, degrees_of_freedom: Any = np.inf) -> Any:
 def _by_freedom(student: Callable[[np.ndarray], Any], normal: Any, degrees_of_freedom: Any):
     """Returns `student(ν)` for ν ≥ 1, `normal` for ν = ∞, and NaN otherwise."""
     freedom = np.asarray(degrees_of_freedom, float)
-    known = np.isfinite(freedom) & (freedom >= 1)
-    unknown = np.where(np.isposinf(freedom), normal, np.nan)
-    return np.where(known, student(np.where(known, freedom, 1.0)), unknown)
+    finite = np.isfinite(freedom) & (freedom >= 1)
+    other = np.where(np.isposinf(freedom), normal, np.nan)
+    return np.where(finite, student(np.where(finite, freedom, 1.0)), other)

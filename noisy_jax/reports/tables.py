@@ -88,14 +88,14 @@ class Table:
 
     def _columns(self) -> list[tuple[bool, list[str]]]:
         """Returns columns that are not empty: a flag for numbers, the heading and the cells."""
-        shown, found = self.rows if self.shown is None else self.shown, []
+        rows, columns = self.rows if self.shown is None else self.shown, []
         for heading, cell in self.columns:
             write = cell.format_map if isinstance(cell, str) else cell
-            cells = [write(row) for row in shown]
+            cells = [write(row) for row in rows]
             if any((heading, *cells)):
                 numbers = all(_NUMBER.fullmatch(text) for text in cells)
-                found.append((numbers, [heading, *cells]))
-        return found
+                columns.append((numbers, [heading, *cells]))
+        return columns
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes all columns of all rows as CSV.

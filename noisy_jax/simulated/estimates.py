@@ -74,8 +74,8 @@ class Estimate(NamedTuple):
         Raises:
             ValueError: if a seed is in both of them, or if they differ in more than the seeds.
         """
-        own, others = ((one.levels, jax.tree.map(np.shape, one.mean)) for one in (self, other))
-        if own != others:
+        first, second = ((part.levels, jax.tree.map(np.shape, part.mean)) for part in (self, other))
+        if first != second:
             raise ValueError("merge needs estimates of one run, with the same levels of quantiles")
         seeds = _joined(self.seeds + other.seeds)
         values = jax.tree.map(lambda *both: np.concatenate(both), self.values, other.values)

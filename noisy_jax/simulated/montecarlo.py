@@ -91,13 +91,13 @@ def monte_carlo(
     check_progress(progress)
     store = checkpoint_of(checkpoint, tag, (run, key, seeds.start, bool(levels)))
     sizes = divided(len(seeds), batch_size, mesh)
-    (found,) = estimates_of([(run, key)], seeds, sizes, levels, store, progress)
-    if _all_alike(found):
+    (estimate,) = estimates_of([(run, key)], seeds, sizes, levels, store, progress)
+    if _all_alike(estimate):
         warn(
-            f"run returned the same for all {found.num_seeds} seeds: if it is meant to be random, "
-            "draw from the key that it is called with, not from a key outside of it",
+            f"run returned the same for all {estimate.num_seeds} seeds: if it is meant to be "
+            "random, draw from the key that it is called with, not from a key outside of it",
         )
-    return found
+    return estimate
 
 
 Run = tuple[jax.tree_util.Partial, jax.Array]
@@ -124,22 +124,22 @@ def estimates_of(
         progress: called after each batch with (done, total) numbers of seeds, summed over runs.
         weights: of each run in these numbers.
     """
-    found: list[Any] = [None] * len(runs)
+    estimates: list[Any] = [None] * len(runs)
     if store is not None:
         shapes = jax.eval_shape(*runs[0])
         nothing = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape)), shapes)
-        found = _resumed(store, [Estimate.of(nothing, seeds.start, levels)] * len(runs), seeds)
+        estimates = _resumed(store, [Estimate.of(nothing, seeds.start, levels)] * len(runs), seeds)
     for i, run in enumerate(runs):
-        left = seeds[0 if found[i] is None else found[i].num_seeds :]
+        left = seeds[0 if estimates[i] is None else estimates[i].num_seeds :]
         for start, values in _batches(*run, left, *sizes):
             batch = Estimate.of(values, start, levels)
-            found[i] = batch if found[i] is None else found[i].plus(batch)
+            estimates[i] = batch if estimates[i] is None else estimates[i].plus(batch)
             if store is not None:
-                store.save([(one.sums, one.values) for one in found])
+                store.save([(estimate.sums, estimate.values) for estimate in estimates])
             if progress:
-                done = [0 if one is None else one.num_seeds for one in found]
+                done = [0 if estimate is None else estimate.num_seeds for estimate in estimates]
                 progress(int(np.dot(done, weights)), len(seeds) * sum(weights))
-    return found
+    return estimates
 
 
 def _batches(
@@ -153,18 +153,18 @@ def _batches(
         # The context's mesh is this one, as `shard_map` asks where the caller has set another one.
         with contextlib.nullcontext() if mesh is None else jax.set_mesh(mesh):
             batch = jax.device_get(_batch(run, key, start, batch_size=batch_size, mesh=mesh))
-        own = seeds.stop - start  # other seeds only fill up the batch
-        yield start, jax.tree.map(lambda leaf, own=own: np.asarray(leaf[:own], np.float64), batch)
+        rows = slice(seeds.stop - start)  # other seeds only fill up the batch
+        yield start, jax.tree.map(lambda leaf, rows=rows: np.asarray(leaf[rows], np.float64), batch)
 
 
 def _resumed(store: Checkpoint, empty: list[Estimate], seeds: range) -> list[Estimate]:
     """Returns the estimates that a checkpoint holds of these seeds, in place of empty ones."""
-    found = []
+    estimates = []
     for (sums, values), none in zip(
-        store.load([(one.sums, one.values) for one in empty]), empty, strict=True
+        store.load([(estimate.sums, estimate.values) for estimate in empty]), empty, strict=True
     ):
         count, rows = int(sums.count), map(len, jax.tree.leaves(values))
-        if count < 0 or any(each != count for each in rows):
+        if count < 0 or any(length != count for length in rows):
             raise ValueError(store.damaged())
         if count > len(seeds):
             raise ValueError(
@@ -173,8 +173,10 @@ def _resumed(store: Checkpoint, empty: list[Estimate], seeds: range) -> list[Est
                 "as many, or name another file"
             )
         ranges = ((seeds.start, seeds.start + count),)
-        found.append(none._replace(sums=sums._replace(count=count), seeds=ranges, values=values))
-    return found
+        estimates.append(
+            none._replace(sums=sums._replace(count=count), seeds=ranges, values=values)
+        )
+    return estimates
 
 
 def seed_range(num_seeds: int | range) -> range:
@@ -224,12 +226,12 @@ def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     )
 
 
-def _all_alike(found: Estimate) -> bool:
+def _all_alike(estimate: Estimate) -> bool:
     """Returns True if 8 or more seeds all returned the same, unless these are whole numbers."""
-    trees = found.mean, found.std_error
+    trees = estimate.mean, estimate.std_error
     means, errors = (np.concatenate([*map(np.ravel, jax.tree.leaves(tree))]) for tree in trees)
     same = np.all(errors <= _ROUNDED * np.abs(means))
-    return bool(found.num_seeds >= 8 and same and np.any(means % 1 != 0))
+    return bool(estimate.num_seeds >= 8 and same and np.any(means % 1 != 0))
 
 
 def _check_results(values: Any) -> None:

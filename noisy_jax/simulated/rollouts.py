@@ -115,8 +115,8 @@ def rollout(
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
 
     if state is not None:
-        made = jax.eval_shape(lambda: learner.init(np.shape(stream.x)[-1]))
-        if jax.tree.structure(made) != jax.tree.structure(state):
+        first = jax.eval_shape(lambda: learner.init(np.shape(stream.x)[-1]))
+        if jax.tree.structure(first) != jax.tree.structure(state):
             raise ValueError(
                 "state must be one of this learner, as its init(d) or an earlier run's state, got "
                 f"{given(state)}"
@@ -209,10 +209,10 @@ def checked_regret(
             block, best = inputs
             state, predictions = play(state, block)
             along = (-1,) + (1,) * len(columns)
-            own = loss(predictions, jnp.reshape(block.clean.y, along))
-            each = own - jnp.reshape(loss(best, block.clean.y), along)
+            losses = loss(predictions, jnp.reshape(block.clean.y, along))
+            excesses = losses - jnp.reshape(loss(best, block.clean.y), along)
             counts = jnp.reshape(block.rounds, along) < count
-            return state, jnp.sum(jnp.where(counts, each, 0), axis=0, dtype=float)
+            return state, jnp.sum(jnp.where(counts, excesses, 0), axis=0, dtype=float)
 
         def none(state, _):
             return state, of_this_device(jnp.zeros(columns))
@@ -251,18 +251,18 @@ def warn_of_other_flips(learner: Learner, y_noise: Any, name: str = "learner") -
 
     It does not if either is traced, or flips have no effect on the learner.
     """
-    noise, (built, seen) = by_round(y_noise)[0], [learner.needs.flips, (0.0, 0.0)]
+    noise, built = by_round(y_noise)[0], learner.needs.flips
     if not built or not isinstance(noise, Flip | None):
         return
-    seen = seen if noise is None else noise.rate
-    pairs = [[concrete(rate) for rate in rates] for rates in (built, seen)]
-    if any(rate is None for rates in pairs for rate in rates):
+    flipped = (0.0, 0.0) if noise is None else noise.rate
+    rates = [(concrete(rate), concrete(other)) for rate, other in zip(built, flipped, strict=True)]
+    if any(rate is None or other is None for rate, other in rates):
         return
-    if not all(np.allclose(own, other, atol=1e-6) for own, other in zip(*pairs, strict=True)):
+    if not all(np.allclose(rate, other, atol=1e-6) for rate, other in rates):
         corrects = "corrects for other rates" if has_flips(built) else "does not correct for it"
-        flipped = "are not flipped" if noise is None else "are flipped"
+        are = "are not flipped" if noise is None else "are flipped"
         warn(
-            f"labels {flipped}, and {name} {corrects}: give losses.flipped(loss, rate) the rate of "
+            f"labels {are}, and {name} {corrects}: give losses.flipped(loss, rate) the rate of "
             "y_noise=noise.Flip(rate), unless the difference is intended",
         )
 

@@ -69,10 +69,10 @@ def clean_regret(
         check_shape("kernel(x, z)", gram, (horizon, horizon), "for x and z of [T, d]")
         used = jnp.arange(horizon) < (horizon if rounds is None else rounds)
         gram = jnp.where(used[:, None] & used[None], gram, 0)
-        found = kernel_ball(gram, fixed.y, radius)
+        best = kernel_ball(gram, fixed.y, radius)
         # The values come from `found`, as float32 coefficients may cancel.
-        values = jnp.matmul(kernel(stream.x, fixed.x), found.coefficients, precision="highest")
-        comparator = found.predictions + values - jax.lax.stop_gradient(values)
+        values = jnp.matmul(kernel(stream.x, fixed.x), best.coefficients, precision="highest")
+        comparator = best.predictions + values - jax.lax.stop_gradient(values)
     return final_regret(
         learner, stream, noise, key,
         loss=squared(), comparator=comparator, y_noise=y_noise, rounds=rounds,

@@ -132,7 +132,7 @@ def worst(
     radius = positive("radius", radius)
     check_one_prediction(learner, dim, "learner")
     structured = jax.eval_shape(lambda: structured_starts(key, horizon, dim))
-    own = _checked({} if starts is None else starts, structured, horizon, dim, **limits)
+    further = _checked({} if starts is None else starts, structured, horizon, dim, **limits)
     bound: Any = getattr(guarantee, "regret", guarantee)
     if not (bound is None or callable(bound)):
         bound = positive("guarantee", bound, "one of bounds, a number, or a function of the state")
@@ -145,23 +145,23 @@ def worst(
         state = rollout(learner, stream, noise, key, y_noise=y_noise).state
         return guarantee(state if learner.finish is None else learner.finish(state))
 
-    def search(key, own):
+    def search(key, further):
         start_key, climb_key, *_ = four_keys(key)
-        named = {**structured_starts(start_key, horizon, dim, **limits), **own}
+        named = {**structured_starts(start_key, horizon, dim, **limits), **further}
         stacked = stack(named[name] for name in names)
-        found, sound = ascend(regret, stacked, climb_key, steps=steps, draws=draws, **limits)
-        return (*chosen(regret, stacked, found, key, held_out), sound)
+        climbed, sound = ascend(regret, stacked, climb_key, steps=steps, draws=draws, **limits)
+        return (*chosen(regret, stacked, climbed, key, held_out), sound)
 
-    names = sorted({*structured, *own})
+    names = sorted({*structured, *further})
     _check_gradient(regret, structured["random"], key)
     if callable(bound):
         value = jax.eval_shape(bound_after, structured["random"], key)
         check_shape("guarantee(state)", value, (), "one number")
     program, settings = jax.jit(search), cast(Any, jax.config)
     if not settings.jax_disable_jit:
-        program = program.lower(key, own).compile()
+        program = program.lower(key, further).compile()
         check_memory(program, f"horizon = {horizon}, dim = {dim} and {draws} draws")
-    streams, index, scores, sound = jax.device_get(program(key, own))
+    streams, index, scores, sound = jax.device_get(program(key, further))
     if not sound:
         raise ValueError(
             "learner cannot be differentiated: its gradient is not finite, or it takes labels ±1 "
@@ -194,10 +194,10 @@ def worst(
 
 
 def chosen(
-    regret: Callable[..., Any], starts: Stream, found: Stream, key: jax.Array, draws: int
+    regret: Callable[..., Any], starts: Stream, climbed: Stream, key: jax.Array, draws: int
 ) -> tuple[Stream, jax.Array, Scores]:
     """Returns starts and best stream `[R + 1, ...]`, the best one's start, and held-out scores."""
-    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, found)
+    both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), starts, climbed)
     select, hold = (jax.random.split(k, draws) for k in four_keys(key)[2:])
 
     def score(keys):  # of all streams; a run that ends in NaN counts as −∞
@@ -274,9 +274,9 @@ def check_memory(program, what: str) -> None:
 
 def memory() -> float:
     """Returns the bytes of memory of the device; infinite if it does not say."""
-    found = jax.devices()[0].memory_stats()
-    if found and "bytes_limit" in found:
-        return found["bytes_limit"]
+    statistics = jax.devices()[0].memory_stats()
+    if statistics and "bytes_limit" in statistics:
+        return statistics["bytes_limit"]
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -45,13 +45,13 @@ def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
     def is_rate(node) -> bool:
         return isinstance(node, AdaptiveState)
 
-    found = [node for node in jax.tree.leaves(state, is_leaf=is_rate) if is_rate(node)]
-    if len(found) != 1:
+    rates = [node for node in jax.tree.leaves(state, is_leaf=is_rate) if is_rate(node)]
+    if len(rates) != 1:
         raise ValueError(
             f"state must hold one adaptive rate, as that of a learner with learning_rate=None, got "
-            f"{given(state)} with {len(found)}"
+            f"{given(state)} with {len(rates)}"
         )
-    return 8**0.5 * positive("radius", radius) * jnp.sqrt(found[0].squares)
+    return 8**0.5 * positive("radius", radius) * jnp.sqrt(rates[0].squares)
 
 
 def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:

@@ -113,11 +113,10 @@ def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rate_of(bound, *arguments, **options):
-    found = bound(*arguments, **options)
-    instance(
-        "what bound returns", found, "a guarantee with a learning_rate", attribute="learning_rate"
-    )
-    return found._replace(regret=math.nan)
+    guarantee = bound(*arguments, **options)
+    hint = "a guarantee with a learning_rate"
+    instance("what bound returns", guarantee, hint, attribute="learning_rate")
+    return guarantee._replace(regret=math.nan)
 
 
 def grown(guarantee: AnyGuarantee, growth: ArrayLike) -> AnyGuarantee:

@@ -115,4 +115,4 @@ def multilevel(
     best = np.unravel_index(np.argmin(moments * (1 + price * copies)), moments.shape)
     shape = moments.shape
     values = (corrections, moments, copies, q, r)
-    return MultilevelMoments(*(float(np.broadcast_to(each, shape)[best]) for each in values))
+    return MultilevelMoments(*(float(np.broadcast_to(moment, shape)[best]) for moment in values))

@@ -121,15 +121,15 @@ def convex_ball(
     counts = counts.astype(y.dtype)
     with jax.enable_x64(True):
         features = x if kernel is None else low_rank_factor(kernel, x)
-        found = _solve(features, y, counts, loss, *parsed)
-        weights = found.coefficients @ x if kernel is None else None
-        found = found._replace(
-            coefficients=(found.coefficients / counts)[where],
-            predictions=np.asarray(found.predictions)[where],
+        ball = _solve(features, y, counts, loss, *parsed)
+        weights = ball.coefficients @ x if kernel is None else None
+        ball = ball._replace(
+            coefficients=(ball.coefficients / counts)[where],
+            predictions=np.asarray(ball.predictions)[where],
             weights=weights,
         )
-        rounded = jax.tree.map(lambda field: jnp.asarray(field, default), found)
-        return rounded._replace(converged=jnp.asarray(found.converged))
+        rounded = jax.tree.map(lambda field: jnp.asarray(field, default), ball)
+        return rounded._replace(converged=jnp.asarray(ball.converged))
 
 
 def low_rank_factor(kernel: Kernel, x: np.ndarray) -> np.ndarray:
@@ -145,8 +145,8 @@ def low_rank_factor(kernel: Kernel, x: np.ndarray) -> np.ndarray:
             return features[:, :rank]
         if rank == features.shape[1]:
             features = np.hstack([features, np.empty((len(x), min(rank, len(x) - rank)))])
-        known = features[:, :rank]
-        features[:, rank] = (column(points[pivot]) - known @ known[pivot]) / left[pivot] ** 0.5
+        before = features[:, :rank]
+        features[:, rank] = (column(points[pivot]) - before @ before[pivot]) / left[pivot] ** 0.5
         left = np.maximum(left - features[:, rank] ** 2, 0)
         left[pivot] = 0
     return features
@@ -164,11 +164,11 @@ def _solve(features, y, counts, loss, radius, tolerance) -> ConvexBall:
     inside, outside, tried, start = None, None, [], zero
     for _ in range(_MAX_MULTIPLIERS):
         lam = 2 * mu / y.size
-        found = solve(features, y, loss, lam, tolerance / 4, _MAX_ITERATIONS, start, counts)
-        start = -2 * mu * found.coefficients
-        tried.append(_in_ball(found, y, counts, loss, radius, mu, tolerance * idle))
-        excess = np.log(max(float(found.norm) / radius, 1e-300))
-        if tried[-1].converged or not found.converged or (excess <= 0 and mu == least):
+        optimum = solve(features, y, loss, lam, tolerance / 4, _MAX_ITERATIONS, start, counts)
+        start = -2 * mu * optimum.coefficients
+        tried.append(_in_ball(optimum, y, counts, loss, radius, mu, tolerance * idle))
+        excess = np.log(max(float(optimum.norm) / radius, 1e-300))
+        if tried[-1].converged or not optimum.converged or (excess <= 0 and mu == least):
             break  # solved, or as far as rounding allows
         # Regula falsi in log μ, with the Illinois rule: an end that stays counts half.
         if excess > 0:
@@ -184,15 +184,15 @@ def _solve(features, y, counts, loss, radius, tolerance) -> ConvexBall:
         else:
             (a, f), (b, g) = inside, outside
             mu = np.exp((a * g - b * f) / (g - f))
-    return min(tried, key=lambda each: each.gap)
+    return min(tried, key=lambda ball: ball.gap)
 
 
-def _in_ball(found: Regularized, y, counts, loss, radius, mu, small) -> ConvexBall:
+def _in_ball(optimum: Regularized, y, counts, loss, radius, mu, small) -> ConvexBall:
     """Returns g_μ, scaled into the ball, with the duality gap."""
-    scale = min(1.0, radius / found.norm) if found.norm else 1.0
-    predictions = scale * found.predictions
+    scale = min(1.0, radius / optimum.norm) if optimum.norm else 1.0
+    predictions = scale * optimum.predictions
     value = float(np.sum(counts * loss(predictions, y)))
-    norm, size = float(found.norm), scale * found.norm
-    lower = y.size * (float(found.risk) - float(found.gap)) + mu * norm * (norm - 2 * radius)
+    norm, size = float(optimum.norm), scale * optimum.norm
+    lower = y.size * (float(optimum.risk) - float(optimum.gap)) + mu * norm * (norm - 2 * radius)
     gap = max(value - lower, 0)
-    return ConvexBall(scale * found.coefficients, predictions, value, size, mu, gap, gap <= small)
+    return ConvexBall(scale * optimum.coefficients, predictions, value, size, mu, gap, gap <= small)

@@ -58,24 +58,24 @@ def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         weights = size * np.subtract(*np.split(shares, 2))
     residuals = x @ weights - y
     multiplier = np.abs(residuals @ x).max()
-    found = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
-    return LinearBall(*(jnp.asarray(field, float) for field in found))
+    ball = LinearBall(weights, x @ weights, residuals @ residuals, multiplier)
+    return LinearBall(*(jnp.asarray(field, float) for field in ball))
 
 
 def _nearest(corners: np.ndarray, small_gap: float) -> np.ndarray:
     """Returns shares `[K]` of corners `[K, m]` in the point of their hull nearest to zero."""
     active, shares = [int(np.argmin(np.sum(corners**2, axis=1)))], np.ones(1)
-    found, least = np.zeros(len(corners)), np.inf
+    best, least = np.zeros(len(corners)), np.inf
     while True:
         point = shares @ corners[active]
         square, heights = point @ point, corners @ point
         if square >= least:  # by rounding
-            return found
-        least, found = square, np.zeros(len(corners))
-        found[active] = shares
+            return best
+        least, best = square, np.zeros(len(corners))
+        best[active] = shares
         corner = int(np.argmin(heights))
         if square - heights[corner] <= small_gap / 2 or corner in active:
-            return found
+            return best
         active, shares = [*active, corner], np.append(shares, 0.0)
         while ((aim := _nearest_in_plane(corners[active])) <= 0).any():
             # The part of the way to the aim after which the first share vanishes.

@@ -119,9 +119,9 @@ def regularized(
     check_clean_targets(loss, y)
     default = jnp.result_type(float)
     with jax.enable_x64(True):
-        found = solve(factor(gram), y, loss, *parsed)
-        rounded = [jnp.asarray(field, default) for field in found[:-2]]
-        return Regularized(*rounded, *map(jnp.asarray, found[-2:]))
+        solution = solve(factor(gram), y, loss, *parsed)
+        rounded = [jnp.asarray(field, default) for field in solution[:-2]]
+        return Regularized(*rounded, *map(jnp.asarray, solution[-2:]))
 
 
 def factor(gram: np.ndarray) -> np.ndarray:
@@ -148,19 +148,19 @@ def solve(
         a = -s / (lam * m)
         weights = a @ features
         g = features @ weights
-        own, square = counts * np.asarray(loss(g, y)), weights @ weights
-        gap = np.mean(own - losses - s * (g - p))
+        of_g, square = counts * np.asarray(loss(g, y)), weights @ weights
+        gap = np.mean(of_g - losses - s * (g - p))
         # Infinite or negative where bisection could not resolve the derivative s at p.
-        sound = np.isfinite(gap) and gap >= -1e-9 * np.mean(own + losses)
+        sound = np.isfinite(gap) and gap >= -1e-9 * np.mean(of_g + losses)
         gap = max(gap, 0) if sound else np.inf
-        risk = np.mean(own) + lam * square / 2
+        risk = np.mean(of_g) + lam * square / 2
         return Regularized(a, g, risk, np.sqrt(square), gap, iterations, gap <= small)
 
     def penalized(c, v):
         """Returns the risk of v = Kc with Moreau's envelope of the loss; results of `_proximal`."""
-        found = [np.asarray(part) for part in _proximal(loss, y, counts, v + mu * center, mu)]
-        _, s, losses, _ = found
-        return np.mean(losses + mu / 2 * s**2) + lam / 2 * c @ v, found
+        proximal = [np.asarray(part) for part in _proximal(loss, y, counts, v + mu * center, mu)]
+        _, s, losses, _ = proximal
+        return np.mean(losses + mu / 2 * s**2) + lam / 2 * c @ v, proximal
 
     mu = largest = np.sum(features**2) / (lam * m**2) or 1.0
     center = np.zeros(m) if start is None else start
@@ -171,11 +171,11 @@ def solve(
         center, c, v = np.zeros((3, m))
     small = tolerance * np.mean(counts * loss(np.zeros(m), y))
     iterations = 0
-    value, found = penalized(c, v)
-    best = certified(*found)
+    value, proximal = penalized(c, v)
+    best = certified(*proximal)
     while not best.converged and iterations < max_iterations:
         iterations += 1
-        _, s, _, curvature = found
+        _, s, _, curvature = proximal
         residual = s + lam * m * c
         moved = False
         change = lam * m * mu * np.sum((s - center) ** 2)
@@ -183,7 +183,7 @@ def solve(
             dc, dv = _newton(features, curvature, residual, lam * m)
             slope, rounding = residual @ dv / m, 1e-13 * abs(value)
             for step in 0.5 ** np.arange(_HALVINGS):
-                lower, found = penalized(c + step * dc, v + step * dv)
+                lower, proximal = penalized(c + step * dc, v + step * dv)
                 moved = lower <= value + 1e-4 * step * slope + rounding
                 if moved:
                     c, v, value = c + step * dc, v + step * dv, lower
@@ -192,8 +192,8 @@ def solve(
             center, mu = s, max(mu / _REDUCTION, _LEAST * largest)
             c = -s / (lam * m)
             v = features @ (c @ features)
-            value, found = penalized(c, v)
-        best = min(best, certified(*found), key=lambda candidate: candidate.gap)
+            value, proximal = penalized(c, v)
+        best = min(best, certified(*proximal), key=lambda candidate: candidate.gap)
     return best._replace(iterations=iterations)
 
 

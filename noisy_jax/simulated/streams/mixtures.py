@@ -178,9 +178,10 @@ def examples(
     def draw(carry):
         attempt, found, x, y = carry
         component_key, x_key = jax.random.split(jax.random.fold_in(key, attempt))
-        own = integers(component_key, (count,), 0, 2 * components)
-        new_x = all_means[own] + all_deviations[own][:, None] * normal(x_key, (count, 2))
-        new_y = jnp.where(own < components, -1.0, 1.0)
+        component = integers(component_key, (count,), 0, 2 * components)
+        deviations = all_deviations[component][:, None]
+        new_x = all_means[component] + deviations * normal(x_key, (count, 2))
+        new_y = jnp.where(component < components, -1.0, 1.0)
         kept = new_y * jax.vmap(mixtures.log_odds)(new_x) > margin
         place = jnp.where(kept, found + jnp.cumsum(kept) - 1, size)
         x, y = (old.at[place].set(new, mode="drop") for old, new in ((x, new_x), (y, new_y)))
