@@ -127,20 +127,21 @@ def study(
     seeds, levels = seed_range(num_seeds), checked_levels(quantiles)
     batch_size, mesh = divided(len(seeds), batch_size, mesh)
     check_noise(noise, y_noise, rounds)
+
+    # Learners, their guarantees and the comparator, for each horizon.
     rooms = zip(horizons, rooms_for(entries, horizons), strict=True)
     pairs = [[entry.at(horizon, room) for entry in entries] for horizon, room in rooms]
     for entry, (learner, _) in zip(entries, pairs[-1], strict=True):
         check_run(learner, stream, noise, y_noise, f"learners[{entry.name!r}]")
         check_one_prediction(learner, dim, f"learners[{entry.name!r}]")
-    bests = [_predictions(comparator, first(horizon, stream)) for horizon in horizons]
-    by_horizon = [[learner for learner, _ in of_horizon] for of_horizon in pairs]
-    data = stream, noise, y_noise
-    runs = programs(entries, by_horizon, bests, horizons, loss, data)
     bounds = {
         (entry.name, horizon): _bound(guarantee)
         for horizon, of_horizon in zip(horizons, pairs, strict=True)
         for entry, (_, guarantee) in zip(entries, of_horizon, strict=True)
     }
+    bests = [_predictions(comparator, first(horizon, stream)) for horizon in horizons]
+
+    # What the study is, for `config.json` and to know its checkpoint again.
     same = {
         "learners": {entry.name: text(entry) for entry in entries},
         "horizons": horizons,
@@ -156,6 +157,11 @@ def study(
     }
     parts = json.dumps(same, default=str), bests, bool(levels)
     store = checkpoint_of(checkpoint, tag, parts)
+
+    # Monte Carlo, and the table.
+    by_horizon = [[learner for learner, _ in of_horizon] for of_horizon in pairs]
+    data = stream, noise, y_noise
+    runs = programs(entries, by_horizon, bests, horizons, loss, data)
     keys = [jax.random.fold_in(key, np.uint32(horizon)) for horizon in horizons]
     keyed = list(zip(runs, keys, strict=True))
     estimates = estimates_of(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
