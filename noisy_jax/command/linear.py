@@ -35,7 +35,7 @@ LEARNERS: Mapping[str, Callable[..., Learner | MakeLearner]] = {
     ),
     "uncorrected": functools.partial(tuned, learners.uncorrected, bounds.uncorrected),
 }
-"""Learners by name, `(known, radius=…)` to a learner or `horizon -> (learner, guarantee)`."""
+"""Learners by name, `(moments, radius=…)` to a learner or `horizon -> (learner, guarantee)`."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -175,20 +175,20 @@ def _matrix(given: Any) -> Any:
             "Misclassified.matrix must be [K, K], with a row of probabilities for each true "
             f"category, such as [[0.9, 0.1], [0.2, 0.8]], got shape {list(shape)}"
         )
-    known = concrete(matrix)
-    if known is None:
+    rows = concrete(matrix)
+    if rows is None:
         right = jnp.all(jnp.abs(jnp.sum(matrix, axis=-1) - 1) < 1e-4, axis=-1)
         return jnp.where(right[..., None, None], matrix, jnp.nan)
-    totals = known.sum(axis=-1)
+    totals = rows.sum(axis=-1)
     if np.any(np.abs(totals - 1) > 1e-4):
         hint = ""
-        if known.ndim == 2 and np.allclose(known.sum(axis=0), 1):
+        if rows.ndim == 2 and np.allclose(rows.sum(axis=0), 1):
             hint = "; its columns do: row j must be of the true category j, so transpose it"
         raise ValueError(
             "Misclassified.matrix must have rows of probabilities that add up to 1, but their sums "
             f"are {listed(totals.ravel().round(4).tolist())}{hint}"
         )
-    det = np.linalg.det(known.astype(np.float64))
+    det = np.linalg.det(rows.astype(np.float64))
     if np.any(det < _SMALLEST):
         raise ValueError(
             f"Misclassified.matrix must have a determinant of at least {_SMALLEST:g}, got "

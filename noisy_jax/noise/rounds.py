@@ -73,16 +73,17 @@ def differs(built: Any, noise: Any) -> bool:
     """
     if built is noise or any(concrete(leaf) is None for leaf in jax.tree.leaves((built, noise))):
         return False
-    (own, own_axis), (other, axis) = by_round(built), by_round(noise)
-    if not isinstance(own, type(other)):
+    (built, built_axis), (noise, axis) = by_round(built), by_round(noise)
+    if not isinstance(built, type(noise)):
         return True
-    if own_axis == 0:
+    if built_axis == 0:
         return False
-    if jax.tree.structure(own).children() != jax.tree.structure(other).children():
+    if jax.tree.structure(built).children() != jax.tree.structure(noise).children():
         return True
-    parameters = jax.tree_util.tree_leaves_with_path(own)
-    for (path, one), two in zip(parameters, jax.tree.leaves(other), strict=True):
-        values = [np.asarray(one)[None], np.asarray(two) if axis == 0 else np.asarray(two)[None]]
+    parameters = jax.tree_util.tree_leaves_with_path(built)
+    for (path, leaf), other in zip(parameters, jax.tree.leaves(noise), strict=True):
+        stacked = np.asarray(other) if axis == 0 else np.asarray(other)[None]
+        values = [np.asarray(leaf)[None], stacked]
         dims = {value.shape[-1] for value in values if value.ndim > 1}
         if jax.tree_util.keystr(path).endswith(".mean"):
             continue

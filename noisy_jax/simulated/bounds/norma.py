@@ -188,8 +188,8 @@ def truncation_error(
     log_beta = jnp.log1p(-_decay(learning_rate, regularization))
     kept = jnp.exp(buffer * log_beta)
     if rounds is not None:
-        seen = jnp.asarray(non_negative("rounds", rounds))
-        kept *= -jnp.expm1(jnp.maximum(seen - buffer, 0) * log_beta)
+        examples = jnp.asarray(non_negative("rounds", rounds))
+        kept *= -jnp.expm1(jnp.maximum(examples - buffer, 0) * log_beta)
     return kept * slope * jnp.sqrt(diagonal) / regularization
 
 

@@ -202,16 +202,15 @@ def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     mixtures_key, examples_key = jax.random.split(key)
     mixtures = make_mixtures(mixtures_key, periods, difficulty)
     keys = _fold_in_each(examples_key, periods)
-    stream, found = jax.vmap(lambda key, now: examples(key, now, period, difficulty.margin))(
+    (x, y), kept = jax.vmap(lambda key, now: examples(key, now, period, difficulty.margin))(
         keys, mixtures
     )
-    counts = concrete(found)
+    counts = concrete(kept)
     if counts is not None and counts.min() < period:
         worst = counts.argmin()
-        found = f"{counts[worst]} of {_ATTEMPTS * _CANDIDATES * period} draws of period {worst}"
+        share = f"{counts[worst]} of {_ATTEMPTS * _CANDIDATES * period} draws of period {worst}"
         wanted = f"use smaller ones, as {period} are needed"
-        raise ValueError(f"difficulty's margin or deviations keep only {found}: {wanted}")
-    x, y = stream
+        raise ValueError(f"difficulty's margin or deviations keep only {share}: {wanted}")
     return Stream(x.reshape(-1, 2)[:horizon], y.ravel()[:horizon])
 
 
