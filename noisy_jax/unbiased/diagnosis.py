@@ -19,6 +19,7 @@ from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import check_finite, number, whole
 from noisy_jax.validation.objects import function, instance
 from noisy_jax.validation.values import ArrayLike, collected
+from noisy_jax.varying import zeros_like
 
 _SPREAD = 4.0  # a row with more than this weighs less than 1/16 of an uncorrected one
 _BLOCK = 128  # rows whose gradients are held at once
@@ -290,8 +291,7 @@ def _sums(of_row: Callable[..., Any], rows: Any, keys: Any, count: int) -> tuple
 
     first = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows)
     _, gradients = jax.eval_shape(of_row, first, keys[0])
-    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), gradients)
-    total, per_row = run(zero)
+    total, per_row = run(zeros_like(gradients))
     values, squares = jax.tree.map(
         lambda leaf: np.asarray(leaf, np.float64).reshape(-1)[:count], per_row
     )
