@@ -150,20 +150,21 @@ def gaussian_frequencies(
     pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)
     length_scale = positive("length_scale", length_scale)
-    noise = cast(Any, characteristic)
-    is_noise = isinstance(characteristic, Noise) or not callable(characteristic)
-    if is_noise:
-        check_characteristic(noise, dim)
     omega = _orthogonal(parsed_key(key), pairs, dim) / length_scale
-    single, difference, total = (characteristics if is_noise else _values)(noise, omega)
-    if not is_noise:
+    if callable(characteristic) and not isinstance(characteristic, Noise):
+        noise, phi = None, _at_pairs(characteristic, omega)
+        single, _, total = phi
         hint = "for omega [P, d], one value for each frequency"
         check_shape("characteristic(omega)", single, (pairs,), hint)
         check_shape("characteristic(omega)", total, (pairs, pairs), "for omega [P, P, d]")
         if (array := concrete(total)) is not None and not np.all(np.isfinite(array)):
             raise ValueError("characteristic must be finite, but a value is NaN or infinite")
+    else:
+        noise = cast(Noise, characteristic)
+        check_characteristic(noise, dim)
+        phi = characteristics(noise, omega)
     amplitude = jnp.asarray(1 / np.sqrt(pairs))
-    return Frequencies(omega, amplitude, single, difference, total, noise if is_noise else None)
+    return Frequencies(omega, amplitude, *phi, noise)
 
 
 @compiled
@@ -177,10 +178,11 @@ def characteristics(noise: Noise, omega: jax.Array, scale: Any = 1.0, copies: An
         ratio = jnp.broadcast_to(1 / (scale * copies), omega.shape)
         return jnp.exp(copies * cast(jax.Array, noise.log_characteristic(omega * ratio)))
 
-    return _values(phi, omega)
+    return _at_pairs(phi, omega)
 
 
-def _values(phi, omega):
+def _at_pairs(phi, omega):
+    """φ at ω_j, at ω_j − ω_k and at ω_j + ω_k."""
     return phi(omega), phi(omega[:, None] - omega[None]), phi(omega[:, None] + omega[None])
 
 
