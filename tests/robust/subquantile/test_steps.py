@@ -107,7 +107,7 @@ def test_gradient_in_the_kernels_space(x64, rng, task):
 def started(gram, y, share, lam, coefficients):
     """How many rows are kept, and the state at these coefficients."""
     problem = trimmed.PROBLEMS["ridge"](gram, y, contamination=share, regularization=lam)
-    return problem.count, init(problem, coefficients)
+    return problem.count.astype(int), init(problem, coefficients)
 
 
 @pytest.mark.slow
