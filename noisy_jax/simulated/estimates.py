@@ -56,7 +56,8 @@ class Estimate(NamedTuple):
     @property
     def half_width(self) -> Any:
         """Returns half the widths of 95% intervals, in the shapes of `mean`; NaN with one seed."""
-        return jax.tree.map(lambda error: half_width(error, self.num_seeds - 1), self.std_error)
+        half = functools.partial(half_width, degrees_of_freedom=self.num_seeds - 1)
+        return jax.tree.map(half, self.std_error)
 
     @property
     def num_seeds(self) -> int:
