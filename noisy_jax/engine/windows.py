@@ -10,6 +10,7 @@ import numpy as np
 
 from noisy_jax.engine.memory import MakeMemory, Memory, Space, chunked, count
 from noisy_jax.validation.numbers import between, whole
+from noisy_jax.validation.values import check_concrete
 
 
 def ring(size: int) -> MakeMemory:
@@ -65,6 +66,7 @@ def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
     start = whole("start", start, 1, "t0, the round up to which all atoms are kept")
+    check_concrete("excess", excess, "windows are counted on the host")
     between("excess", excess, 0, 0.5, "ε of t^(1/2 + ε)")
     windows = np.maximum(start, grown(np.arange(1, horizon + 2), excess))
     windows = np.minimum(windows, horizon).astype(np.int32)

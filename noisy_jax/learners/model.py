@@ -27,7 +27,7 @@ from noisy_jax.unbiased import Transformed
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import trained
 from noisy_jax.validation.arrays import check_shape, real_array
-from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.numbers import check_finite, whole
 from noisy_jax.validation.objects import function
 from noisy_jax.validation.values import ArrayLike
 from noisy_jax.varying import check_no_exchange, of_this_device
@@ -110,6 +110,8 @@ def model(
     radius = None if radius is None else parsed_radius(radius)
     method = descent(radius, optimizer)
     start, whole_of = trained(params)
+    for leaf in jax.tree.leaves(start):
+        check_finite("params", leaf)
     if not jax.tree.leaves(start):
         raise ValueError("params must have at least one array of floating point, which is trained")
 

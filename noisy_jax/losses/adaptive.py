@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.losses.piecewise import huber
+from noisy_jax.validation.arrays import check_axes
 from noisy_jax.validation.numbers import between, check_not_below, non_negative, number, positive
 from noisy_jax.validation.objects import choice
 from noisy_jax.validation.values import Array, ArrayLike
@@ -120,6 +121,7 @@ def novelty(
         -0.75
     """
     loss = _nu_margin("novelty", nu, initial, labelled=False)
+    check_axes("smallest", smallest, "[]")
     check_not_below("initial", initial, "smallest", smallest)
     return loss._replace(smallest=smallest)
 

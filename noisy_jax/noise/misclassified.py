@@ -26,7 +26,7 @@ from noisy_jax.noise.dependent import Dependent
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import listed
 from noisy_jax.validation.numbers import within
-from noisy_jax.validation.values import Array, collected, concrete
+from noisy_jax.validation.values import Array, concrete
 
 _SMALLEST = 1e-3
 """Determinant of M below which recorded categories say almost nothing about the true ones."""
@@ -166,9 +166,7 @@ def _products(rows, matrix):
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
-    given = collected(given)
-    matrix = np.asarray(given, np.float64) if isinstance(given, list | tuple) else given
-    matrix = within("Misclassified.matrix", matrix, 0, 1, shape=None)
+    matrix = within("Misclassified.matrix", given, 0, 1, shape=None)
     shape = np.shape(matrix)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         raise ValueError(

@@ -16,7 +16,7 @@ from noisy_jax.noise.rounds import PerRound, by_round, check_noise
 from noisy_jax.noise.targets import Correlated
 from noisy_jax.validation.arrays import check_axes, check_dimension, real, real_array
 from noisy_jax.validation.keys import parsed_key
-from noisy_jax.validation.numbers import number, whole
+from noisy_jax.validation.numbers import check_finite, number, whole
 from noisy_jax.validation.values import Array, concrete
 from noisy_jax.varying import of_this_device
 
@@ -56,11 +56,13 @@ def observe(
          [0.5 0.5]] 0.25
     """
     key = parsed_key(key)
+    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real("y", y))
     check_axes("x", x, "[d]", "; batch rounds with jax.vmap")
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
+    check_finite("x", x)
+    check_finite("y", y)
     check_noise(noise, y_noise)
     copies = whole("copies", copies)
-    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real("y", y))
     if not x.size:
         raise ValueError("x must be [d] with d >= 1, got [0]")
     x_key, y_key = jax.random.split(key)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -174,7 +173,7 @@ def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:
         True
     """
     check_learner(learner)
-    found = loaded(Path(path), (Learned,), "what nj.learn returned", learner=learner)
+    found = loaded(path, (Learned,), "what nj.learn returned", learner=learner)
     leaves, expected = found.state["leaves"], np.asarray(found.state["predictions"])
     like, structure = jax.tree.flatten(jax.eval_shape(lambda: learner.init(len(found.names))))
     same = [np.shape(leaf) for leaf in leaves] == [one.shape for one in like]

@@ -15,6 +15,7 @@ from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
+from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import (
     check_rows,
@@ -25,6 +26,7 @@ from noisy_jax.observed.suitability import (
 from noisy_jax.running import Running
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.objects import switch
+from noisy_jax.validation.values import check_concrete
 
 _ROWS = 4096
 
@@ -86,6 +88,7 @@ def learn(
         [ 2. -1.]
     """
     check_learner(learner)
+    check_concrete("key", key, OUTSIDE)
     key = parsed_key(key)
     standardize = switch("standardize", standardize)
     in_chunks = isinstance(observations, Iterable)

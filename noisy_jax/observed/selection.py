@@ -18,6 +18,7 @@ from noisy_jax.observed.fits.judged import stacked
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
+from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.observed.observations.passes import MAKES
 from noisy_jax.plots.risks import risks
 from noisy_jax.reports.intervals import half_width
@@ -25,8 +26,8 @@ from noisy_jax.reports.tables import Summarized, Table
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import whole
-from noisy_jax.validation.objects import instance
-from noisy_jax.validation.values import collected_map
+from noisy_jax.validation.objects import instance, switch
+from noisy_jax.validation.values import check_concrete, collected_map
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -205,12 +206,15 @@ def select(
         ('corrected', 'leader') [2.]
     """
     instance("observations", observations, Observations, MAKES)
+    check_concrete("key", key, OUTSIDE)
     key = parsed_key(key)
     candidates = collected_map(candidates)
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
-        raise ValueError(f"candidates must {what}, got {given(candidates) if candidates else '{}'}")
-    if not standardize and not any(isinstance(one, Learner) for one in candidates.values()):
+        empty = isinstance(candidates, Mapping | tuple)
+        raise ValueError(f"candidates must {what}, got {'{}' if empty else given(candidates)}")
+    learners = any(isinstance(candidate, Learner) for candidate in candidates.values())
+    if not switch("standardize", standardize) and not learners:
         raise ValueError("standardize=False is for learners, and no candidate is one: leave it out")
     folds = whole("folds", folds, 2)
     of_table = observations.beside

@@ -9,13 +9,21 @@ import stat
 import tempfile
 import uuid
 from pathlib import Path
+from typing import Any
 
 from noisy_jax.validation.messages import given
 
 
+def path_of(name: str, path: Any, kind: str = "a file's path") -> Path:
+    """Returns the path, if it is a text or a path; raises ValueError otherwise."""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"{name} must be {kind}, got {given(path)}")
+    return Path(path)
+
+
 def writable_folder(folder: str | Path) -> Path:
     """Returns the folder's path, created if needed; raises ValueError if it is not writable."""
-    folder = Path(folder)
+    folder = path_of("folder", folder, "a folder's path")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as trial:
@@ -34,9 +42,7 @@ def replace_file(path: str | os.PathLike[str], content: bytes) -> None:
     beside it. The file that a symbolic link names is replaced, and the link stays. A device or a
     pipe, such as /dev/stdout, is written as it is.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError(f"path must be a file's path, got {given(path)}")
-    path = Path(path)
+    path = path_of("path", path)
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         path.write_bytes(content)
         return

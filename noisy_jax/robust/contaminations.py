@@ -36,7 +36,7 @@ from noisy_jax.validation.arrays import check_shape, real_array
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.numbers import check_finite, non_negative, number
 from noisy_jax.validation.rows import check_stream, check_targets
-from noisy_jax.validation.values import Array, ArrayLike
+from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 __all__ = ["adaptive", "covariate", "one_sided", "random_rows", "shift"]
 
@@ -75,7 +75,7 @@ def one_sided(
         >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
         30.0
     """
-    key, x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y, contamination)
     label = number("label", label)
     return _relabelled(x, y, label, random_rows(key, y, contamination))
 
@@ -110,7 +110,7 @@ def shift(
         >>> print(table.y.sum())
         1.5
     """
-    key, x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y, contamination)
     size = number("size", size)
     target = y if target is None else _target("target", target, y)
     return _relabelled(x, y, target + size, random_rows(key, y, contamination))
@@ -142,7 +142,7 @@ def adaptive(
         >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
         [ 2. -1.  0.  1.  4.]
     """
-    key, x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y, contamination)
     predictions = _target("predictions", predictions, y)
     residuals = y - predictions
     kept = rows_kept(y.size, contamination)
@@ -185,7 +185,7 @@ def covariate(
         >>> print(table.x.sum(axis=0), table.y.sum())
         [2.4 2.4] -6.0
     """
-    key, x, y = _parsed(key, x, y)
+    key, x, y = _parsed(key, x, y, contamination)
     spread, label = non_negative("spread", spread), number("label", label)
     row_key, x_key = jax.random.split(key)
     rows = random_rows(row_key, y, contamination)
@@ -211,11 +211,14 @@ def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array
     return smallest(draws, y.size - rows_kept(y.size, contamination))[0]
 
 
-def _parsed(key, x, y) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The key, and the table as arrays, with shapes and values checked."""
+def _parsed(key, x, y, contamination) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The key, and the table as arrays, checked; y is NaN if ε is, where it is traced."""
     key = parsed_key(key)
+    x, y = jnp.asarray(real_array("x", x), float), jnp.asarray(real_array("y", y), float)
     check_stream(x, y)
-    return key, jnp.asarray(real_array("x", x), float), jnp.asarray(real_array("y", y), float)
+    if concrete(contamination) is None:
+        y = jnp.where(jnp.isnan(contamination), jnp.nan, y)
+    return key, x, y
 
 
 def _target(name, target, y) -> jax.Array:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.reports.saving import UNFINISHED, replace_file, writable_folder
+from noisy_jax.reports.saving import UNFINISHED, path_of, replace_file, writable_folder
 from noisy_jax.validation.messages import given
 from noisy_jax.version import __version__
 from noisy_jax.warning import warn
@@ -67,9 +66,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], tag: str):
-        if not isinstance(path, str | os.PathLike):
-            raise ValueError(f"checkpoint must be a file's path, got {given(path)}")
-        self.path = Path(path)
+        self.path = path_of("checkpoint", path)
         if self.path.is_dir():
             raise ValueError(
                 f"checkpoint must be a file, got the folder {self.path}: name a file in it, such "

@@ -21,6 +21,7 @@ from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
 from noisy_jax.simulated.entries import Entry, MakeLearner
 from noisy_jax.simulated.montecarlo import (
+    ON_HOST,
     check_progress,
     checked_levels,
     divided,
@@ -34,7 +35,7 @@ from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import check_horizons
 from noisy_jax.validation.objects import instance
-from noisy_jax.validation.values import Array, collected_map
+from noisy_jax.validation.values import Array, check_concrete, collected_map
 
 
 def study(
@@ -106,6 +107,8 @@ def study(
     """
     loss = squared() if loss is None else loss
     entries = _entries(collected_map(learners))
+    for name, value in {"stream": stream, "key": key}.items():
+        check_concrete(name, value, ON_HOST)
     stream, key = sound_stream(stream), parsed_key(key)
     check_loss(loss, flips=False)
     check_clean_targets(loss, stream.y)

@@ -8,8 +8,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from noisy_jax.tabular.texts import advice, is_number, stray
+from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.values import collected, concrete, unmasked
 from noisy_jax.warning import warn
@@ -39,8 +41,10 @@ def numeric(
         missing: whether NaN are allowed.
         hint: advice about NaN, for messages.
     """
-    if isinstance(table, jax.Array) and concrete(table) is None:
+    if isinstance(table, Tracer):
         return table
+    if is_typed_key(table):
+        raise ValueError(f"{name} must be numbers, got a key")
     table = collected(table)
     check_not_categorical(name, table)
     array = _array(name, table)

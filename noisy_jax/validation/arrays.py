@@ -56,7 +56,7 @@ def real_numbers(name: str, value) -> np.ndarray | None:
     if is_typed_key(value):
         raise ValueError(f"{name} must be numbers, got a key")
     array = concrete(value)
-    kind = np.float32 if array is None else np.result_type(array, np.float32)
+    kind = np.result_type(value.dtype if array is None else array, np.float32)
     if not np.issubdtype(kind, np.floating) or isinstance(value, bool):
         wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
         raise ValueError(f"{name} must be {wanted}, got {given(value)}")

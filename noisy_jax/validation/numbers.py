@@ -42,7 +42,10 @@ def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | No
 
 
 def _parsed(name, value, what, allowed, hint, shape):
-    """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed."""
+    """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed.
+
+    Lists become arrays; numbers keep their type, and columns of data frames the labels of rows.
+    """
     value = collected(value)
     if dims := shape_of(name, value):
         value = real_array(name, value) if lists_traced(value) else value
@@ -57,7 +60,7 @@ def _parsed(name, value, what, allowed, hint, shape):
     fine = allowed(array) & np.isfinite(array)
     if not np.all(fine):
         raise ValueError(message(name, what, value, hint, np.argwhere(~fine)))
-    return value
+    return array if isinstance(value, list | tuple) else value
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from jax.core import Tracer
 
+from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import listed, message
 
 
@@ -26,14 +28,16 @@ def switch(name: str, value) -> bool:
 
 def choice(name: str, value, choices: Collection):
     """Returns the value if it is one of the choices."""
-    if isinstance(value, Tracer) or np.ndim(value) or value not in choices:
+    if isinstance(value, Tracer) or is_typed_key(value) or np.ndim(value) or value not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(message(name, what, value, ""))
     return value
 
 
-def instance(name: str, value, kind: type | str, hint: str = "", *, attribute: str | None = None):
+def instance(
+    name: str, value, kind: type | str, hint: str = "", *, attribute: str | None = None
+) -> Any:
     """Returns the value if it is an instance of the class, such as a `Learner`.
 
     Where the class cannot be imported, `kind` describes it, as in "a Study", and `attribute` is

@@ -75,6 +75,7 @@ def array_module(*values) -> ModuleType:
 
 
 def check_concrete(name: str, value, reason: str) -> None:
-    """Raises ValueError if the value is traced; `reason` says why."""
-    if concrete(value) is None:
+    """Raises ValueError if the value is traced, or a number in a list; `reason` says why."""
+    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: isinstance(leaf, Iterator))
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
         raise ValueError(f"{name} must be concrete, got a traced one: {reason}")

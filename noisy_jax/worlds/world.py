@@ -24,7 +24,7 @@ import numpy as np
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation.arrays import check_made_for, check_shape
+from noisy_jax.validation.arrays import check_axes, check_made_for, check_shape, real_numbers
 from noisy_jax.validation.numbers import non_negative, positive, whole
 from noisy_jax.validation.objects import function, instance
 from noisy_jax.validation.values import ArrayLike, concrete
@@ -91,7 +91,8 @@ def world_of(
     check_kernel(kernel)
     function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
     dim, diagonal = whole("dim", dim), non_negative("diagonal", diagonal)
-    if concrete(ratio) is None or concrete(ratio) != np.inf:
+    check_axes("ratio", ratio, "[]")
+    if not np.array_equal(real_numbers("ratio", ratio), np.inf):  # also where it is traced
         ratio = positive("ratio", ratio)
     approximation_error = non_negative("approximation_error", approximation_error)
     if noise is not None:

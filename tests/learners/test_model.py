@@ -306,3 +306,10 @@ def test_noise_in_y_is_allowed_where_the_gradient_is_linear_in_y():
 def test_a_model_of_several_numbers_is_rejected():
     learner = nj.learners.model(lambda w, x: x * w, jnp.ones(2), SQUARED, radius=1.0)
     raises(r"apply's result must be \[\], one number .* got \[2\]", learner.init, 2)
+
+
+def test_parameters_are_finite():
+    raises(
+        r"params must be finite, but params\[1\] is nan", nj.learners.model,
+        lambda w, x: w @ x, jnp.array([1.0, jnp.nan]), nj.losses.squared(), radius=1.0,
+    )  # fmt: skip

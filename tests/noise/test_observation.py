@@ -1,9 +1,12 @@
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
 import pytest
 
-from noisy_jax.noise import Gaussian, observe
+from noisy_jax.noise import Gaussian, covariance_times, observe
+from tests.errors import raises
 
 
 @pytest.mark.slow
@@ -16,3 +19,17 @@ def test_a_known_mean_is_subtracted():
     chex.assert_trees_all_close(samples[0].x, samples[1].x, atol=1e-5)
     shifted = with_mean.sample(jax.random.key(0), x) - without.sample(jax.random.key(0), x)
     chex.assert_trees_all_close(shifted, mean, atol=1e-5)
+
+
+def test_clean_features_are_finite_and_may_be_an_iterator():
+    key, noise = jax.random.key(0), Gaussian(0.2)
+    look = functools.partial(observe, key, noise=noise, copies=1)
+    read, plain = look(iter([1.0, 2.0]), 1.0), look(jnp.array([1.0, 2.0]), 1.0)
+    chex.assert_trees_all_close(read, plain)
+    raises(r"x must be finite, but x\[0\] is nan", look, jnp.array([jnp.nan]), 1.0)
+    raises("y must be finite, got nan", look, jnp.ones(1), jnp.nan)
+
+
+def test_covariances_and_vectors_are_finite():
+    raises(r"cov must be finite, but cov\[0\] is nan", covariance_times, [jnp.nan], [1.0])
+    raises(r"vectors must be finite, but vectors\[0\] is inf", covariance_times, 1.0, [jnp.inf])

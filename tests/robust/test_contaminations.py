@@ -84,6 +84,8 @@ CONTAMINATION = r"contamination must be one number in \[0, 0.5\), got "
     [
         *((name, {"contamination": 0.5}, f"{CONTAMINATION}0.5") for name in RUNS),
         ("random_rows", {"contamination": -0.1}, f"{CONTAMINATION}-0.1"),
+        ("random_rows", {"contamination": "a"}, "contamination must be numbers, got 'a'"),
+        ("random_rows", {"contamination": 0.1j}, "contamination must be real, got 0.1j"),
         ("one_sided", {"y": np.zeros(3)}, r"x must be \[T, d\] and y \[T\]"),
         ("one_sided", {"x": np.full((4, 1), np.nan)}, "x must be finite"),
         ("one_sided", {"key": 0}, "key must be a key .* got 0"),
@@ -101,6 +103,12 @@ def test_bad_input_raises(name, options, message):
     good |= {} if name == "random_rows" else {"x": np.zeros((4, 1))}
     good |= {"predictions": np.zeros(4)} if name == "adaptive" else {}
     raises(message, getattr(contaminations, name), **good | options)
+
+
+@pytest.mark.parametrize("name", ["one_sided", "shift", "covariate"])
+def test_a_traced_share_that_is_nan_gives_nan(name):
+    run = jax.jit(functools.partial(getattr(contaminations, name), jax.random.key(0)))
+    assert np.any(np.isnan(run(*TABLE[:2], np.nan).y))
 
 
 def test_labels_far_away_or_moved_from_the_target():

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from noisy_jax.validation import numbers
@@ -34,6 +35,17 @@ def test_an_array_names_the_first_bad_place_and_how_many_there_are():
         numbers.positive("sizes", np.array([[1.0, 3.0], [-2.0, 0.0]]), shape=None)
     with pytest.raises(ValueError, match=r"got shape \[2\]; use jax.vmap for several values"):
         numbers.positive("size", [1.0, 2.0])
+
+
+def test_traced_numbers_are_real_as_well():
+    with pytest.raises(ValueError, match=r"^size must be real, got "):
+        jax.jit(lambda value: numbers.positive("size", value))(1j)
+
+
+def test_lists_become_arrays_and_numbers_and_columns_stay():
+    assert isinstance(numbers.positive("sizes", [1.0, 2.0], shape=None), np.ndarray)
+    assert isinstance(numbers.positive("sizes", pd.Series([1.0, 2.0]), shape=None), pd.Series)
+    assert type(numbers.positive("size", 2)) is int
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), jnp.int32(3)])

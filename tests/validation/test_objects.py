@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 
@@ -26,4 +27,6 @@ def test_switches_and_functions(value):
         objects.function("value", value)
     with told("value", "'a' or 'b'"):
         objects.choice("value", value, ("a", "b"))
+    with told("value", "'a' or 'b'"):
+        objects.choice("value", jax.random.key(0), ("a", "b"))
     assert objects.switch("value", np.True_) is True

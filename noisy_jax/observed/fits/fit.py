@@ -114,7 +114,7 @@ def fit(
     """
     observations = checked_table(observations)
     named = {"weights": weights, "clusters": clusters, "errors": errors}
-    named |= {"model": None if model == "linear" else model}
+    named |= {"model": None if isinstance(model, str) and model == "linear" else model}
     named = {name: value for name, value in named.items() if value is not None}
     return _method(method, named).fitted(observations)
 

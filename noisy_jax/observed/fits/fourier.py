@@ -90,11 +90,11 @@ class Fourier(Method[FourierFit]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.length_scale, str) and self.length_scale != "auto":
+        if not isinstance(self.length_scale, str):
+            positive("length_scale", self.length_scale)
+        elif self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
-        if self.length_scale != "auto":
-            positive("length_scale", self.length_scale)
         if whole("num_features", self.num_features, 2) % 2:
             raise ValueError(f"num_features must be even, got {self.num_features}")
         whole("seed", self.seed, 0)

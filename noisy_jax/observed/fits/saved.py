@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisy_jax.reports.saving import replace_file
+from noisy_jax.reports.saving import path_of, replace_file
 from noisy_jax.version import __version__
 
 FORMAT = 4
@@ -59,8 +59,9 @@ def digest_of(values: dict[str, Any]) -> str:
 
 def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **functions: Any) -> Any:
     """The result in a file, which is of one of these classes, with the fields `functions`."""
+    file = path_of("path", path)
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        values = json.loads(file.read_text(encoding="utf-8"))
         if "kind" not in values:
             raise ValueError("it has no kind; a fit that version 0.2 saved must be made anew")
         if values.get("format") != FORMAT:

@@ -11,6 +11,7 @@ import numpy as np
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
+    OUTSIDE,
     check_no_gaps,
     check_not_traced,
 )
@@ -18,6 +19,7 @@ from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observations_of
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import ROUNDING, common_index, numeric
+from noisy_jax.validation.arrays import shape_of
 from noisy_jax.validation.messages import listed
 from noisy_jax.validation.values import check_concrete, collected, collected_map
 from noisy_jax.warning import warn
@@ -85,7 +87,7 @@ def from_arrays(
     if names is None and columns is not None:
         names = [str(column) for column in columns]
     for name, value in (("x", x), ("y", y)):
-        check_concrete(name, value, "make tables, and fit them, outside jit, vmap and grad")
+        check_concrete(name, value, OUTSIDE)
     target = target or str(getattr(y, "name", None) or "y")
     index = common_index(frames, y, of_each_row(noise, cross_cov))
     hint = "drop such rows, as by frame.dropna(), or impute them"
@@ -113,7 +115,7 @@ def from_arrays(
     if len(names) != dim or len(set(names)) != dim:
         hint = _SWAP if len(names) == places > 1 else ""
         raise ValueError(f"names must be {dim} different names, got {listed(names)}{hint}")
-    shape = np.shape(noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
+    shape = shape_of("noise", noise) if isinstance(noise, (list, np.ndarray, jax.Array)) else ()
     if shape[:1] == (places,) and places not in (1, dim):
         raise ValueError(f"noise of shape {list(shape)} is for other columns{_SWAP}")
     if isinstance(noise, Misclassified):

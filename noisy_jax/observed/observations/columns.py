@@ -15,6 +15,7 @@ from noisy_jax.observed.observations.beside import beside_of
 from noisy_jax.observed.observations.categories import Recoding, categories_of, mean_recoding
 from noisy_jax.observed.observations.copies import Subjects, check_copies
 from noisy_jax.observed.observations.described import (
+    OUTSIDE,
     StandardDeviation,
     error_of,
     sd,
@@ -139,7 +140,7 @@ def _parsed(
     rows = None
     for name in roles.used:
         given_one, called = column(name), f"column {given(name)}"
-        check_concrete(called, given_one, "make tables, and fit them, outside jit, vmap and grad")
+        check_concrete(called, given_one, OUTSIDE)
         categories = levels_of(called, given_one) if name in roles.plain else None
         if name in labelled:
             found = np.asarray(given_one, object)

@@ -21,6 +21,7 @@ from noisy_jax.noise import (
 from noisy_jax.noise.dependent import Dependent
 from noisy_jax.noise.rounds import by_round
 from noisy_jax.observed.observations.dependent import covariances
+from noisy_jax.validation.arrays import shape_of
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import non_negative, positive, within
 from noisy_jax.validation.objects import switch
@@ -43,7 +44,7 @@ class Reliability:
     ratio: float
 
 
-_OUTSIDE = "make tables, and fit them, outside jit, vmap and grad"
+OUTSIDE = "make tables, and fit them, outside jit, vmap and grad"
 
 
 def sd(
@@ -73,7 +74,7 @@ def sd(
     if column is not None and not isinstance(column, str):
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
-        check_concrete("sd", value, _OUTSIDE)
+        check_concrete("sd", value, OUTSIDE)
         value = _size("sd", value, shape=None)
     return StandardDeviation(value, column, switch("gaussian", gaussian))
 
@@ -111,6 +112,7 @@ def reliability(ratio: float) -> Reliability:
         >>> print((fit.uncorrected.coefficients / fit.coefficients).round(6))
         [0.6]
     """
+    check_concrete("reliability", ratio, OUTSIDE)
     positive("reliability", within("reliability", ratio, 0, 1), "an exact column has 1")
     return Reliability(float(ratio))
 
@@ -161,7 +163,7 @@ def error_of(name: str, known: Any, x: np.ndarray) -> ErrorOfColumn:
         share = 1 - known.ratio
         return ErrorOfColumn(share * x.var(), in_sums=share > 0, unreliability=share)
     if not isinstance(known, Noise):
-        if np.ndim(known) or isinstance(known, PerRound):
+        if shape_of(name, known) or isinstance(known, PerRound):
             raise ValueError(
                 f"{name} must be a variance, nj.sd(…), nj.reliability(…) or a distribution, got "
                 f"{given(known)}; one standard deviation a row is nj.sd(array)"
@@ -214,4 +216,4 @@ def check_not_traced(noise: Any, cross_cov: Any) -> None:
     values = [one.value if isinstance(one, StandardDeviation) else one for one in every]
     for name, known in (("noise", values), ("cross_cov", cross_cov)):
         for leaf in jax.tree.leaves(known):
-            check_concrete(name, leaf, _OUTSIDE)
+            check_concrete(name, leaf, OUTSIDE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from noisy_jax.noise import Misclassified, Product
@@ -35,9 +35,12 @@ class Roles(NamedTuple):
     plain: list[str]  # features without replicates of which nothing is said
 
 
-def several(names: Any) -> list[str]:
+def several(names: Any, argument: str = "names") -> list[str]:
     """One name, or several, as a list of texts; a tuple in a list is a name of several levels."""
-    return [str(one) for one in ([names] if isinstance(names, str | int | float) else names)]
+    names = [names] if isinstance(names, str | int | float) else names
+    if not isinstance(names, Iterable):
+        raise ValueError(f"{argument} must be names of columns, got {given(names)}")
+    return [str(one) for one in names]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,6 +77,8 @@ class Columns:
             noise = {str(name): one for name, one in noise.items()}
         if isinstance(replicates, Mapping):
             replicates = {str(name): several(collected(own)) for name, own in replicates.items()}
+        elif isinstance(replicates, Iterable) and not isinstance(replicates, str):
+            replicates = list(replicates)  # also of an array, or an index of pandas
         if isinstance(products, list | tuple):
             pairs = [several(one) if isinstance(one, list | tuple) else one for one in products]
             products = tuple(pairs)
@@ -81,8 +86,8 @@ class Columns:
         read = {
             **{k: str(one) if isinstance(one, tuple) else one for k, one in beside.items()},
             **{"target": str(self.target), "noise": noise, "replicates": replicates},
-            **{"products": products, "cross_cov": cross_cov, "drop": several(drop)},
-            "features": None if features is None else several(features),
+            **{"products": products, "cross_cov": cross_cov, "drop": several(drop, "drop")},
+            "features": None if features is None else several(features, "features"),
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)

@@ -22,7 +22,7 @@ import numpy as np
 
 from noisy_jax.losses import Loss
 from noisy_jax.robust.subquantile.gram import Gram, dense_gram
-from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.arrays import real_array, real_numbers
 from noisy_jax.validation.numbers import check_labels, non_negative, positive
 from noisy_jax.validation.rows import check_targets
 from noisy_jax.validation.values import Array, ArrayLike, concrete
@@ -115,9 +115,8 @@ def smallest(values: jax.Array, count: ArrayLike) -> tuple[jax.Array, jax.Array]
 
 def rows_kept(size: int, contamination: Any) -> jax.Array:
     """m = ⌈n(1 − ε)⌉, robust to the rounding of ε; clipped to 1, …, n if ε is traced."""
-    share = concrete(contamination)
-    number = share is None or jnp.issubdtype(share.dtype, jnp.number)
-    if np.ndim(contamination) or not number or not (share is None or 0 <= share < 0.5):
+    share = real_numbers("contamination", contamination)
+    if np.ndim(contamination) or not (share is None or 0 <= share < 0.5):
         raise ValueError(
             f"contamination must be one number in [0, 0.5), got {contamination}: it is the share "
             "of corrupted rows"
@@ -155,6 +154,8 @@ def trimmed(
         raise ValueError(f"gram must be [{y.size}, {y.size}], as y, got a side of {gram.size}")
     count = rows_kept(y.size, contamination).astype(y.dtype)
     regularization = non_negative("regularization", regularization)
+    if concrete(contamination) is None:  # NaN would count as no rows
+        regularization = jnp.where(jnp.isnan(contamination), jnp.nan, regularization)
     return Problem(gram, y, loss, count, regularization, _radius(radius))
 
 

@@ -22,14 +22,16 @@ import numpy as np
 
 from noisy_jax.simulated.bounds.guarantee import Guarantee, TruncationGuarantee, gradient_descent
 from noisy_jax.simulated.bounds.kernel import covered_angle
-from noisy_jax.simulated.bounds.linear import DataMoments
+from noisy_jax.simulated.bounds.linear import DataMoments, check_moments
 from noisy_jax.simulated.bounds.linear import known_covariance as corrected_known_covariance
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
-from noisy_jax.simulated.bounds.unknown_noise import ORDER, guarantee
+from noisy_jax.simulated.bounds.unknown_noise import ORDER, check_estimator, guarantee
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator
 from noisy_jax.unbiased.truncation.maps import MapEstimator
-from noisy_jax.validation.objects import instance
+from noisy_jax.unbiased.truncation.orders import base
+from noisy_jax.validation.numbers import non_negative, positive
+from noisy_jax.validation.objects import instance, switch
 from noisy_jax.validation.values import Array, ArrayLike
 from noisy_jax.worlds.world import World, check_world
 
@@ -41,8 +43,11 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1.
     """
-    square = moments.x_second_moment
-    moment = 4 * square * (radius**2 * square + moments.y_second_moment)
+    check_moments(moments)
+    radius = positive("radius", radius)
+    square = non_negative("moments.x_second_moment", moments.x_second_moment)
+    y_second = non_negative("moments.y_second_moment", moments.y_second_moment)
+    moment = 4 * square * (radius**2 * square + y_second)
     return gradient_descent(moment, horizon, radius)
 
 
@@ -55,10 +60,14 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2.
     """
-    square, norm = jnp.sqrt(moments.x_fourth_moment), moments.noise_norm
+    check_moments(moments)
+    radius = positive("radius", radius)
+    square = jnp.sqrt(non_negative("moments.x_fourth_moment", moments.x_fourth_moment))
+    y_second = non_negative("moments.y_second_moment", moments.y_second_moment)
+    norm = non_negative("moments.noise_norm", moments.noise_norm)
     moment = (
         8 * radius**2 * square**2
-        + 8 * moments.y_second_moment * square
+        + 8 * y_second * square
         + 4 * radius**2 * square * norm
         + norm**2 * radius**2
     )
@@ -88,6 +97,8 @@ def parallel_worlds(
 
     Source: Learning from Noisy Data under Distributional Assumptions, Theorem 3.
     """
+    diagonal, radius = positive("diagonal", diagonal), positive("radius", radius)
+    y_second_moment = non_negative("y_second_moment", y_second_moment)
     moment = 4 * diagonal * (radius**2 * diagonal + y_second_moment)
     return gradient_descent(moment, horizon, radius)
 
@@ -100,7 +111,7 @@ def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Arra
     Source: Learning from Noisy Data under Distributional Assumptions, Lemmas 5 and 6.
     """
     check_world(world)
-    beta = covered_angle(world.ratio, angle)
+    norm, beta = positive("norm", norm), covered_angle(world.ratio, angle)
     return norm * jnp.sqrt(5.0) * jnp.sqrt(world.ratio) / jnp.sin(beta)
 
 
@@ -114,6 +125,7 @@ def regularized_risk(
     Source: Online Learning with Kernels, Theorem 6. The proof allows ‖f_t‖ = 3U, but takes
     gradients for no longer than 2cX. The printed number of terms also falls after t_0.
     """
+    growing_memory = switch("growing_memory", growing_memory)
     return risk_guarantee(diagonal, gradients=10 if growing_memory else 2, **options)
 
 
@@ -126,7 +138,7 @@ def truncation_error(
 
     Source: Online Learning with Kernels, Proposition 1.
     """
-    one_more = None if rounds is None else rounds + 1
+    one_more = None if rounds is None else non_negative("rounds", rounds) + 1
     return corrected_truncation_error(diagonal, rounds=one_more, **options)
 
 
@@ -147,6 +159,8 @@ def random_truncation(
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """
+    check_estimator(estimator)
+    p = base(p)
     maps = instance("estimator.maps", estimator.maps, MapEstimator, "the theorems are of kernels")
     with np.errstate(over="ignore", divide="ignore"):
         moments = _moments(estimator, p)

@@ -105,7 +105,7 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
         >>> print(two_copies(DataMoments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
         40.0
     """
-    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
+    check_moments(moments)
     moment = second_moment(moments.x_second_moment, moments.y_second_moment, radius)
     return gradient_descent(moment, horizon, radius)
 
@@ -129,7 +129,7 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
-    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
+    check_moments(moments)
     hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
     fourth = positive("moments.x_fourth_moment", moments.x_fourth_moment, hint)
     moment = second_moment(jnp.sqrt(fourth), moments.y_second_moment, radius)
@@ -195,13 +195,18 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
         400.0
         201.0
     """
-    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
+    check_moments(moments)
     horizon, radius = positive("horizon", horizon), positive("radius", radius)
     square = positive("moments.x_second_moment", moments.x_second_moment)
     y_second = non_negative("moments.y_second_moment", moments.y_second_moment)
     spread = y_second + radius**2 * non_negative("moments.noise_norm", moments.noise_norm)
     root = jnp.sqrt(4 * square * spread) * jnp.sqrt(horizon)
     return SelfBounding(1 / (root / radius + 2 * square), radius * (root + radius * square))
+
+
+def check_moments(moments: DataMoments) -> None:
+    """Raises ValueError unless it is a `DataMoments`."""
+    instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
 
 
 def second_moment(

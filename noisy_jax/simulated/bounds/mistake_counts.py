@@ -142,6 +142,7 @@ def margin_errors(
     """
     margin = jnp.asarray(non_negative("margin", margin, shape=None), float)
     hint = "the comparators must have a larger margin than the learner"
+    comparator_margin = number("comparator_margin", comparator_margin, shape=None)
     gap = positive("comparator_margin - margin", comparator_margin - margin, hint, shape=None)
     return _tuned(diagonal, drift, horizon, gap, comparator_loss, margin)
 

@@ -9,10 +9,12 @@ import numpy as np
 from noisy_jax.noise import Noise
 from noisy_jax.validation.numbers import between, non_negative, positive, whole, within
 from noisy_jax.validation.objects import check_unused, instance
-from noisy_jax.validation.values import ArrayLike
+from noisy_jax.validation.values import ArrayLike, check_concrete
 
 _SHARES = np.linspace(0.01, 1, 100)
 _RATIOS = np.linspace(0.02, 0.98, 97)
+
+ON_HOST = "it is used on the host, outside jit, vmap and grad"
 
 
 def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
@@ -83,6 +85,12 @@ def multilevel(
     """
     noise = instance("noise", noise, Noise)
     levels, base = whole("levels", levels), whole("base", base)
+    numbers = {
+        "length_scale": length_scale, "lipschitz": lipschitz, "first": first,
+        "continue_with": continue_with, "ratio": ratio, "price": price,
+    }  # fmt: skip
+    for name, value in numbers.items():
+        check_concrete(name, value, ON_HOST)
     if (length_scale is None) == (lipschitz is None):
         raise ValueError("give length_scale, of a Gaussian kernel, or lipschitz, of any f")
     if length_scale is not None:

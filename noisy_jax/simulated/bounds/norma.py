@@ -19,7 +19,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from noisy_jax.validation.numbers import between, non_negative, positive
+from noisy_jax.validation.numbers import between, non_negative, number, positive
+from noisy_jax.validation.objects import switch
 from noisy_jax.validation.values import Array, ArrayLike
 
 
@@ -82,7 +83,7 @@ def regularized_risk(
         slope=slope,
         regularization=regularization,
         learning_rate=learning_rate,
-        gradients=6 if growing_memory else 2,
+        gradients=6 if switch("growing_memory", growing_memory) else 2,
     )
 
 
@@ -195,5 +196,6 @@ def truncation_error(
 
 def _decay(learning_rate, regularization) -> jax.Array:
     """ηλ, in (0, 1)."""
+    learning_rate = number("learning_rate", learning_rate)
     name, hint = "learning_rate * regularization", "the decay factor 1 − ηλ must be positive"
     return jnp.asarray(between(name, learning_rate * regularization, 0, 1, hint), float)

@@ -17,14 +17,14 @@ from noisy_jax.noise import Noise
 from noisy_jax.series import absolute_terms
 from noisy_jax.simulated.bounds.after_run import at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
-from noisy_jax.simulated.bounds.multilevel import fourth_moment_of_mean, multilevel
+from noisy_jax.simulated.bounds.multilevel import ON_HOST, fourth_moment_of_mean, multilevel
 from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
 from noisy_jax.validation.numbers import non_negative, positive, whole
-from noisy_jax.validation.objects import check_unused, instance
-from noisy_jax.validation.values import ArrayLike, array_module
+from noisy_jax.validation.objects import check_unused, instance, switch
+from noisy_jax.validation.values import ArrayLike, array_module, check_concrete
 
 ORDER = 400
 """Number of summed terms of f₊, the power series of f with absolute coefficients.
@@ -77,9 +77,8 @@ def random_truncation(
         >>> print(f"{guarantee.regret:.1f} in {guarantee.copies} copies, against {guarantee.idle}")
         40.0 in 2.0 copies, against 100.0
     """
-    hint = "unbiased.kernel_gradient(kernel, loss, …) makes one"
-    estimator = instance("estimator", estimator, GradientEstimator, hint)
-    if not closed_form:
+    check_estimator(estimator)
+    if not switch("closed_form", closed_form):
         check_unused("without closed_form=True", p=p)
     p = base(2.0 if p is None else p)
     with np.errstate(over="ignore", divide="ignore"):
@@ -92,6 +91,12 @@ def random_truncation(
         bias = 2 * estimator.derivative_bias * estimator.largest_value
         moments = estimator.map_second_moment, estimator.derivative_second_moment
         return guarantee(estimator, horizon, *moments, bias, estimator.mean_copies)
+
+
+def check_estimator(estimator: GradientEstimator) -> None:
+    """Raises ValueError unless it is an estimator of a kernel learner's gradient."""
+    hint = "unbiased.kernel_gradient(kernel, loss, …) makes one"
+    instance("estimator", estimator, GradientEstimator, hint)
 
 
 def guarantee(
@@ -197,6 +202,10 @@ def unknown_noise(
         1217, of which bias 30; 4096 idle
     """
     noise, levels = instance("noise", noise, Noise), whole("levels", levels)
+    for name, value in {
+        "length_scale": length_scale, "radius": radius, "y_second_moment": y_second_moment
+    }.items():  # fmt: skip
+        check_concrete(name, value, ON_HOST)
     length_scale = float(positive("length_scale", length_scale))
     radius = float(positive("radius", radius))
     size = float(non_negative("y_second_moment", y_second_moment)) ** 0.5

@@ -30,7 +30,7 @@ from noisy_jax.base import Stream
 from noisy_jax.draws import integers, normal, uniform
 from noisy_jax.validation.arrays import check_shape
 from noisy_jax.validation.keys import parsed_key
-from noisy_jax.validation.numbers import non_negative, positive, whole
+from noisy_jax.validation.numbers import non_negative, number, positive, whole
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import Array, ArrayLike, concrete
 
@@ -230,7 +230,7 @@ def _checked(difficulty) -> Difficulty:
     hint = f"streams.DIFFICULTIES[name] is one, of the names {', '.join(DIFFICULTIES)}"
     instance("difficulty", difficulty, Difficulty, hint)
     smallest = positive("smallest_deviation", difficulty.smallest_deviation)
-    spread = difficulty.largest_deviation - smallest
+    spread = number("largest_deviation", difficulty.largest_deviation) - smallest
     return Difficulty(
         components=whole("components", difficulty.components),
         smallest_deviation=smallest,

@@ -370,10 +370,11 @@ def test_logistic_raises_on_bad_input(y, options, message):
     ("fit", "wrong", "good"),
     [
         (lambda y: subquantile.logistic(EYE, y, contamination=0.1, radius=1.0), EYE[0], -ONES),
+        (lambda share: ridge(EYE, ONES, share, 1.0), np.nan, 0.1),
         (lambda lam: FROM_ZERO(regularization=lam, radius=1.0), -1.0, 1.0),
         (lambda radius: FROM_ZERO(regularization=1.0, radius=radius), -1.0, 1.0),
     ],
-    ids=["labels", "regularization", "radius"],
+    ids=["labels", "contamination", "regularization", "radius"],
 )
 def test_traced_arguments_out_of_range_give_nan(fit, wrong, good):
     run = jax.jit(fit)

@@ -89,3 +89,14 @@ def test_the_best_options_are_the_best_of_a_grid():
 )
 def test_bad_arguments_give_one_clear_line(options, message):
     raises(message, nj.bounds.multilevel, nj.noise.Gaussian(0.1), dim=2, **options)
+
+
+@pytest.mark.parametrize("name", ["length_scale", "continue_with", "ratio", "price"])
+def test_numbers_are_concrete(name):
+    def traced(value):
+        options = {"length_scale": 1.0, name: value}
+        return nj.bounds.multilevel(nj.noise.Gaussian(0.1), dim=2, **options)
+
+    raises(
+        f"{name} must be concrete, got a traced one: it is used on the host", jax.jit(traced), 0.5
+    )

@@ -240,3 +240,14 @@ def test_it_grows_like_the_root_of_the_horizon_and_is_informative():
 def test_bad_arguments_of_unknown_noise_raise(change, message):
     given = {"noise": nj.noise.Gaussian(0.1), "dim": 2, "horizon": 9, **OPTIONS}
     raises(message, nj.bounds.unknown_noise, **given | change)
+
+
+@pytest.mark.parametrize("name", ["length_scale", "radius", "y_second_moment"])
+def test_numbers_are_concrete(name):
+    def traced(value):
+        options = {"length_scale": 1.0, "radius": 1.0, "y_second_moment": 1.0, name: value}
+        return nj.bounds.unknown_noise(nj.noise.Gaussian(0.1), dim=2, horizon=8, **options)
+
+    raises(
+        f"{name} must be concrete, got a traced one: it is used on the host", jax.jit(traced), 0.5
+    )
