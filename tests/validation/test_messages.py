@@ -75,6 +75,7 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
         (lambda t: jax.jit(lambda k: nj.monte_carlo(DRAW, 8, k))(KEY), "key must be concrete, got"),
         (lambda t: nj.sd(KEY), "sd must be numbers, got a key"),
         (lambda t: nj.sd(RAGGED), "sd must be one array, but has parts of unequal shapes"),
+        (lambda t: nj.bounds.drift(np.ones((0, 2))), r"weights must have at least one number, got"),
         (lambda t: MISTAKES(comparator_margin="a"), "comparator_margin must be numbers, got 'a'"),
         (lambda t: nj.plots.regret(t), "study must be a Study, got Observations"),
         (lambda t: noisy_jax.sklearn.clean_score(t), "clean_score_ of a fitted estimator"),

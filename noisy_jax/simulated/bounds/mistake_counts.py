@@ -79,6 +79,8 @@ def drift(weights: Array, gram: Array | None = None) -> Drift:
     """
     check_axes("weights", weights, "[m, n]", ": one comparator a row")
     weights = jnp.asarray(number("weights", weights, shape=None), float)
+    if not weights.size:
+        raise ValueError(f"weights must have at least one number, got {list(weights.shape)}")
     if gram is not None:
         n = weights.shape[1]
         check_shape("gram", gram, (n, n), f"as weights are [m, {n}]")
@@ -177,12 +179,12 @@ def mistakes(
 def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
     """Theorem 2 at γ; if no margin is given, the ρ = γ − h of Theorem 3."""
     drift = instance("drift", drift, Drift, "bounds.drift measures it")
-    diagonal = positive("diagonal", diagonal, shape=None)
+    diagonal = jnp.asarray(positive("diagonal", diagonal, shape=None), float)
     norm = positive("drift.norm", drift.norm, shape=None)
     length = non_negative("drift.length", drift.length, shape=None)
     squared_length = non_negative("drift.squared_length", drift.squared_length, shape=None)
     horizon = positive("horizon", horizon)
-    loss = non_negative("comparator_loss", loss, shape=None)
+    loss = jnp.asarray(non_negative("comparator_loss", loss, shape=None), float)
     gap, squared_length = (
         jnp.asarray(value, float) for value in (gap, jnp.minimum(squared_length, length**2))
     )

@@ -4,6 +4,7 @@ from decimal import Decimal, getcontext
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 from noisy_jax.simulated.bounds import Drift, alma, drift, margin_errors, mistakes
@@ -284,3 +285,11 @@ def test_the_bound_of_alma_by_hand():
 )
 def test_bad_arguments_of_alma_raise(change, message):
     raises(message, alma, **{"threshold": 0.0, "comparator_margin": 0.1} | change)
+
+
+def test_lists_and_columns_of_frames_are_arrays():
+    values, options = np.array([1.0, 2.0]), {"horizon": 8, "comparator_margin": 1.0}
+    expected = mistakes(values, STILL, comparator_loss=values, **options)
+    for kind in (list, pd.Series):
+        found = mistakes(kind(values), STILL, comparator_loss=kind(values), **options)
+        np.testing.assert_allclose(found.mistakes, expected.mistakes)
