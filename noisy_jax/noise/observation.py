@@ -56,11 +56,12 @@ def observe(
          [0.5 0.5]] 0.25
     """
     key = parsed_key(key)
-    x, y = jnp.asarray(real_array("x", x)), jnp.asarray(real("y", y))
+    x, y = real_array("x", x), real("y", y)
     check_axes("x", x, "[d]", "; batch rounds with jax.vmap")
     check_axes("y", y, "[]", "; batch rounds with jax.vmap")
     check_finite("x", x)
     check_finite("y", y)
+    x, y = jnp.asarray(x), jnp.asarray(y)
     check_noise(noise, y_noise)
     copies = whole("copies", copies)
     if not x.size:
