@@ -19,7 +19,9 @@ from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import Rows, UndeterminedError
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import check_concrete
 
 _STEP = 0.1  # smallest one of the share, in units of 1/n
 
@@ -65,7 +67,8 @@ class Logistic(Method[Fit]):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("errors", self.errors, ERRORS)
-        object.__setattr__(self, "flips", Flip(self.flips).rate)
+        check_concrete("flips", self.flips, OUTSIDE)
+        object.__setattr__(self, "flips", tuple(map(float, Flip(self.flips).rate)))
 
     def _solved(self, sample: Sample) -> Fit:
         ones, zeros = self.flips

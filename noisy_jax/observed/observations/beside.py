@@ -9,11 +9,13 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
+from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.tabular.columns import check_same_rows, is_missing, numeric
-from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.arrays import check_shape, shape_of
+from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.numbers import non_negative, positive
-from noisy_jax.validation.values import collected, unmasked
+from noisy_jax.validation.values import check_concrete, collected, unmasked
 
 _Table = TypeVar("_Table")
 
@@ -86,6 +88,10 @@ def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
             made, values = _without(made, role, value)
             found = beside_of(role, value, values, len(made.y))
         else:
+            check_concrete(role, value, OUTSIDE)
+            if is_typed_key(value):
+                raise ValueError(f"{role} must be the name of a column or an array, got a key")
+            shape_of(role, value)
             check_same_rows(role, value, "observations", made.index)
             found = beside_of(role, "", value, len(made.y))
             _check_no_feature(made, role, value)

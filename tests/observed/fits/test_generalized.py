@@ -227,3 +227,7 @@ def test_exposure_is_a_factor_of_the_mean(rng):
     ):
         with one_line_error(message):
             nj.fit(rows, nj.methods.Poisson(exposure=wrong))
+
+
+def test_flips_of_any_precision_are_numbers():
+    assert nj.methods.Logistic(flips=np.float16(0.125)).flips == (0.125, 0.125)
