@@ -255,10 +255,10 @@ def warn_of_other_flips(learner: Learner, y_noise: Any, name: str = "learner") -
     if not built or not isinstance(noise, Flip | None):
         return
     flipped = (0.0, 0.0) if noise is None else noise.rate
-    rates = [(concrete(rate), concrete(other)) for rate, other in zip(built, flipped, strict=True)]
-    if any(rate is None or other is None for rate, other in rates):
+    pairs: Any = [(concrete(a), concrete(b)) for a, b in zip(built, flipped, strict=True)]
+    if any(rate is None for pair in pairs for rate in pair):
         return
-    if not all(np.allclose(rate, other, atol=1e-6) for rate, other in rates):
+    if not all(np.allclose(a, b, atol=1e-6) for a, b in pairs):
         corrects = "corrects for other rates" if has_flips(built) else "does not correct for it"
         are = "are not flipped" if noise is None else "are flipped"
         warn(
