@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 FLOORS = (
     ("validation", "running", "xla", "version", "gone", "varying", "warning"),
@@ -40,14 +42,13 @@ TESTED_IN = {
     "observed/fits/functions": "observed/fits/test_fourier",
     "observed/fits/groups": "observed/fits/test_parts_jackknife",
     "observed/fits/linear_equations": "observed/fits/test_linear",
-    "observed/fits/model_roots": "observed/fits/test_model",
+    "observed/fits/model_minimum": "observed/fits/test_model",
     "observed/fits/result": "observed/fits/test_estimates",
     "observed/fits/template": "observed/fits/test_fit",
     "observed/fits/replicates": "observed/fits/test_assumptions",
     "observed/fits/trials": "observed/fits/test_fourier",
     "observed/fits/units": "observed/fits/test_linear",
     "noise/characteristic": "noise/test_base",
-    "observed/observations/dependent": "observed/observations/test_described",
     "observed/observations/errors": "observed/observations/test_tables_of_incomplete_replicates",
     "observed/observations/known": "observed/observations/test_described",
     "observed/observations/labels": "observed/observations/test_arrays",
@@ -135,6 +136,14 @@ def test_files_that_guides_name_exist():
     lacking = {n for n in named if not any((ROOT / at / n).exists() for at in ("", "noisy_jax"))}
     examples = {re.sub("^test_", "", Path(name).stem) for name in lacking}
     assert examples == {"both_orders", "waves", "shrinkage"}
+
+
+@pytest.mark.parametrize("folder", ["observed/fits", "observed/observations"])
+def test_a_folder_of_many_files_says_where_to_read(folder):
+    folder = ROOT / "noisy_jax" / folder
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert modules <= {*re.findall(r"`(\w+)`", text)}
 
 
 def paths(folder: str, pattern: str) -> set[str]:

@@ -110,11 +110,11 @@ _MOST = 16
 
 def compiled_learner(learner: Learner) -> CompiledLearner:
     """The functions of a learner; they are kept for the learners that were used last."""
-    made = _recent.pop(id(learner), None) or CompiledLearner(learner)
-    _recent[id(learner)] = made  # it holds the learner: no other has this id
+    compiled = _recent.pop(id(learner), None) or CompiledLearner(learner)
+    _recent[id(learner)] = compiled  # it holds the learner: no other has this id
     if len(_recent) > _MOST:
         del _recent[next(iter(_recent))]
-    return made
+    return compiled
 
 
 def _inputs(

@@ -14,7 +14,7 @@ from noisy_jax.base import Learner, check_one_prediction
 from noisy_jax.learners.wrappers.assuming import Assumed
 from noisy_jax.noise import Noise
 from noisy_jax.observed.compiled import compiled_learner
-from noisy_jax.observed.fits.errors import errors_of
+from noisy_jax.observed.fits.clean_errors import errors_of
 from noisy_jax.observed.fits.groups import dealt
 from noisy_jax.observed.fits.judged import Judged, of_folds, of_rows
 from noisy_jax.observed.fits.units import check_varies
@@ -107,7 +107,7 @@ def learner_judge(
     check_rows(learner, observations)
     check_varies(observations.x.reshape(-1, dim), observations.y, observations)
     check_suits(learner, observations, units_for(learner, observations, standardize))
-    made = compiled_learner(learner)
+    compiled = compiled_learner(learner)
     missing = (
         "noisy rows do not show its error on clean data: use a learner that corrects for the "
         "noise; in place of a mixture, use its learners"
@@ -125,13 +125,13 @@ def learner_judge(
         train_key, read_key = jax.random.split(key)
         trained = observations.rows(others)
         units = units_for(learner, trained, standardize)  # without the rows that are judged
-        state = made.train(units.table(trained), train_key)
-        rows = units.table(observations.rows(held_out))
-        errors, slope, square = made.errors(state, rows, read_key), 0.0, units.y_scale**2
-        if np.isnan(errors).any() and np.isnan(made.errors(learner.init(dim), rows, key)).any():
+        state = compiled.train(trained.scaled(units), train_key)
+        rows = observations.rows(held_out).scaled(units)
+        errors, slope, square = compiled.errors(state, rows, read_key), 0.0, units.y_scale**2
+        if np.isnan(errors).any() and np.isnan(compiled.errors(learner.init(dim), rows, key)).any():
             raise ValueError(f"of this learner one copy of unknown noise is too few: {missing}")
         if observations.uncertainty()[0].any():
-            slope = made.slope(state, rows, read_key) * copies / units.products / len(held_out)
+            slope = compiled.slope(state, rows, read_key) * copies / units.products / len(held_out)
         return of_rows(errors * square, slope=slope * square)
 
     refit_key = jax.random.fold_in(key, len(observations.y))

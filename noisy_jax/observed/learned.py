@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import Learner, State, check_learner
-from noisy_jax.observed.fits.errors import affine_of
+from noisy_jax.observed.fits.black_boxes import affine_of
 from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.saved import Saved, loaded, places_of
 from noisy_jax.reports.intervals import half_width
@@ -63,11 +63,11 @@ class Learned(Saved, Summarized):
     def __repr__(self) -> str:
         """The estimated error, beside the error of predicting the mean."""
         low, high = self.risk_interval
-        found = _UNKNOWN
+        error = _UNKNOWN
         if np.isfinite(self.risk):
-            found = f"{self.risk:.4g} (95% interval {low:.4g} to {high:.4g})"
+            error = f"{self.risk:.4g} (95% interval {low:.4g} to {high:.4g})"
         return (
-            f"Learned: mean squared error on clean data {found}, "
+            f"Learned: mean squared error on clean data {error}, "
             f"of predicting the mean {self.variance:.4g}"
         )
 
@@ -96,15 +96,17 @@ class Learned(Saved, Summarized):
     def summary(self) -> Table:
         """The error on clean data, and the coefficients of a linear predictor."""
         nothing = (np.nan, np.nan)
-        found = [
+        estimates = [
             ("mean squared error on clean data", self.risk, *self.risk_interval),
             ("of predicting the mean", self.variance, *nothing),
         ]
         if self._line is not None:
             labels = "intercept", *self.names
-            found += [(*pair, *nothing) for pair in zip(labels, self._line.tolist(), strict=True)]
+            estimates += [
+                (*pair, *nothing) for pair in zip(labels, self._line.tolist(), strict=True)
+            ]
         names = "name", "estimate", "low", "high"
-        rows: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in found]
+        rows: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in estimates]
 
         def interval(row):
             return "" if np.isnan(row["low"]) else f"[{row['low']:.4g}, {row['high']:.4g}]"
@@ -129,8 +131,9 @@ class Learned(Saved, Summarized):
         x = features_of(x, self.names, self.references)
         traced = concrete(x) is None
         x = (x - np.broadcast_to(self.center, x.shape)) / np.broadcast_to(self.scale, x.shape)
-        found = self.learner.predict(self.state, jnp.asarray(x, float))
-        return (found if traced else np.asarray(found, np.float64)) * self.y_scale + self.y_center
+        predictions = self.learner.predict(self.state, jnp.asarray(x, float))
+        predictions = predictions if traced else np.asarray(predictions, np.float64)
+        return predictions * self.y_scale + self.y_center
 
     def _written(self) -> dict[str, Any]:
         leaves = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(self.state)]

@@ -92,10 +92,10 @@ def learn(
     key = parsed_key(key)
     standardize = switch("standardize", standardize)
     in_chunks = isinstance(observations, Iterable)
-    made = Learning(compiled_learner(learner), standardize, in_chunks=in_chunks)
+    learning = Learning(compiled_learner(learner), standardize, in_chunks=in_chunks)
     for chunk in Pass(observations if in_chunks else [observations]):
-        made.take(chunk, key)
-    return made.learned()
+        learning.take(chunk, key)
+    return learning.learned()
 
 
 class _Progress(NamedTuple):
@@ -149,21 +149,21 @@ class Learning:
             self._begin(chunk, weights)
         elif not all(map(np.array_equal, _noise_of(self.alike), _noise_of(chunk))):
             raise ValueError("all chunks must have the same noise, or a covariance a row")
-        number, seen, errors, chunks, state = self.progress
+        number, means, errors, chunks, state = self.progress
         first = max(self._unjudged - number, 0)  # rows that are not judged
-        x, y, seen = _centred(chunk, seen, self.units, first, weights)
-        table = self.units.table(chunk, x, chunk.y.astype(y.dtype) if self.labels else y)
+        x, y, means = _centred(chunk, means, self.units, first, weights)
+        table = chunk.scaled(self.units, x, chunk.y.astype(y.dtype) if self.labels else y)
         if weights is not None:
             table = table.times(weights)
         own_key = jax.random.fold_in(key, chunks) if self.in_chunks else key
-        state, found = self.compiled.resume(state, table, own_key)
-        found = found[first:, None] * self.units.y_scale**2
+        state, errors_of_rows = self.compiled.resume(state, table, own_key)
+        errors_of_rows = errors_of_rows[first:, None] * self.units.y_scale**2
         if weights is not None:
             weights = weights[first:]
-            found, weights = (a[weights > 0] for a in (found, weights))
-            found = found / weights[:, None]
-        errors = errors.plus(Running.of(found, weights))
-        self.progress = _Progress(number + len(y), seen, errors, chunks + 1, state)
+            errors_of_rows, weights = (a[weights > 0] for a in (errors_of_rows, weights))
+            errors_of_rows = errors_of_rows / weights[:, None]
+        errors = errors.plus(Running.of(errors_of_rows, weights))
+        self.progress = _Progress(number + len(y), means, errors, chunks + 1, state)
 
     def _begin(self, first: Observations, weights: np.ndarray | None) -> None:
         """Takes the units of the first chunk, and checks that the learner suits them."""
@@ -184,17 +184,17 @@ class Learning:
     def learned(self) -> Learned:
         """The result of learning from the chunks so far."""
         alike: Any = self.alike
-        _, seen, errors, _, state = self.progress
+        _, means, errors, _, state = self.progress
         return Learned(
             state=self.compiled.finished(state),
             risk=float(errors.mean[0]) if errors.count else np.nan,
             risk_std_error=float(errors.std_error[0]),
             num_rows=int(errors.count),
-            variance=float(seen.squares[-1] / seen.count),
+            variance=float(means.squares[-1] / means.count),
             learner=self.compiled.learner,
-            center=seen.mean[:-1],
+            center=means.mean[:-1],
             scale=self.units.scale,
-            y_center=0.0 if self.labels else float(seen.mean[-1]),
+            y_center=0.0 if self.labels else float(means.mean[-1]),
             y_scale=self.units.y_scale,
             names=alike.names,
             references=alike.references,
@@ -235,7 +235,7 @@ def _first_that_differs(column: np.ndarray) -> int:
 
 def _centred(
     chunk: Observations,
-    seen: Running,
+    means: Running,
     units: Units,
     first: int,
     weights: np.ndarray | None = None,
@@ -251,14 +251,14 @@ def _centred(
         part = slice(begin, begin + _ROWS)
         values = np.column_stack([chunk.x[part].mean(axis=1), chunk.y[part]]) - start
         counts = np.ones(len(values)) if weights is None else weights[part]
-        before = seen.count + np.cumsum(counts) - counts
+        before = means.count + np.cumsum(counts) - counts
         counted = counts[:, None] * values
-        centers = np.cumsum(counted, axis=0) - counted + seen.count * (seen.mean - start)
+        centers = np.cumsum(counted, axis=0) - counted + means.count * (means.mean - start)
         centers /= np.where(before > 0, before, 1)[:, None]
         centers[: max(first - begin, 0)] = 0.0
         centers += start
         x[part] = (chunk.x[part] - centers[:, None, :-1]) / scale[:-1]
         y[part] = (chunk.y[part] - centers[:, -1]) / scale[-1]
         added = Running.of(values, None if weights is None else counts)
-        seen = seen.plus(added._replace(mean=start + added.mean))
-    return x, y, seen
+        means = means.plus(added._replace(mean=start + added.mean))
+    return x, y, means

@@ -106,7 +106,10 @@ class Selection(Summarized):
             **_ends("difference_", self.difference_interval()),
         }
         rows = [
-            {"candidate": self.names[k], **{name: float(one[k]) for name, one in numbers.items()}}
+            {
+                "candidate": self.names[k],
+                **{name: float(values[k]) for name, values in numbers.items()},
+            }
             for k in np.argsort(self.risk)  # NaN last
         ]
         title = (
@@ -219,10 +222,10 @@ def select(
     folds = whole("folds", folds, 2)
     of_table = observations.beside
     observations = with_roles(observations, {"clusters": clusters}, "nj.select")
-    own = observations.beside.get("clusters")
+    cluster_column = observations.beside.get("clusters")
     observations = dataclasses.replace(observations, beside=of_table)
-    parts = Folds.of(observations, own and own.values, folds)
-    warned(observations, own and parts.units)
+    parts = Folds.of(observations, cluster_column and cluster_column.values, folds)
+    warned(observations, cluster_column and parts.units)
     without = dataclasses.replace(observations, beside={})
     judged, refits = [], {}
     for name, candidate in candidates.items():
@@ -236,9 +239,9 @@ def select(
                 judged.append(parts.judge(judge, key))
         except (TypeError, ValueError) as error:
             raise ValueError(f"candidate {name!r}: {error}") from error
-    every, noise = stacked(judged), UncertainNoise(observations)
-    std_error, bias = every.std_error(noise), every.bias
-    pessimistic = np.maximum(every.risk, 0) + std_error + CAUTION * bias
+    of_all, noise = stacked(judged), UncertainNoise(observations)
+    std_error, bias = of_all.std_error(noise), of_all.bias
+    pessimistic = np.maximum(of_all.risk, 0) + std_error + CAUTION * bias
     if np.isnan(pessimistic).all():
         raise ValueError(
             "every candidate diverged: try the default learning rates, or smaller radii"
@@ -248,13 +251,13 @@ def select(
     return Selection(
         names=names,
         best=names[best],
-        risk=every.risk,
+        risk=of_all.risk,
         std_error=std_error,
         bias=bias,
         difference=above.risk,
         difference_std_error=above.std_error(noise),
         difference_bias=above.bias,
-        degrees_of_freedom=every.degrees_of_freedom,
+        degrees_of_freedom=of_all.degrees_of_freedom,
         num_rows=len(parts.units),
         folds=folds,
         refit=refits[names[best]],

@@ -84,14 +84,14 @@ def check_takes_weights(learner: Learner) -> None:
 
 def _check_noise(learner: Learner, observations: Observations, cov, scale) -> None:
     """Raises ValueError if a learner is built for other noise than the rows have."""
-    built, (seen, _) = learner.needs.noise, by_round(observations.noise)
+    built, (law, _) = learner.needs.noise, by_round(observations.noise)
     kind = type(built.distribution) if isinstance(built, PerRound) else built
     if isinstance(kind, type):
-        alike = isinstance(seen, kind | None)
-        found = (None if seen else observations.not_gaussian()) if alike else type(seen).__name__
-        if found not in (None, kind.__name__):
+        alike = isinstance(law, kind | None)
+        name = (None if law else observations.not_gaussian()) if alike else type(law).__name__
+        if name not in (None, kind.__name__):
             raise ValueError(
-                f"the learner is built for {kind.__name__} noise, but the rows have {found} noise"
+                f"the learner is built for {kind.__name__} noise, but the rows have {name} noise"
             )
     if not isinstance(built, Noise) or isinstance(built, Assumed):
         return
@@ -101,14 +101,14 @@ def _check_noise(learner: Learner, observations: Observations, cov, scale) -> No
             "a covariance of its own in each row: use a learner that reads it, such as "
             "corrected_ftrl with moments.known_covariance()"
         )
-    own = np.asarray(built.covariance(len(scale)), np.float64)
-    same = np.allclose(own, cov, rtol=_TOLERANCE, atol=_TOLERANCE * np.diag(cov).max())
+    built_cov = np.asarray(built.covariance(len(scale)), np.float64)
+    same = np.allclose(built_cov, cov, rtol=_TOLERANCE, atol=_TOLERANCE * np.diag(cov).max())
     size = np.sqrt(np.where(np.diag(cov) > 0, np.diag(cov), 1.0))
     omega = (np.array([0.5, 1.0, 2.0])[:, None, None] * np.diag(1 / size)).reshape(-1, len(scale))
     phi = built.log_characteristic(jnp.asarray(omega, float))
-    other = None if seen is None else seen.log_characteristic(jnp.asarray(omega / scale, float))
-    if phi is not None and other is not None:
-        same = same and np.allclose(phi, other, rtol=2 * _TOLERANCE, atol=1e-3)
+    phi_of_rows = None if law is None else law.log_characteristic(jnp.asarray(omega / scale, float))
+    if phi is not None and phi_of_rows is not None:
+        same = same and np.allclose(phi, phi_of_rows, rtol=2 * _TOLERANCE, atol=1e-3)
     if not same:
         units = f"{np.array2string(scale, precision=4, separator=', ', threshold=8)}"
         divided = f": x is divided by {units}, so divide the noise's scale too, or use "

@@ -105,11 +105,11 @@ class OnlineRegressor(RegressorMixin, Noisy):
         if self.learner is None:
             return _default()
         hint = "without arguments, or a Learner"
-        made: Any = self.learner
-        if not isinstance(made, Learner):
-            made = function("learner", made, hint)()
-        check_learner(made)
-        return compiled_learner(made)
+        learner: Any = self.learner
+        if not isinstance(learner, Learner):
+            learner = function("learner", learner, hint)()
+        check_learner(learner)
+        return compiled_learner(learner)
 
     def predict(self, X: Any) -> np.ndarray:
         """Returns predictions `[n]` at clean features X `[n, d]`."""
@@ -118,8 +118,8 @@ class OnlineRegressor(RegressorMixin, Noisy):
 
     def __getstate__(self):
         """Returns the attributes without compiled functions, which are made again."""
-        made: Any = super().__getstate__()
-        state = dict(made)
+        attributes: Any = super().__getstate__()
+        state = dict(attributes)
         if state.pop("result_", None) is not None:
             state["_learning"] = dict(vars(state["_learning"]), compiled=None)
         return state

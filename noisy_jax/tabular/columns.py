@@ -196,10 +196,10 @@ def check_not_categorical(name: str, table: Any) -> None:
     if columns is None or kinds is None:
         return
     for column in [c for c, kind in zip(columns, kinds, strict=True) if str(kind) == "category"]:
-        made = f"pd.get_dummies({name}, columns=[{column!r}], drop_first=True, dtype=float)"
+        call = f"pd.get_dummies({name}, columns=[{column!r}], drop_first=True, dtype=float)"
         raise ValueError(
             f"column {given(str(column))} of {name} is categorical, and codes are not amounts: "
-            f"make indicators with {made}, or if its categories are amounts, pass "
+            f"make indicators with {call}, or if its categories are amounts, pass "
             f"{name}.astype({{{column!r}: float}})"
         )
 
@@ -212,8 +212,8 @@ def index_of(value: Any) -> Any:
 
 def check_same_rows(name: str, value: Any, other: str, index: Any) -> None:
     """Raises ValueError if a pandas argument has other labels of rows than `other`, the `index`."""
-    own = index_of(value)
-    if index is not None and own is not None and not own.equals(index):
+    labels = index_of(value)
+    if index is not None and labels is not None and not labels.equals(index):
         raise ValueError(
             f"the indices of {other} and {name} are not the same; align them with "
             f"{name}.loc[{other}.index], or pass {name}.to_numpy() if their rows correspond by "
@@ -241,16 +241,16 @@ def common_index(frames: Sequence[Any], y: Any, beside: Iterable[tuple[str, Any]
 def in_order(name: str, labels: Iterable[Any], names: Sequence[str]) -> list[int]:
     """Returns positions of the names among a pandas argument's labels; 0, 1, … are in order."""
     labels = list(labels)
-    found = [str(label) for label in labels]
-    places, counts = {label: k for k, label in enumerate(found)}, Counter(found)
+    texts = [str(label) for label in labels]
+    places, counts = {label: k for k, label in enumerate(texts)}, Counter(texts)
     missing = [one for one in names if counts[one] != 1]
     if not missing:
         return [places[one] for one in names]
     if labels == list(range(len(names))):
         return list(range(len(names)))
     if not counts[missing[0]]:
-        raise ValueError(f"column {missing[0]!r} is missing in {name}, which has {listed(found)}")
-    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {listed(found)}")
+        raise ValueError(f"column {missing[0]!r} is missing in {name}, which has {listed(texts)}")
+    raise ValueError(f"{name} must have one label {missing[0]!r}, got the labels {listed(texts)}")
 
 
 def warn_of_lost_digits(name: str, array: Any, columns: Any = None) -> None:

@@ -9,7 +9,8 @@ from scipy.stats import t as student
 
 import noisy_jax as nj
 from noisy_jax.observed.cross_fitting import Folds, learner_judge
-from noisy_jax.observed.fits.errors import affine_of
+from noisy_jax.observed.fits.black_boxes import affine_of
+from noisy_jax.observed.fits.clean_errors import fourier_errors
 from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import gaussians, waves
@@ -138,7 +139,7 @@ def test_readings_of_a_wave_have_the_mean_of_the_clean_row():
     noise = nj.noise.Gaussian(0.2)
     rows = nj.observations.from_arrays(x.reshape(-1, 1), np.full(120, 0.8), noise=noise)
     many = nj.observations.from_arrays(np.zeros((10**7, 1)), np.zeros(10**7), noise=noise)
-    errors, _ = nj.fits.errors.fourier_errors(predictor, rows, many)
+    errors, _ = fourier_errors(predictor, rows, many)
     expected = (predictor.predict([[0.7], [-0.4]]) - 0.8) ** 2
     np.testing.assert_allclose(errors.reshape(2, 60) @ weights / weights.sum(), expected, rtol=1e-4)
 

@@ -1,4 +1,22 @@
-"""Batch fits of noisy tables: corrected coefficients and functions, with error bars."""
+"""Batch fits of noisy tables: corrected coefficients and functions, with error bars.
+
+Modules of this folder, in the order of a reader who follows `nj.fit` to its result:
+
+- the way of every fit: `fit` finds the method, and `template` checks the table, tells doubts, lets
+  the method solve, and adds remarks; `methods` lists the methods;
+- doubts about a table: `assumptions` and `replicates` (all checks), `checked_rows` (the rows that
+  they look at), `clustered`, `doubts` (how they are told);
+- linear fits: `linear`, `linear_equations`, `linear_moments`, `identification`, `row_weights`, and
+  `parts` for chunks;
+- logistic and Poisson regression: `generalized`, `scores`; regression calibration: `calibration`;
+- curves of users: `model`, `model_equations`, `model_minimum` (uncorrected fits), `callables`;
+- what all of these share: `units`, `roots`, `solutions` (from a root to estimates), `sandwich`,
+  `groups` (and the jackknife), `uncertain_noise`;
+- kernel fits: `fourier`, `trials`, `choices`, `characteristics`, `hidden`, `bands`, `functions`;
+- SIMEX: `simex`, `black_boxes`, `extrapolation`;
+- results: `estimates`, `result`, `judged` and `clean_errors` (errors on clean data), `features`
+  (rows to predict at), `saved`.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from noisy_jax.observed.fits.checked_rows import CheckedRows, rank_scores
 from noisy_jax.observed.fits.doubts import (
     BELOW,
     LEVEL,
@@ -25,7 +26,6 @@ from noisy_jax.observed.fits.doubts import (
     with_warnings,
 )
 from noisy_jax.observed.fits.replicates import copied, different_means, uneven
-from noisy_jax.observed.fits.seen import Seen, scores
 from noisy_jax.observed.observations import Observations
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.warning import warn
@@ -33,63 +33,58 @@ from noisy_jax.warning import warn
 _PART = 0.03  # of the variance of y, up to which noise with heavy tails may be the cause
 _SMALL = 1e-9  # share of a variance that is rounding
 _DIGITS = 1e-5  # share of what a formula gives that is rounding to some digits
-_LEFT_OUT = (
-    "{} of {} rows have too few copies to be corrected, and are left out, which is right unless "
-    "the number of copies depends on y: give the noise of one copy, as "
-    "noise={{{!r}: nj.noise.Gaussian(0.25)}}, to use all rows"
-)
 
 
-def _impossible(seen: Seen) -> list[Finding]:
+def _impossible(checked: CheckedRows) -> list[Finding]:
     """Returns misclassified columns whose matrix would give a category a share below 0."""
-    found, x = [], seen.rows.x[:, 0]
-    for one in seen.rows.categories:
-        shares = one.recodings(x)
+    findings, x = [], checked.table.x[:, 0]
+    for categories in checked.table.categories:
+        shares = categories.recodings(x)
         error = shares.std(axis=0) / len(shares) ** 0.5
-        half = half_width(error, len(shares) - 1, level=1 - 2 * LEVEL / len(one.labels))
+        half = half_width(error, len(shares) - 1, level=1 - 2 * LEVEL / len(categories.labels))
         for k in np.flatnonzero(shares.mean(axis=0) < -half)[:1]:
-            recorded, least = one.recorded(x)[:, k].mean(), one.matrix[:, k].min()
+            recorded, least = categories.recorded(x)[:, k].mean(), categories.matrix[:, k].min()
             how = (
-                f"{recorded:.2g} of the rows are recorded as {one.labels[k]!r}, but by the matrix "
-                f"at least {least:.2g} of the rows of any category are"
+                f"{recorded:.2g} of the rows are recorded as {categories.labels[k]!r}, but by the "
+                f"matrix at least {least:.2g} of the rows of any category are"
             )
-            found.append(Finding(one.name, how))
-    return found
+            findings.append(Finding(categories.name, how))
+    return findings
 
 
-def _few_values(seen: Seen) -> list[Finding]:
-    return [Finding(seen.rows.names[j], f"{count} values") for j, count in seen.few.items()]
+def _few_values(checked: CheckedRows) -> list[Finding]:
+    return [Finding(checked.table.names[j], f"{count} values") for j, count in checked.few.items()]
 
 
-def _whole_rows(seen: Seen) -> list[Finding]:
+def _whole_rows(checked: CheckedRows) -> list[Finding]:
     """Columns with one measurement in several rows, where whole rows are there several times."""
-    counts = seen.repeated.values()
-    if not counts or len(np.unique(np.column_stack([seen.x, seen.y]), axis=0)) > max(counts):
+    counts = checked.repeated.values()
+    if not counts or len(np.unique(np.column_stack([checked.x, checked.y]), axis=0)) > max(counts):
         return []
-    return _repeated(seen)
+    return _repeated(checked)
 
 
-def _measurements(seen: Seen) -> list[Finding]:
+def _measurements(checked: CheckedRows) -> list[Finding]:
     """Columns with one measurement in several rows, where other cells of these rows differ."""
-    return [] if _whole_rows(seen) else _repeated(seen)
+    return [] if _whole_rows(checked) else _repeated(checked)
 
 
-def _repeated(seen: Seen) -> list[Finding]:
-    names, rows = seen.rows.names, len(seen.x)
+def _repeated(checked: CheckedRows) -> list[Finding]:
+    names, rows = checked.table.names, len(checked.x)
     return [
         Finding(names[j], f"{count:,} values in {rows:,} rows")
-        for j, count in seen.repeated.items()
+        for j, count in checked.repeated.items()
     ]
 
 
-def _targets(seen: Seen) -> list[Finding]:
+def _targets(checked: CheckedRows) -> list[Finding]:
     """The target, if one value of it stands in several rows, whose measurements are their own."""
-    if not seen.targets or seen.repeated:
+    if not checked.targets or checked.repeated:
         return []
-    return [Finding(seen.rows.target, f"{seen.targets:,} values in {len(seen.y):,} rows")]
+    return [Finding(checked.table.target, f"{checked.targets:,} values in {len(checked.y):,} rows")]
 
 
-def _computed(seen: Seen) -> list[Finding]:
+def _computed(checked: CheckedRows) -> list[Finding]:
     """Exact columns that are computed from noisy ones, or whose replicates differ.
 
     If noise is a share s of the variance of x̃_j, it hides about that share of the information of
@@ -97,28 +92,28 @@ def _computed(seen: Seen) -> list[Finding]:
     between ranks of neighbours in the order of x̃_j; or if x̃_j, x_k and x̃_j x_k give e, up to
     rounding (a share of 1e-5 of the residual of x_k alone).
     """
-    rows, exact = seen.rows, seen.exact
-    if not seen.noisy.size:
+    rows, exact = checked.table, checked.exact
+    if not checked.noisy.size:
         return []
-    found = dict.fromkeys(exact[seen.differ[exact]].tolist(), "its replicates differ")
-    some = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, 4096).astype(int))]
-    for x in (some[:, 0], some.mean(axis=1))[: rows.x.shape[1]]:
+    reasons = dict.fromkeys(exact[checked.differ[exact]].tolist(), "its replicates differ")
+    sample = rows.x[np.unique(np.linspace(0, len(rows.y) - 1, 4096).astype(int))]
+    for x in (sample[:, 0], sample.mean(axis=1))[: rows.x.shape[1]]:
         if len(x) < 32:
             break
         spread = x.std(axis=0)
         z = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        for j in seen.noisy.tolist():
-            allowed = float(min(0.1 * seen.share[j], 0.05))
+        for j in checked.noisy.tolist():
+            allowed = float(min(0.1 * checked.share[j], 0.05))
             sources = _smooth(z, j, exact, allowed) | _products(z, j, exact, min(allowed, _DIGITS))
             for e, k in sources.items():
                 factor = "" if k == j else f" and {rows.names[k]!r}"
-                found.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
-    return [Finding(rows.names[e], how) for e, how in sorted(found.items())]
+                reasons.setdefault(e, f"computed from {rows.names[j]!r}{factor}")
+    return [Finding(rows.names[e], how) for e, how in sorted(reasons.items())]
 
 
 def _smooth(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[int, int]:
     """Returns exact columns of many values that are continuous functions of column j: `{e: j}`."""
-    ordered = scores(z[np.argsort(z[:, j])][:, exact])
+    ordered = rank_scores(z[np.argsort(z[:, j])][:, exact])
     left = np.sum(np.diff(ordered, axis=0) ** 2, axis=0) / (2 * len(z))
     near = exact[left < allowed].tolist()
     return {e: j for e in near if len(np.unique(z[:, e])) > len(z) / 2}
@@ -130,28 +125,32 @@ def _products(z: np.ndarray, j: int, exact: np.ndarray, allowed: float) -> dict[
     z = z - z.mean(axis=0)
     product = z[:, [j]] * z
     basis: list[np.ndarray] = []
-    rest = np.tile((z[:, exact] ** 2).sum(axis=0), (z.shape[1], 1))  # [k, e]
-    own = rest
+    unexplained = np.tile((z[:, exact] ** 2).sum(axis=0), (z.shape[1], 1))  # [k, e]
+    without_k = unexplained
     for columns in (z, np.tile(z[:, [j]], z.shape[1]), product - product.mean(axis=0)):
-        for one in basis:
-            columns = columns - one * np.sum(one * columns, axis=0)
+        for vector in basis:
+            columns = columns - vector * np.sum(vector * columns, axis=0)
         size = np.sqrt(np.sum(columns**2, axis=0))
         basis.append(columns / np.where(size > _SMALL**0.5, size, np.inf))
-        rest = rest - (basis[-1].T @ z[:, exact]) ** 2
-        own = own if len(basis) > 1 else np.where(np.arange(z.shape[1])[:, None] == j, own, rest)
-    found = (own > _SMALL * len(z)) & (rest < allowed * own)
-    pairs = [(int(exact[e]), int(k)) for k, e in np.argwhere(found)]
+        unexplained = unexplained - (basis[-1].T @ z[:, exact]) ** 2
+        without_k = (
+            without_k
+            if len(basis) > 1
+            else np.where(np.arange(z.shape[1])[:, None] == j, without_k, unexplained)
+        )
+    explained = (without_k > _SMALL * len(z)) & (unexplained < allowed * without_k)
+    pairs = [(int(exact[e]), int(k)) for k, e in np.argwhere(explained)]
     return {e: k for e, k in pairs if e != k and _explained(z, e, j, k) < allowed}
 
 
 def _explained(z: np.ndarray, e: int, j: int, k: int) -> float:
     """Does the same as `_products`, by medians of squares, since one large row may rule a sum."""
     with_j, without = [z[:, j], z[:, k], z[:, j] * z[:, k]], [] if j == k else [z[:, k]]
-    left = []
+    residuals = []
     for columns in (with_j, without):
         design = np.column_stack([np.ones(len(z)), *columns])
-        left.append(np.median((z[:, e] - design @ np.linalg.lstsq(design, z[:, e])[0]) ** 2))
-    return left[0] / left[1] if left[1] > 0 else np.inf
+        residuals.append(np.median((z[:, e] - design @ np.linalg.lstsq(design, z[:, e])[0]) ** 2))
+    return residuals[0] / residuals[1] if residuals[1] > 0 else np.inf
 
 
 CHECKS = (
@@ -217,8 +216,8 @@ CHECKS = (
 
 def doubts(observations: Observations, clusters: np.ndarray | None = None) -> list[Doubt]:
     """Returns the doubts of all checks of a table; one row of each cluster is checked."""
-    seen = Seen(observations, clusters)
-    return [doubt for check in CHECKS for doubt in check.doubts(seen)]
+    checked = CheckedRows(observations, clusters)
+    return [doubt for check in CHECKS for doubt in check.doubts(checked)]
 
 
 def warned(
@@ -229,33 +228,26 @@ def warned(
     Notes on categories, and on matrices of misclassification, stand behind them without a warning.
     """
     found = list(with_warnings(doubts(observations, clusters) if found is None else found))
-    notes = [one.told() for one in observations.categories]
+    notes = [categories.told() for categories in observations.categories]
     if observations.references:
         notes.insert(0, f"categories are compared with {', '.join(observations.references)}")
     return found + [Doubt(text, spoils=False) for text in notes if text]
 
 
-def enough_copies(rows: Observations, least: int) -> tuple[np.ndarray, list[Doubt]]:
-    """Returns a mask `[n]` of rows with `least` copies or more; a doubt if it leaves rows out."""
-    kept = rows.num_copies() >= least
-    few = _LEFT_OUT.format(np.sum(~kept), len(kept), rows.names[0])
-    return kept, [] if kept.all() else [*with_warnings([Doubt(few, spoils=False)])]
-
-
-def remarked(fit: Any, found: list[Doubt]) -> Any:
+def remarked(fit: Any, doubts: list[Doubt]) -> Any:
     """The fit with the doubts as its remarks, and no favourable verdict if they spoil it.
 
     If nothing else spoils it, there is one more doubt, also a warning, where the estimated error is
     below 0 by more than chance. Where the identification is weak (a share below 1), it may be.
     """
-    spoiled, risk = any(doubt.spoils for doubt in found), fit.risk
+    spoiled, risk = any(doubt.spoils for doubt in doubts), fit.risk
     if risk is not None and not spoiled and getattr(fit, "share", 1.0) == 1.0:
         error, freedom = risk.corrected_std_error, risk.degrees_of_freedom
         half = half_width(error, freedom, level=1 - 2 * LEVEL) + risk.corrected_bias
         if risk.corrected < -max(half, _PART * risk.variance):
-            found, spoiled = [*found, Doubt(BELOW)], True
+            doubts, spoiled = [*doubts, Doubt(BELOW)], True
             warn(BELOW, AssumptionWarning)
-    changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in found))}
+    changes: dict[str, Any] = {"remarks": (*fit.remarks, *(doubt.text for doubt in doubts))}
     if risk is not None and spoiled:
         changes["risk"] = dataclasses.replace(risk, doubted=True)
     return dataclasses.replace(fit, **changes)

@@ -72,8 +72,8 @@ def calibrated(
     interactions = (whole - left_out[first] - left_out[second] + both) @ features.T
     square = np.sum((moves @ features.T) ** 2, axis=0) * (groups - 1) / groups
     interacting = np.mean(interactions**2, axis=0) * groups * (groups - 1) / 2
-    seen = interacting > 0
-    share = np.median(square[seen] / interacting[seen]) / 2 if seen.any() else 1.0
+    interact = interacting > 0
+    share = np.median(square[interact] / interacting[interact]) / 2 if interact.any() else 1.0
     return left_out.mean(axis=0) + np.sqrt(np.clip(share, _LEAST, 1.0)) * moves
 
 
@@ -83,10 +83,10 @@ def half_widths(left_out: np.ndarray, level: float, simultaneous: bool) -> np.nd
     moves = (left_out - left_out.mean(axis=0)) * np.sqrt(freedom / len(left_out))
     square = np.sum(moves**2, axis=0)
     width = half_width(np.sqrt(square), freedom, level=level)
-    some = square > 0
-    if simultaneous and some.any():
-        quantile = np.quantile(_largest(moves[:, some]), level)
-        width[some] = np.maximum(width[some], quantile * np.sqrt(_moderated(square[some])))
+    varies = square > 0
+    if simultaneous and varies.any():
+        quantile = np.quantile(_largest(moves[:, varies]), level)
+        width[varies] = np.maximum(width[varies], quantile * np.sqrt(_moderated(square[varies])))
     return width
 
 
@@ -99,9 +99,9 @@ def _largest(moves: np.ndarray) -> np.ndarray:
     """Draws of max_x |N(x)|/s̃*(x), `[_DRAWS]`; the same ones in every call."""
     groups = len(moves)
     normal = np.random.default_rng(0).standard_normal((_DRAWS, groups, groups))
-    found, step = [], max(1, _AT_ONCE // moves.size)
+    largest, step = [], max(1, _AT_ONCE // moves.size)
     for start in range(0, _DRAWS, step):
         draws = normal[start : start + step] @ moves  # the first is N, the other ones make s*
         square = np.sum(draws[:, 1:] ** 2, axis=1) / (groups - 1)
-        found.append(np.sqrt(np.max(draws[:, 0] ** 2 / _moderated(square), axis=1)))
-    return np.concatenate(found)
+        largest.append(np.sqrt(np.max(draws[:, 0] ** 2 / _moderated(square), axis=1)))
+    return np.concatenate(largest)

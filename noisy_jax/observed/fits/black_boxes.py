@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from noisy_jax.observed.fits.errors import affine_of
 from noisy_jax.observed.fits.estimates import labels_of_line
-from noisy_jax.tabular.columns import index_of
+from noisy_jax.tabular.columns import ROUNDING, index_of
 from noisy_jax.validation.arrays import real_numbers
 from noisy_jax.validation.messages import given
 
@@ -42,6 +41,7 @@ def _is_of_sklearn(estimator: Any) -> bool:
     return hasattr(estimator, "fit") and hasattr(estimator, "get_params")
 
 
+_AFFINE = 1e-4  # share of the range of a function that is rounding, also of float32
 _WEIGHTS = "sample_weight", "weights"
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 
@@ -78,8 +78,8 @@ class BlackBox:
                 if self.line
                 else "a function of x, y and weights [n], its third argument"
             )
-            own = "fit of " if self.line else ""
-            raise ValueError(f"{own}{self.title} takes no weights of the rows: give {way}")
+            method = "fit of " if self.line else ""
+            raise ValueError(f"{method}{self.title} takes no weights of the rows: give {way}")
 
     def refit(
         self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None
@@ -106,33 +106,33 @@ class BlackBox:
         from sklearn.base import clone
 
         copy: Any = clone(self.estimator)
-        made = copy.fit(x, y) if weights is None else copy.fit(x, y, sample_weight=weights)
-        if not hasattr(made, "coef_"):
-            found = affine_of(made.predict, x)
-            if found is None:
+        fitted = copy.fit(x, y) if weights is None else copy.fit(x, y, sample_weight=weights)
+        if not hasattr(fitted, "coef_"):
+            line = affine_of(fitted.predict, x)
+            if line is None:
                 raise ValueError(
                     f"{self.title} must have coef_ after fit, or predictions that are linear in "
                     "x; otherwise give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
                 )
-            return found, None
-        if np.size(made.coef_) != len(self.columns):
+            return line, None
+        if np.size(fitted.coef_) != len(self.columns):
             raise ValueError(
                 f"{self.title} must have one coef_ for each of {len(self.columns)} columns after "
                 "fit; otherwise give a function, such as lambda x, y: model.fit(x, y)[-1].coef_"
             )
-        intercept = np.ravel(getattr(made, "intercept_", 0.0))
-        return np.append(intercept, np.ravel(made.coef_)).astype(np.float64), None
+        intercept = np.ravel(getattr(fitted, "intercept_", 0.0))
+        return np.append(intercept, np.ravel(fitted.coef_)).astype(np.float64), None
 
     def _of_function(self, x, y, weights):
         rows = (x, y) if weights is None else (x, y, weights)
         name = "" if weights is None else _place_of_weights(self.estimator, _WEIGHTS)
-        found: Any = self.estimator(x, y, **{name: weights}) if name else self.estimator(*rows)
-        values, cov, labels = found, None, None
-        if hasattr(found, "params") and hasattr(found, "cov_params"):
-            values, cov = found.params, found.cov_params()
-            labels = getattr(getattr(found, "model", None), "exog_names", None)
-        elif isinstance(found, tuple) and len(found) == 2 and np.ndim(found[1]) == 2:
-            values, cov = found
+        result: Any = self.estimator(x, y, **{name: weights}) if name else self.estimator(*rows)
+        values, cov, labels = result, None, None
+        if hasattr(result, "params") and hasattr(result, "cov_params"):
+            values, cov = result.params, result.cov_params()
+            labels = getattr(getattr(result, "model", None), "exog_names", None)
+        elif isinstance(result, tuple) and len(result) == 2 and np.ndim(result[1]) == 2:
+            values, cov = result
         if isinstance(values, Mapping):
             labels, values = list(values), list(values.values())
         elif (index := index_of(values)) is not None:
@@ -144,8 +144,8 @@ class BlackBox:
                     f"{self.title} must return a vector of numbers, got {given(values)}"
                 )
             if labels is None or len(labels) != len(values):
-                own = len(values) == len(self.columns)
-                labels = self.columns if own else [f"theta{k}" for k in range(len(values))]
+                one_a_column = len(values) == len(self.columns)
+                labels = self.columns if one_a_column else [f"theta{k}" for k in range(len(values))]
             self.labels = tuple(map(str, labels))
         return values, cov
 
@@ -153,13 +153,38 @@ class BlackBox:
 def _place_of_weights(function: Callable[..., Any], names: tuple[str, ...]) -> str | None:
     """The argument of a function that takes weights, "" for a third one, or `None`."""
     try:
-        own = inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
     except ValueError:  # of some functions in C
         return None
     for name in names:
-        if name in own:
+        if name in parameters:
             return name
-    third = list(own.values())[2:3]
+    third = list(parameters.values())[2:3]
     return (
-        "" if any(one.kind in _POSITIONAL and one.default is one.empty for one in third) else None
+        ""
+        if any(
+            parameter.kind in _POSITIONAL and parameter.default is parameter.empty
+            for parameter in third
+        )
+        else None
     )
+
+
+def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None:
+    """`[1 + d]`, intercept and coefficients of a function `[n, d] -> [n]`, such as a pipeline's.
+
+    `None` if it is not affine between the rows x `[n, d]`.
+    """
+    dim = x.shape[1]
+    at, step = x.mean(axis=0), x.std(axis=0)
+    step = np.where(step > 0, step, 1.0)
+    values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64)
+    if values.size != 1 + dim + len(x):
+        shape = list(values.shape)
+        raise ValueError(f"predict must give one number a row, got {shape} for {1 + dim + len(x)}")
+    values = values.ravel()
+    slopes = (values[1 : 1 + dim] - values[0]) / step
+    apart = values[1 + dim :] - values[0] - (x - at) @ slopes
+    if np.abs(apart).max() > _AFFINE * np.ptp(values) + ROUNDING * np.abs(values).max():
+        return None
+    return np.append(values[0] - at @ slopes, slopes)

@@ -20,8 +20,9 @@ from noisy_jax.observed.fits.sandwich import Block, blocks_of
 from noisy_jax.observed.fits.scores import MODELS
 from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.units import Rows, UndeterminedError
+from noisy_jax.observed.fits.units import UndeterminedError
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.objects import choice
 
 _SLOPES = {
@@ -100,8 +101,8 @@ class RegressionCalibration(Method[Fit]):
         for share in (0.0, 1.0):
             theta = root(equations, theta, share)
             if theta is None:
-                seen = rows._replace(x=equations.calibrated(share).x)
-                raise UndeterminedError(separated(seen, table, name))
+                calibrated = rows._replace(x=equations.calibrated(share).x)
+                raise UndeterminedError(separated(calibrated, table, name))
             roots.append(Root(equations, theta, share))
         about = f"{name.capitalize()} regression on calibrated columns."
         if name != "linear":
@@ -148,8 +149,8 @@ class CalibratedEquations:
 
     def __init__(self, model: str, rows: Rows, estimated: bool):
         self.model, self.rows, self.estimated = model, rows, estimated
-        seen = rows._replace(cov=rows.cov.mean(axis=0)) if estimated else rows
-        self.calibrated = functools.lru_cache(2)(functools.partial(Calibration, seen))
+        known_rows = rows._replace(cov=rows.cov.mean(axis=0)) if estimated else rows
+        self.calibrated = functools.lru_cache(2)(functools.partial(Calibration, known_rows))
 
     def start(self) -> np.ndarray:
         """`[1 + d]`, where the search for the uncorrected root begins."""
@@ -232,10 +233,10 @@ class Calibration:
         by_clean = np.einsum("npb,nc->pbc", moves - kept, self._inside)
         by_noise = -self._share * np.einsum("npb,nc->pbc", kept, self._inside)
         square = self._apart[:, :, None] * self._apart[:, None]
-        own = np.broadcast_to(cov, square.shape)
-        own = own - own.mean(axis=0)
-        apart = square - square.mean(axis=0) - self._share * own
-        found = self._apart @ by_mean.T + np.tensordot(apart, by_clean, ((1, 2), (1, 2)))
+        of_row = np.broadcast_to(cov, square.shape)
+        of_row = of_row - of_row.mean(axis=0)
+        apart = square - square.mean(axis=0) - self._share * of_row
+        effect = self._apart @ by_mean.T + np.tensordot(apart, by_clean, ((1, 2), (1, 2)))
         if estimated:
-            found += np.tensordot(own, by_noise, ((1, 2), (1, 2)))
-        return found / n, by_noise - self._share * by_clean
+            effect += np.tensordot(of_row, by_noise, ((1, 2), (1, 2)))
+        return effect / n, by_noise - self._share * by_clean

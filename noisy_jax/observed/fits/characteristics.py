@@ -52,22 +52,25 @@ def frequencies_of(
     rows without these groups; `None` if φ is not estimated.
     """
     omega, rows = jnp.asarray(omega, float), observations.y
-    known, copies = _known(observations), observations.x.shape[1]
+    law, copies = _known(observations), observations.x.shape[1]
     weights = np.ones(len(rows)) if weights is None else weights
-    phi = characteristics(EXACT if known is None else known, omega, scale, copies)
-    made = Frequencies(omega, jnp.asarray(amplitude), *phi)
-    if known is not None:
-        return made, None
+    phi = characteristics(EXACT if law is None else law, omega, scale, copies)
+    frequencies = Frequencies(omega, jnp.asarray(amplitude), *phi)
+    if law is not None:
+        return frequencies, None
     groups = np.zeros(len(rows), int) if groups is None else groups
-    each = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
-    sums = [_differences(made, observations.x[own] / scale, weights[own]) for own in each]
+    places = [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
+    sums = [
+        _differences(frequencies, observations.x[of_group] / scale, weights[of_group])
+        for of_group in places
+    ]
     total = jax.tree.map(lambda *leaves: sum(leaves), *sums)
     lost = (0.1 / len(rows)) ** (1 / (2 * copies))  # below it, judges see that φ is lost
     options = {"copies": copies, "floor": min(0.05, lost)}
 
     def without(*left_out):
         rest = less(total, [sums[g] for g in left_out])
-        return estimated_characteristic(made, rest, **options)
+        return estimated_characteristic(frequencies, rest, **options)
 
     return without(), without
 
@@ -92,5 +95,5 @@ def _differences(frequencies: Frequencies, x: np.ndarray, weights: np.ndarray) -
     copies, ones = x.shape[1], np.ones(len(x), np.float32)
     pairs = itertools.combinations(range(copies), 2)
     apart = [((x[:, v] - x[:, u]) / copies).astype(np.float32) for v, u in pairs]
-    sums = [sums_of(frequencies, one, ones, weights) for one in apart]
+    sums = [sums_of(frequencies, difference, ones, weights) for difference in apart]
     return jax.tree.map(lambda *leaves: sum(leaves), *sums)

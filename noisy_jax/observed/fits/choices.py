@@ -43,8 +43,8 @@ def chosen(options: Sequence[Option]) -> tuple[list[Option], list[Option]]:
     The best has the lowest risk, with a tenth of the largest bias added.
     """
     count = options[0].trial.count
-    risks = np.array([one.trial.risks[one.factor] for one in options])
-    bias = np.array([one.trial.bias[one.factor] for one in options])
+    risks = np.array([option.trial.risks[option.factor] for option in options])
+    bias = np.array([option.trial.bias[option.factor] for option in options])
     order, best = choices(risks, CAUTION * count.sum() * bias)
     return [options[k] for k in order], [options[k] for k in best]
 
@@ -52,21 +52,24 @@ def chosen(options: Sequence[Option]) -> tuple[list[Option], list[Option]]:
 def by_candidate(ranked: Sequence[Option]) -> list[Option]:
     """The best option of each candidate, the best candidate first."""
     best: dict[int, Option] = {}
-    for one in ranked:
-        best.setdefault(id(one.trial), one)
+    for option in ranked:
+        best.setdefault(id(option.trial), option)
     return list(best.values())
 
 
-def judged(others: Sequence[Option]) -> tuple[Judged, Judged]:
+def judged_choices(options: Sequence[Option]) -> tuple[Judged, Judged]:
     """Errors of the corrected and the uncorrected fit, with the choice among options.
 
     Each group judges the option that the other groups choose.
     """
-    count, each = others[0].trial.count, list(enumerate(others))
-    corrected = np.array([one.trial.risks[one.factor, g] for g, one in each])
-    plain = np.array([one.trial.plain_risks[g] for g, one in each])
-    folds = [np.stack([o.trial.folds[g, o.factor], o.trial.plain_folds[g]]) for g, o in each]
-    hidden = [one.trial.hidden(own) for one, own in zip(others, folds, strict=True)]
+    count, numbered = options[0].trial.count, list(enumerate(options))
+    corrected = np.array([option.trial.risks[option.factor, g] for g, option in numbered])
+    plain = np.array([option.trial.plain_risks[g] for g, option in numbered])
+    folds = [
+        np.stack([option.trial.folds[g, option.factor], option.trial.plain_folds[g]])
+        for g, option in numbered
+    ]
+    hidden = [option.trial.hidden(weights) for option, weights in zip(options, folds, strict=True)]
     left_out = np.average(hidden, axis=0, weights=count)
     return (
         Judged(corrected, count, hidden=left_out[0]),
@@ -82,7 +85,7 @@ def of_band(ranked: Sequence[Option]) -> Option:
     large as its random error. Where no length scale is so short it is the first option. The
     regularization is about a tenth.
     """
-    scales = [one.method.length_scale for one in ranked]
+    scales = [option.method.length_scale for option in ranked]
     wanted = max((scale for scale in scales if scale <= scales[0] / 2), default=scales[0])
     middle = ranked[scales.index(wanted)]
     return middle._replace(factor=undersmoothed(middle.factor))

@@ -56,12 +56,12 @@ def _determined_by_one(
         leverage[part] = np.sum((rows(part) @ moves) ** 2, axis=1)
     whole, told = np.sum(moves**2, axis=1), np.zeros(len(moves), bool)
     for cluster in np.flatnonzero(np.bincount(clusters, leverage) > _ALL):
-        own = np.flatnonzero((clusters == cluster) & (leverage < _ALONE))
-        q = rows(own) @ moves
+        members = np.flatnonzero((clusters == cluster) & (leverage < _ALONE))
+        q = rows(members) @ moves
         values, vectors = np.linalg.eigh(q.T @ q)
         share = np.sum((moves @ vectors[:, values > _ALL]) ** 2, axis=1)
         told |= share > _PART * whole
-    return [Finding(name) for name, one in zip(table.names, told[1:], strict=True) if one]
+    return [Finding(name) for name, is_told in zip(table.names, told[1:], strict=True) if is_told]
 
 
 ONE_CLUSTER = Check(

@@ -49,19 +49,19 @@ class Check(NamedTuple):
     text: str  # with the findings in place of its first …, the name of the first one for {first}
     spoils: bool = True  # as in `Doubt`
 
-    def doubts(self, *seen: Any) -> list[Doubt]:
+    def doubts(self, *checked: Any) -> list[Doubt]:
         """Returns a doubt about the columns that `find` finds, the first three by name."""
-        found = self.find(*seen)
-        if not found:
+        findings = self.find(*checked)
+        if not findings:
             return []
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-        text = self.text.replace("{first}", repr(found[0].name))
+        more = f" and {len(findings) - 3} more" if len(findings) > 3 else ""
+        text = self.text.replace("{first}", repr(findings[0].name))
         # Names, in which anything may stand, are behind the first … only.
-        return [Doubt(text.replace("…", ", ".join(map(str, found[:3])) + more, 1), self.spoils)]
+        return [Doubt(text.replace("…", ", ".join(map(str, findings[:3])) + more, 1), self.spoils)]
 
 
-def with_warnings(found: Sequence[Doubt]) -> Sequence[Doubt]:
+def with_warnings(doubts: Sequence[Doubt]) -> Sequence[Doubt]:
     """Returns the same doubts, each also a warning."""
-    for doubt in found:
+    for doubt in doubts:
         warn(doubt.text, AssumptionWarning)
-    return found
+    return doubts

@@ -191,8 +191,8 @@ class Estimates(Summarized):
             slopes = xp.concatenate([xp.ones_like(x[..., :1]), x, *factors], axis=-1)
         quantile = float(half_width(1.0, np.min(self.degrees_of_freedom), level=level))
         half = quantile * self._error(slopes, xp)
-        found = value, value - half, value + half
-        return found if mean is None else tuple(mean(each) for each in found)
+        three = value, value - half, value + half
+        return three if mean is None else tuple(mean(values) for values in three)
 
     def _error(self, slopes: Any, xp: Any) -> Any:
         """Standard errors `[...]` of combinations `[..., k]` of the estimates.
@@ -211,10 +211,10 @@ class Estimates(Summarized):
     def _on_line(self, x: Any) -> Any:
         """The linear predictor `[...]`."""
         dim = len(self.names)
-        found = x @ self.values[1 : 1 + dim] + self.values[0]
+        total = x @ self.values[1 : 1 + dim] + self.values[0]
         for (a, b), slope in zip(self.products, self.values[1 + dim :], strict=True):
-            found = found + slope * x[..., a] * x[..., b]
-        return found
+            total = total + slope * x[..., a] * x[..., b]
+        return total
 
     def _on_curve(self, x: Any, made_of: Callable[[Any], Any]) -> Any:
         """The function `made_of(curve)` of the parameters and each row of x `[..., d]`."""
@@ -225,8 +225,8 @@ class Estimates(Summarized):
             )
         x = jnp.asarray(x, float)
         params = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.params)
-        found = jax.vmap(made_of(self.function), (None, 0))(params, x.reshape(-1, x.shape[-1]))
-        return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), found)
+        values = jax.vmap(made_of(self.function), (None, 0))(params, x.reshape(-1, x.shape[-1]))
+        return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), values)
 
     def summary(self, *, level: float = LEVEL, ratios: bool = False) -> Table:
         """Estimates, standard errors, tests of 0 and intervals.
@@ -265,11 +265,11 @@ class Estimates(Summarized):
                 "or a rate ratio; of this fit call summary()"
             )
         freedom = np.broadcast_to(np.asarray(self.degrees_of_freedom, float), self.values.shape)
-        rows, known = self._rows(level), bool(np.isfinite(freedom).any())
+        rows, has_freedom = self._rows(level), bool(np.isfinite(freedom).any())
         interval = f"{100 * level:g}% interval"
         columns = [
             *COLUMNS[:3],
-            ("t" if known else "z", "{statistic:.3g}"),
+            ("t" if has_freedom else "z", "{statistic:.3g}"),
             ("p", "{p_value:.3g}"),
             (interval, "[{low:.4g}, {high:.4g}]"),
         ]
@@ -281,7 +281,11 @@ class Estimates(Summarized):
             columns.append((interval, "[{ratio_low:.4g}, {ratio_high:.4g}]"))
         least, most = (f"{end:.3g}" for end in (freedom.min(), freedom.max()))
         several = least if least == most else f"{least} to {most}"
-        law = f"Student's t with {several} degrees of freedom" if known else "Normal distribution"
+        law = (
+            f"Student's t with {several} degrees of freedom"
+            if has_freedom
+            else "Normal distribution"
+        )
         below = [f"{law}; p values are two-sided.", *self._doubts()]
         return Table(rows, columns, self.title, below="\n".join(below))
 

@@ -48,13 +48,19 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
     labels = list(x if index is None or hasattr(x, "columns") else index)
     texts = [str(label) for label in labels]
     columns = {*texts}
-    known = {one: _source(one, columns) for one in (*references, *names)}
-    sources = {one: known[one] for one in names if one not in columns and known[one]}
-    own = [name for name in names if name not in sources]
+    source_of = {one: _source(one, columns) for one in (*references, *names)}
+    sources = {one: source_of[one] for one in names if one not in columns and source_of[one]}
+    by_their_name = [name for name in names if name not in sources]
     try:
-        taken = dict(zip(own, [labels[k] for k in in_order("x", labels, own)], strict=True))
+        taken = dict(
+            zip(
+                by_their_name,
+                [labels[k] for k in in_order("x", labels, by_their_name)],
+                strict=True,
+            )
+        )
     except ValueError as error:
-        lost = [name for name in own if name not in texts]
+        lost = [name for name in by_their_name if name not in texts]
         if not lost:
             raise
         for one in references:  # stands for the column of categories, which x has not
@@ -71,17 +77,17 @@ def _by_name(x: Any, names: tuple[str, ...], references: tuple[str, ...]) -> Any
         for name, label in taken.items()
     }
     for source in dict.fromkeys(sources.values()):
-        made = [name for name in sources if sources[name] == source]
-        every = [one for one in known if known[one] == source]
-        if every[0] not in references:
+        indicators = [name for name in sources if sources[name] == source]
+        levels_of_source = [one for one in source_of if source_of[one] == source]
+        if levels_of_source[0] not in references:
             raise ValueError(
                 f"x has the column {source!r}, but the fit has indicators of its categories: add "
-                f"a column {made[0]!r} that is 1 where {source!r} is "
-                f"{made[0][len(source) + 1 : -1]!r}, and 0 elsewhere"
+                f"a column {indicators[0]!r} that is 1 where {source!r} is "
+                f"{indicators[0][len(source) + 1 : -1]!r}, and 0 elsewhere"
             )
-        levels = [one[len(source) + 1 : -1] for one in every]
+        levels = [one[len(source) + 1 : -1] for one in levels_of_source]
         own_level = _levels(source, x[labels[texts.index(source)]], levels)
-        values |= {name: (own_level == every.index(name)) * 1.0 for name in made}
+        values |= {name: (own_level == levels_of_source.index(name)) * 1.0 for name in indicators}
     arrays = [values[name] for name in names]
     if any(isinstance(one, Tracer) for one in arrays):
         arrays = jnp.broadcast_arrays(*[jnp.asarray(one, float) for one in arrays])
@@ -103,16 +109,16 @@ def _levels(name: str, values: Any, levels: Sequence[str]) -> np.ndarray:
     """The number of each cell's category among the levels of a fit."""
     cells = np.asarray(unmasked(values), object)
     numbers = np.empty(cells.shape, int)
-    for place, one in np.ndenumerate(cells):
+    for place, cell in np.ndenumerate(cells):
         where = f" in row {place[0]}" if place else ""
-        if is_missing(one):
+        if is_missing(cell):
             raise ValueError(f"column {name!r} of x has no category{where}")
-        texts = [str(one), f"{one:g}"] if isinstance(one, float) else [str(one)]
-        known = [levels.index(text) for text in texts if text in levels]
-        if not known:
+        texts = [str(cell), f"{cell:g}"] if isinstance(cell, float) else [str(cell)]
+        places = [levels.index(text) for text in texts if text in levels]
+        if not places:
             raise ValueError(
-                f"column {name!r} of x has the category {given(one)}{where}, and the fit has "
+                f"column {name!r} of x has the category {given(cell)}{where}, and the fit has "
                 f"{listed(levels)}"
             )
-        numbers[place] = known[0]
+        numbers[place] = places[0]
     return numbers

@@ -132,7 +132,9 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
         method = OneOf(tuple(method))
     if isinstance(method, type) and issubclass(method, Method):
         options = inspect.signature(method).parameters.values()
-        needed = ", ".join(f"{one.name}=…" for one in options if one.default is one.empty)
+        needed = ", ".join(
+            f"{option.name}=…" for option in options if option.default is option.empty
+        )
         raise ValueError(f"method is a class: write nj.methods.{method.__name__}({needed})")
     if not isinstance(method, Method):
         raise ValueError(

@@ -13,7 +13,7 @@ from jax.core import Tracer
 
 from noisy_jax.moments.fourier import gaussian_frequencies
 from noisy_jax.observed.fits.characteristics import EXACT, by_each_row, frequencies_of
-from noisy_jax.observed.fits.choices import Option, by_candidate, chosen, judged, of_band
+from noisy_jax.observed.fits.choices import Option, by_candidate, chosen, judged_choices, of_band
 from noisy_jax.observed.fits.functions import Candidate, FourierFit, FourierPredictor
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, labels_of
 from noisy_jax.observed.fits.hidden import hidden_share, places
@@ -21,8 +21,9 @@ from noisy_jax.observed.fits.identification import check_identified
 from noisy_jax.observed.fits.judged import compared
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, WeightedRows, tried
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import positive, whole
 
@@ -121,11 +122,15 @@ class OneOf(Method[FourierFit]):
         super().__post_init__()
         several = isinstance(self.candidates, Iterable)
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
-        if not self.candidates or not all(isinstance(one, Fourier) for one in self.candidates):
+        if not self.candidates or not all(
+            isinstance(method, Fourier) for method in self.candidates
+        ):
             raise ValueError(
                 "a list of methods must hold nj.methods.Fourier(length_scale=…), one or more"
             )
-        if any(one.weights is not None or one.clusters is not None for one in self.candidates):
+        if any(
+            method.weights is not None or method.clusters is not None for method in self.candidates
+        ):
             raise ValueError(
                 "candidates have the same weights and clusters: give these once, as "
                 "nj.methods.OneOf(candidates, weights=…, clusters=…)"
@@ -142,11 +147,16 @@ def _fit(sample: Sample, methods: Sequence[Fourier]) -> FourierFit:
     sample = sample.of(sample.table.evened())
     sample = sample.with_copies(min(2, sample.table.x.shape[1]))
     table = _Standardized.of(sample)
-    candidates = [one for method in methods for one in table.candidates(method)]
-    trials = [(one, table.tried(one)) for one in candidates]
-    options = [Option(one, trial, k) for one, trial in trials if trial for k in range(len(FACTORS))]
+    candidates = [candidate for method in methods for candidate in table.candidates(method)]
+    trials = [(candidate, table.tried(candidate)) for candidate in candidates]
+    options = [
+        Option(candidate, trial, k)
+        for candidate, trial in trials
+        if trial
+        for k in range(len(FACTORS))
+    ]
     if not options:
-        scales = ", ".join(f"{one.length_scale:g}" for one in candidates)
+        scales = ", ".join(f"{candidate.length_scale:g}" for candidate in candidates)
         raise ValueError(f"no finite kernel fit for the length scales {scales}: try larger ones")
     return table.fit(*chosen(options))
 
@@ -170,7 +180,7 @@ class _Standardized(NamedTuple):
     def of(cls, sample: Sample) -> _Standardized:
         """The rows of a sample; ValueError if no kernel fit can take them."""
         table = sample.table
-        each = _check(table)
+        by_row = _check(table)
         x, y = np.nanmean(table.x, axis=1), table.y
         if len(y) < LEAST_GROUPS:
             raise ValueError(f"kernel fits need at least {LEAST_GROUPS} rows, got {len(y)}")
@@ -184,7 +194,7 @@ class _Standardized(NamedTuple):
         if rows.cov.any():
             plain = np.atleast_2d(np.cov(rows.x, rowvar=False, aweights=weights))
             check_identified(plain - rows.cov, plain, table.names, units.scale)
-        copies = ((table.x - units.center) / units.scale).astype(np.float32) if each else None
+        copies = ((table.x - units.center) / units.scale).astype(np.float32) if by_row else None
         groups = labels_of(table.x, y, sample.clusters, GROUPS)
         arrays = rows.x.astype(np.float32), rows.y.astype(np.float32)
         return cls(table, units, WeightedRows(*arrays, weights, groups, copies), rows.cov)
@@ -207,7 +217,7 @@ class _Standardized(NamedTuple):
         )._replace(noise=None)
         if self.rows.copies is not None:
             return tried(drawn, self.rows)
-        made, without = frequencies_of(
+        frequencies, without = frequencies_of(
             drawn.omega,
             drawn.amplitude,
             self.table,
@@ -215,21 +225,21 @@ class _Standardized(NamedTuple):
             weights=self.rows.weights,
             groups=self.rows.groups,
         )
-        return tried(made, self.rows, without)
+        return tried(frequencies, self.rows, without)
 
     def fit(self, ranked: list[Option], others: list[Option]) -> FourierFit:
         """Returns the first option as a fit in original units, judged by choices on other rows."""
         best, band, square = ranked[0], of_band(ranked), self.units.y_scale**2
-        corrected, uncorrected = (one.scaled(square) for one in judged(others))
+        corrected, uncorrected = (option.scaled(square) for option in judged_choices(others))
         share = hidden_share(best.trial.frequencies, best.weights, self.rows.effective)
-        scales = {one.method.length_scale for one in ranked}
+        scales = {option.method.length_scale for option in ranked}
         return FourierFit(
             **vars(self._predictor(best.trial, best.weights)),
             uncorrected=self._predictor(best.trial, best.trial.plain_weights),
             undersmoothed=self._predictor(band.trial, band.weights),
             left_out=self._scaled(band.trial, band.trial.left_out(band.factor)),
             risk=compared(corrected, uncorrected, square, hidden_share=share),
-            candidates=tuple(self._candidate(one) for one in by_candidate(ranked)),
+            candidates=tuple(self._candidate(option) for option in by_candidate(ranked)),
             about=_OF_BAND if len(scales) == 1 else "",
             target=self.table.target,
             num_rows=len(self.table.y),
@@ -237,15 +247,15 @@ class _Standardized(NamedTuple):
         )
 
     def _candidate(self, option: Option) -> Candidate:
-        own = option.judged.scaled(self.units.y_scale**2)
+        errors = option.judged.scaled(self.units.y_scale**2)
         return Candidate(
             length_scale=option.method.length_scale,
             num_features=option.method.num_features,
             seed=option.method.seed,
             factor=float(FACTORS[option.factor]),
-            risk=float(own.risk),
-            std_error=float(own.std_error()),
-            bias=float(own.bias),
+            risk=float(errors.risk),
+            std_error=float(errors.std_error()),
+            bias=float(errors.bias),
         )
 
     def _scaled(self, trial: Trial, weights: np.ndarray) -> np.ndarray:
@@ -269,14 +279,14 @@ def _check(table: Observations) -> bool:
             "a kernel fit needs errors in y that are independent of those in x: leave out cross_cov"
         )
     table.check_each_row("a kernel fit")
-    each = by_each_row(table)
-    if table.cov is not None and table.cov.ndim == 3 and not each:
+    by_row = by_each_row(table)
+    if table.cov is not None and table.cov.ndim == 3 and not by_row:
         raise ValueError(
             "a kernel fit needs one distribution of the noise for all rows, but in this table it "
             "differs from row to row: fit rows of similar errors alone, give replicates of each "
             "row, or take a curve of your own, nj.methods.Model(curve, start)"
         )
-    return each
+    return by_row
 
 
 def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
@@ -287,9 +297,9 @@ def length_scales(x: np.ndarray, cov: np.ndarray) -> list[float]:
     noise, 0 where it is unknown. Length scales below the noise's standard deviation
     (tr Σ/d)^{1/2} become this one: the noise hides whatever they could add.
     """
-    some = places(np.asarray(x, np.float64))
-    size = np.sum(some**2, axis=1)
-    square = (size[:, None] + size[None] - 2 * some @ some.T)[np.triu_indices(len(some), 1)]
+    rows = places(np.asarray(x, np.float64))
+    size = np.sum(rows**2, axis=1)
+    square = (size[:, None] + size[None] - 2 * rows @ rows.T)[np.triu_indices(len(rows), 1)]
     share = max(_LEAST_SHARE, 1 - np.trace(cov) / x.var(axis=0).sum())
     typical = np.sqrt(np.median(square[square > 1e-9 * square.max()]) * share)
     least = np.sqrt(np.trace(cov) / len(cov))

@@ -190,7 +190,7 @@ class FourierFit(FourierPredictor, Result):
 
     def summary(self) -> Table:
         """Returns the printed table: candidates, and the comparison with the uncorrected fit."""
-        shown, freedom = self.candidates[:8], self.risk.degrees_of_freedom
+        printed, freedom = self.candidates[:8], self.risk.degrees_of_freedom
         halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
         rows = [vars(c) | {"half": half} for c, half in zip(self.candidates, halves, strict=True)]
         title = (
@@ -203,7 +203,7 @@ class FourierFit(FourierPredictor, Result):
         if ties:
             lines.append(f"{ties} more cannot be told apart from the first.")
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
-        if any(c.risk < 0 for c in shown):
+        if any(c.risk < 0 for c in printed):
             lines.append("An error is not below 0: where its estimate is, the noise hides it.")
         below = self._below(lines, "This curve is")
         return Table(rows, _COLUMNS, title, rows[:8], below)

@@ -17,9 +17,10 @@ from noisy_jax.observed.fits.roots import PATIENT, Root, root, solved
 from noisy_jax.observed.fits.scores import MODELS, score_equations
 from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.units import Rows, UndeterminedError
+from noisy_jax.observed.fits.units import UndeterminedError
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.described import OUTSIDE
+from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.objects import choice
 from noisy_jax.validation.values import check_concrete
 
@@ -119,8 +120,8 @@ def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = Non
     _check(table, name)
     rows = table.means(weights)
     if exposure is not None:  # y − E m = E (y/E − m): rates, with the exposure E as a weight
-        own = exposure if weights is None else weights * exposure
-        rows = rows._replace(y=rows.y / exposure, weights=own)
+        rates = exposure if weights is None else weights * exposure
+        rows = rows._replace(y=rows.y / exposure, weights=rates)
     standard, units, reliability = sample.standardized(rows, scales_y=False)
     n, dim = rows.x.shape
     weights = np.ones(n) if weights is None else weights

@@ -32,9 +32,9 @@ def dealt(x: np.ndarray, y: np.ndarray, clusters: np.ndarray | None = None) -> n
     places = np.random.default_rng(_SEED).permutation(units)
     if clusters is not None:
         return places[clusters]
-    found = np.empty(units, int)
-    found[ordered(y, *x.reshape(units, -1).T[:_COLUMNS])] = places
-    return found
+    labels = np.empty(units, int)
+    labels[ordered(y, *x.reshape(units, -1).T[:_COLUMNS])] = places
+    return labels
 
 
 def ordered(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
@@ -80,10 +80,10 @@ def grouped(labels: np.ndarray, count: int = GROUPS) -> tuple[np.ndarray, list[s
     return order, [slice(*pair) for pair in itertools.pairwise(ends)]
 
 
-def jackknifed(found: np.ndarray) -> tuple[np.ndarray, float]:
+def jackknifed(estimates: np.ndarray) -> tuple[np.ndarray, float]:
     """Covariance `[k, k]` and degrees of freedom, from estimates `[G, k]` without each group."""
-    apart, freedom = found - found.mean(axis=0), len(found) - 1.0
-    return apart.T @ apart * freedom / len(found), freedom
+    apart, freedom = estimates - estimates.mean(axis=0), len(estimates) - 1.0
+    return apart.T @ apart * freedom / len(estimates), freedom
 
 
 def if_counts(weights: np.ndarray | None) -> str:

@@ -82,10 +82,10 @@ def identification(
     def variance(u):
         """v of the ratio uᵀMu, where uᵀΣu = 1."""
         apart = np.einsum("i,gij,j->g", u, grams, u) / (u @ noisy @ u)
-        found = apart @ apart * count / (count - 1)
+        square = apart @ apart * count / (count - 1)
         if not error.exact:
-            found += error.covariance(np.outer(u, u)[None])[0, 0]
-        return max(float(found), np.finfo(float).tiny)
+            square += error.covariance(np.outer(u, u)[None])[0, 0]
+        return max(float(square), np.finfo(float).tiny)
 
     v = variance(u)
     # With Gaussian columns that are all noise the smallest root is about this.
@@ -122,11 +122,11 @@ def smallest_root(moments: np.ndarray, noise: np.ndarray) -> tuple[Any, np.ndarr
 def _with_y(moments: LinearMoments, share: float) -> np.ndarray:
     """Returns centred moments of (y, x), `[..., 1 + d, 1 + d]`, less a share of the noise's."""
     gram, cross = moments.centred(share=share)
-    found = np.empty((*gram.shape[:-2], *np.add(gram.shape[-2:], 1)))
-    found[..., 0, 0] = moments.yy - moments.y**2 / moments.weight
-    found[..., 0, 1:] = found[..., 1:, 0] = cross
-    found[..., 1:, 1:] = gram
-    return found
+    square = np.empty((*gram.shape[:-2], *np.add(gram.shape[-2:], 1)))
+    square[..., 0, 0] = moments.yy - moments.y**2 / moments.weight
+    square[..., 0, 1:] = square[..., 1:, 0] = cross
+    square[..., 1:, 1:] = gram
+    return square
 
 
 def check_cross(cross, cov, y_variance: float, rows: int, names) -> None:
@@ -169,9 +169,9 @@ def check_identified(gram, plain, names, scale, least: float = SINGULAR) -> None
         varies = "varies no more than the error in it" if noisy else "does not vary"
         direction = direction / scale
         direction /= np.abs(direction).max()
-        shown = np.argsort(-np.abs(direction))[:3]
-        shown = [j for j in shown if abs(direction[j]) > 0.01]
-        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in shown)
+        largest = np.argsort(-np.abs(direction))[:3]
+        largest = [j for j in largest if abs(direction[j]) > 0.01]
+        words = " ".join(f"{direction[j]:+.2g}·{names[j]}" for j in largest)
         raise (ValueError if noisy else UndeterminedError)(
             f"the effects of these columns cannot be told apart, as {words} {varies}: drop one of "
             "them, measure them again, or check their errors"

@@ -89,10 +89,10 @@ class Comparison:
         lines = ["Mean squared error on clean data, estimated from noisy data by cross-fitting:"]
         risks = {"corrected": self.corrected, "uncorrected": self.uncorrected}
         if self.hidden_share is None:
-            shown = [
+            errors = [
                 f"{k} {risk:.4g} (R² {1 - risk / self.variance:.3f})" for k, risk in risks.items()
             ]
-            return "\n".join([*lines, f"{', '.join(shown)}; {difference}"])
+            return "\n".join([*lines, f"{', '.join(errors)}; {difference}"])
         for (name, risk), half in zip(risks.items(), self.half_widths()[:2], strict=True):
             share = f"R² {1 - risk / self.variance:.3f}" if risk >= 0 else "an error is not below 0"
             lines.append(f"{name} {risk:.4g} ± {half:.2g} ({share})")
@@ -198,9 +198,10 @@ def of_folds(parts: Sequence[Judged], rows: Sequence[np.ndarray], units: np.ndar
         units: `[n]`, the unit of each row, a number from 0.
     """
     errors = np.empty(len(units))
-    for part, own in zip(parts, rows, strict=True):
-        errors[own] = np.where(np.isfinite(part.sums), part.sums, np.nan)  # infinite if it diverged
-    shares = [len(own) / len(units) for own in rows]
+    for part, places in zip(parts, rows, strict=True):
+        finite = np.isfinite(part.sums)  # they are infinite if it diverged
+        errors[places] = np.where(finite, part.sums, np.nan)
+    shares = [len(places) / len(units) for places in rows]
     return Judged(
         np.bincount(units, errors),
         np.bincount(units),
@@ -212,7 +213,7 @@ def of_folds(parts: Sequence[Judged], rows: Sequence[np.ndarray], units: np.ndar
 def stacked(judged: Sequence[Judged]) -> Judged:
     """K predictors that were judged by the same units: sums `[K, U]`, and so on."""
     sums, counts, slopes, hidden = zip(*judged, strict=True)
-    slopes, hidden = (np.stack(np.broadcast_arrays(*one)) for one in (slopes, hidden))
+    slopes, hidden = (np.stack(np.broadcast_arrays(*values)) for values in (slopes, hidden))
     return Judged(np.stack(sums), counts[0], slopes, hidden)
 
 
@@ -236,13 +237,19 @@ def compared(
         hidden_share: share of squared weights that the noise hides, as in `Comparison`.
     """
     three = stacked([corrected, uncorrected, corrected.minus(uncorrected)])
-    errors, own = three.std_error(noise), float(three.degrees_of_freedom)
+    errors, freedom_of_units = three.std_error(noise), float(three.degrees_of_freedom)
     if noise is not None and not noise.exact:
         plain = three.std_error()[2] ** 2
-        own = float(combined_freedom((plain, errors[2] ** 2 - plain), (own, freedom)))
+        freedom_of_units = float(
+            combined_freedom((plain, errors[2] ** 2 - plain), (freedom_of_units, freedom))
+        )
     pairs = np.stack([three.risk, errors], axis=1).ravel().tolist()
     names = "corrected_bias", "uncorrected_bias", "difference_bias"
     biases = dict(zip(names, three.bias.tolist(), strict=True))
     return Comparison(
-        *pairs, variance=variance, degrees_of_freedom=own, hidden_share=hidden_share, **biases
+        *pairs,
+        variance=variance,
+        degrees_of_freedom=freedom_of_units,
+        hidden_share=hidden_share,
+        **biases,
     )

@@ -173,13 +173,13 @@ class Linear(Method[LinearFit]):
                 "errors='sandwich' reads rows twice, and chunks are read once: leave errors out"
             )
         total = moments_of_parts(chunks)
-        found = warned(total.table, found=total.doubts)
+        doubts = warned(total.table, found=total.doubts)
         parts, ends = total.groups.with_rows(), total.ends * [[-1], [1]]
         instead = "join the chunks, and fit one table"
         _check_rows(total.rows, len(total.table.names), len(parts.weight), instead)
         check_varies(ends[:, :-1], ends[:, -1], total.table)
-        made = LinearEquations(parts, total.units, total.table, total.rows)
-        return remarked(linear_result(made, made, "jackknife"), found)
+        equations = LinearEquations(parts, total.units, total.table, total.rows)
+        return remarked(linear_result(equations, equations, "jackknife"), doubts)
 
     def _solved(self, sample: Sample) -> LinearFit:
         fit = _fit_of(sample, self.errors or "sandwich")
@@ -196,12 +196,12 @@ def _fit_of(sample: Sample, errors: str) -> LinearFit:
     elif weights is None and differ_by_row(table):
         return _fit_by_errors(sample)
     if table.products is None:
-        made = LinearEquations.of_sample(sample, weights)
-        return _with_scatter(linear_result(made, made, errors), table, weights)
+        equations = LinearEquations.of_sample(sample, weights)
+        return _with_scatter(linear_result(equations, equations, errors), table, weights)
     whole, factors = expanded(table, weights), table.products.factors
-    plain = LinearEquations.of_sample(sample.of(measured(table)), weights)
-    made = LinearEquations.of_sample(sample.of(whole), weights, plain.units)
-    fit = linear_result(made, plain, errors, names=table.names, products=factors)
+    measured_equations = LinearEquations.of_sample(sample.of(measured(table)), weights)
+    equations = LinearEquations.of_sample(sample.of(whole), weights, measured_equations.units)
+    fit = linear_result(equations, measured_equations, errors, names=table.names, products=factors)
     return _with_scatter(fit, whole, weights)
 
 
@@ -216,12 +216,12 @@ def _fit_by_errors(sample: Sample) -> LinearFit:
         equal = LinearEquations.of_sample(sample, None)
     except ValueError:  # with equal weights the noise is too large
         equal = None
-    made = LinearEquations.of_sample(sample, weights, None if equal is None else equal.units)
-    if equal is not None and equal.identification.strength >= WEAK and _differ(made, equal):
+    weighted = LinearEquations.of_sample(sample, weights, None if equal is None else equal.units)
+    if equal is not None and equal.identification.strength >= WEAK and _differ(weighted, equal):
         sample.tell([Doubt(BY_VALUES, spoils=False)])
         return _with_scatter(linear_result(equal, equal), table, None)
     effective = float(weights.sum() ** 2 / (weights @ weights))
-    fit = linear_result(made, made if equal is None else equal)
+    fit = linear_result(weighted, weighted if equal is None else equal)
     fit = dataclasses.replace(fit, effective_rows=effective)
     return _with_scatter(fit, table, weights)
 
@@ -239,52 +239,55 @@ def _check_rows(rows: int, dim: int, groups: int, instead: str = "use errors='sa
         raise ValueError(f"{rows} rows are too few for the jackknife; {instead}")
 
 
-def _differ(one: LinearEquations, other: LinearEquations) -> bool:
+def _differ(weighted: LinearEquations, equal: LinearEquations) -> bool:
     """True if corrected fits with other weights differ by more than chance."""
 
     def apart(thetas):
-        return one.lines(thetas(one)) - other.lines(thetas(other))
+        return weighted.lines(thetas(weighted)) - equal.lines(thetas(equal))
 
-    cov, freedom = jackknifed(apart(lambda one: one.without_each(True)))
-    whole, error = apart(lambda one: one.root(True).theta), np.sqrt(np.diag(cov))
+    cov, freedom = jackknifed(apart(lambda weighted: weighted.without_each(True)))
+    whole, error = apart(lambda weighted: weighted.root(True).theta), np.sqrt(np.diag(cov))
     t = np.divide(whole, error, out=np.zeros_like(whole), where=error > 0)
     return bool((p_value(t, freedom) * len(t) < OF_DOUBTS).any())
 
 
 def linear_result(
-    made: LinearEquations, plain: LinearEquations, errors: str = "sandwich", **known: Any
+    equations: LinearEquations,
+    plain_equations: LinearEquations,
+    errors: str = "sandwich",
+    **more: Any,
 ) -> LinearFit:
-    """The fit in original units; `known` as of `OriginalUnits.line`.
+    """The fit in original units; `more` as of `OriginalUnits.line`.
 
-    The uncorrected fit is of `plain`: the same rows, perhaps with equal weights, or with products
-    as they were measured.
+    The uncorrected fit is of `plain_equations`: the same rows, perhaps with equal weights, or with
+    products as they were measured.
     """
-    found: list[Any] = []
+    estimates: list[Any] = []
     judged: list[Any] = []
-    for one, corrected in ((made, True), (plain, False)):
-        root, left = one.root(corrected), one.without_each(corrected)
-        moved = one.recorded(corrected)
-        rest = one.cov, one.center, moved
-        original = OriginalUnits.line(one.table, one.units, "linear", *rest, **known)
-        left_out = left if errors == "jackknife" else None
-        found.append(estimated(root, original, one.clusters, left_out)[0])
-        lines, line = one.lines(left @ moved.T), moved @ root.theta
-        judged.append(made.judged(lines, line[1:]))
-    units, whole = made.units, made.whole
+    for solved, corrected in ((equations, True), (plain_equations, False)):
+        root, left_out = solved.root(corrected), solved.without_each(corrected)
+        moved = solved.recorded(corrected)
+        at = solved.cov, solved.center, moved
+        original = OriginalUnits.line(solved.table, solved.units, "linear", *at, **more)
+        of_groups = left_out if errors == "jackknife" else None
+        estimates.append(estimated(root, original, solved.clusters, of_groups)[0])
+        lines, line = solved.lines(left_out @ moved.T), moved @ root.theta
+        judged.append(equations.judged(lines, line[1:]))
+    units, whole = equations.units, equations.whole
     clean, noisy = covariances(whole)
-    freedom = float(made.noise.freedom(made.cov, -judged[0].slope[None])[0])
-    variance = made.variance * units.y_scale**2
+    freedom = float(equations.noise.freedom(equations.cov, -judged[0].slope[None])[0])
+    variance = equations.variance * units.y_scale**2
     return LinearFit.of(
-        found[0],
-        found[1],
-        made.table,
+        estimates[0],
+        estimates[1],
+        equations.table,
         reliability=np.diag(clean) / np.diag(noisy),
-        risk=compared(judged[0], judged[1], variance, noise=made.noise, freedom=freedom),
-        num_rows=made.num_rows,
+        risk=compared(judged[0], judged[1], variance, noise=equations.noise, freedom=freedom),
+        num_rows=equations.num_rows,
         scale=units.scale * np.sqrt(np.diag(noisy)),
         gram=clean * units.products,
         cross=whole.centred()[1] / whole.weight * units.scale * units.y_scale,
         noise=(noisy - clean) * units.products,
-        strength=made.identification.strength,
-        share=float(made.identification.share(whole)),
+        strength=equations.identification.strength,
+        share=float(equations.identification.share(whole)),
     )

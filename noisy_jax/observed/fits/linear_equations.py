@@ -57,8 +57,8 @@ class LinearEquations:
     def __post_init__(self) -> None:
         """Raises ValueError if the columns vary less than the noise in them."""
         names, whole = self.table.names, self.whole
-        found = identification(self.parts, whole, self.noise, names, self.units.scale)
-        object.__setattr__(self, "identification", found)
+        strength = identification(self.parts, whole, self.noise, names, self.units.scale)
+        object.__setattr__(self, "identification", strength)
         check_cross(whole.cross / whole.weight, self.cov, self.variance, self.num_rows, names)
 
     @classmethod
@@ -134,9 +134,9 @@ class LinearEquations:
 
     def lines(self, theta: np.ndarray) -> np.ndarray:
         """Intercept and slopes `[..., 1 + d]`, of θ."""
-        found = theta.copy()
-        found[..., 0] -= theta[..., 1:] @ self.center
-        return found
+        lines = theta.copy()
+        lines[..., 0] -= theta[..., 1:] @ self.center
+        return lines
 
     def judged(self, lines: np.ndarray, beta: np.ndarray) -> Judged:
         """Estimated clean errors of each group of rows, by lines `[G, 1 + d]` from other groups.
@@ -157,16 +157,16 @@ class LinearEquations:
     def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
         """`[1 + d, d, d]`, ∂Σψ/∂Σ: the Gram matrix is κWΣ smaller than with the noise."""
         dim = len(theta) - 1
-        found = np.zeros((1 + dim, dim, dim))
-        found[1:] = share * self.whole.weight * np.eye(dim)[:, :, None] * theta[1:]
-        return found
+        slopes = np.zeros((1 + dim, dim, dim))
+        slopes[1:] = share * self.whole.weight * np.eye(dim)[:, :, None] * theta[1:]
+        return slopes
 
     def blocks(self, theta: np.ndarray, share: float) -> Iterator[Block]:
         """ψ and −∂ψ/∂θ of blocks of rows, at the root θ."""
-        every: Any = self.rows
+        all_rows: Any = self.rows
         beta, total, center = theta[1:], self.whole.weight, self.center[:, None]
-        for start in range(0, len(every.y), ROWS):
-            rows = every.some(slice(start, start + ROWS))
+        for start in range(0, len(all_rows.y), ROWS):
+            rows = all_rows.some(slice(start, start + ROWS))
             weight = 1.0 if rows.weights is None else rows.weights
             z = np.ones((1 + rows.x.shape[1], len(rows.y)))  # long rows are fast
             np.subtract(rows.x.T, center, out=z[1:])

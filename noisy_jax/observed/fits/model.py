@@ -1,43 +1,52 @@
-"""Any model y ≈ f(x; θ) on noisy features: the method, and the data that it takes from the table.
+"""Any model y ≈ f(x; θ) on noisy features: the method, and the course of its fit.
 
-The equations are in `model_equations`, and their roots in `model_roots`.
+The equations are in `model_equations`, and the uncorrected fit, from which roots are followed, is
+in `model_minimum`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.losses import Loss, squared
-from noisy_jax.losses.loss import check_smooth, takes_noisy_targets
-from noisy_jax.noise import Gaussian
+from noisy_jax.losses.loss import check_smooth
 from noisy_jax.observed.fits.callables import check_callables
-from noisy_jax.observed.fits.model_equations import Functions
-from noisy_jax.observed.fits.model_roots import model_fit
+from noisy_jax.observed.fits.doubts import BELOW, LEVEL, Doubt
+from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters
+from noisy_jax.observed.fits.model_equations import Functions, ModelEquations, functions_of
+from noisy_jax.observed.fits.model_minimum import CONVERGED, minimized
 from noisy_jax.observed.fits.result import Fit
-from noisy_jax.observed.fits.solutions import ERRORS
+from noisy_jax.observed.fits.roots import Patience, Root, solved
+from noisy_jax.observed.fits.sandwich import Variance
+from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
-from noisy_jax.observed.fits.trials import order_of
-from noisy_jax.observed.observations import Observations
-from noisy_jax.unbiased import gaussian, replicates
+from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.reports.intervals import half_width
 from noisy_jax.unbiased.estimates import Estimate
-from noisy_jax.unbiased.transformed import Points, Transformed
 from noisy_jax.validation.messages import given, listed
-from noisy_jax.validation.numbers import check_labels, number, whole
+from noisy_jax.validation.numbers import number, whole
 from noisy_jax.validation.objects import choice
 
-_PLAIN = functools.partial(replicates, order=0)
-_KNOWN = functools.partial(gaussian, draws=16)
 _SQUARED = squared()
-_ANY_LAW = "replicates, x [n, V, d], may have noise of any law"
-_ALONE = "; or give the covariance alone, if the noise is nearly Gaussian"
+_PATIENCE = Patience(steps=12, halvings=6, least=0.01)
+_WIDER = 2.0  # jackknife over sandwich, from which on a sample is too small to trust
+_BY_CHANCE = 3.0  # F statistic below which a curve explains nothing
+_INSTEAD = "add rows or replicates, take fewer parameters, or give another start"
+_NO_ROOT = (
+    "perhaps the rows are too few for so much noise, or the noise is smaller than stated, or start "
+    f"has led to a wrong minimum of the loss: {_INSTEAD}"
+)
+_TOO_SMALL = (
+    "this table is too small to trust the estimates: a few rows decide them, and standard errors "
+    f"that allow for this are {{:.2g}} times as large as without (in large tables they agree); "
+    f"{_INSTEAD}"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,12 +163,59 @@ class Model(Method[Fit]):
     def _solved(self, sample: Sample) -> Fit:
         start, names = _parameters(self.start)
         sample = sample.of(sample.table.evened(known=True))
-        functions, least = _functions(self, sample.table)
+        plain, clean, least = functions_of(self, sample.table)
         sample = sample.with_copies(least)
-        table = sample.table
         with jax.enable_x64(True):
-            check_callables(self.curve, self.loss, start, table.x[0, 0], names, table.names)
-            return model_fit(sample, functions, start, names, self.seed, self.errors)
+            x, columns = sample.table.x[0, 0], sample.table.names
+            check_callables(self.curve, self.loss, start, x, names, columns)
+            return self._root(sample, plain, clean, start, names)
+
+    def _root(
+        self, sample: Sample, plain: Functions, clean: Functions, start: Any, names: tuple[str, ...]
+    ) -> Fit:
+        """The fit with the functions of the means of copies, and of clean rows."""
+        table, (n, size) = sample.table, (len(sample.table.y), len(names))
+        check_clusters(sample.clusters, max(LEAST_GROUPS, size + 1))
+        if n < size + 3:
+            raise ValueError(
+                f"a model of {size} parameters needs at least {size + 3} rows, got {n}"
+            )
+        zero, rows = np.zeros(size), (start, table, self.seed, sample.weights)
+        uncorrected = minimized(ModelEquations.of(plain, *rows), names, table)
+        useless = _explains_nothing(uncorrected, table.y, sample.weights)
+        equations = ModelEquations.of(clean, *rows)
+        equations = equations.around(uncorrected.center, uncorrected.scale)
+        try:
+            equations.at(zero, 0.0)
+        except ValueError as error:  # not entire
+            hint = "; they need two copies of each row or more" if table.x.shape[1] == 1 else ""
+            raise ValueError(f"{error}{hint}") from None
+        corrected = solved(equations, zero, n, useless or _NO_ROOT, _PATIENCE)
+        if useless is not None:
+            sample.tell([Doubt(useless, spoils=False)])
+        original = OriginalUnits(
+            noise=UncertainNoise(table),
+            cov=table.means().mean_cov(),
+            combined=np.diag(uncorrected.scale),
+            offset=uncorrected.center,
+            known={
+                "labels": names,
+                "names": table.names,
+                "references": table.references,
+                "form": "curve",
+                "function": clean.curve,
+                "start": start,
+            },
+            slopes=False,
+        )
+        return fit_of(
+            sample,
+            Root(uncorrected, zero, 0.0),
+            corrected,
+            original,
+            self.errors,
+            doubts=lambda root, spread: _doubts(root, spread, sample.clusters),
+        )
 
     def restored(self, fit: Fit) -> Fit:
         """A fit of this model that was read from a file, with its curve."""
@@ -169,9 +225,9 @@ class Model(Method[Fit]):
                 f"the fit has the parameters {listed(fit.labels)}, but start has {listed(names)}: "
                 "give the model that was fitted"
             )
-        known = {"function": self.curve, "start": start}
-        uncorrected = dataclasses.replace(fit.uncorrected, **known)
-        return dataclasses.replace(fit, uncorrected=uncorrected, **known)
+        functions = {"function": self.curve, "start": start}
+        uncorrected = dataclasses.replace(fit.uncorrected, **functions)
+        return dataclasses.replace(fit, uncorrected=uncorrected, **functions)
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
@@ -183,104 +239,45 @@ def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
         place = f"params{place}" if place[:1] in ("", "[") else place
         array = np.asarray(number(f"start ({place})", leaf, shape=None), np.float64)
         arrays.append(array)
-        places = [", ".join(map(str, each)) for each in np.ndindex(array.shape)]
-        names += [f"{place}[{each}]" if each else place for each in places]
+        places = [", ".join(map(str, entry)) for entry in np.ndindex(array.shape)]
+        names += [f"{place}[{entry}]" if entry else place for entry in places]
     if not names:
         raise ValueError("start must have at least one number: it holds the parameters")
     return jax.tree.unflatten(structure, arrays), tuple(names)
 
 
-def _functions(method: Model, table: Observations) -> tuple[tuple[Functions, Functions], int]:
-    """The model at the means of the copies, its estimate at clean rows, and the copies it needs."""
-    table.check_each_row("nj.methods.Model")
-    if table.cross_cov is not None:
-        raise ValueError(
-            "nj.methods.Model needs errors in y that are independent of those in x: leave out "
-            "cross_cov"
-        )
-    loss = method.loss
-    allows = isinstance(loss, Loss) and takes_noisy_targets(loss) and loss.kind != "margin"
-    if table.target_cov is not None and not allows:  # the error of a label is no variance
-        raise ValueError(
-            f"this loss is for {table.target!r} without error: leave out its noise, or take "
-            "nj.losses.squared()"
-        )
-    if isinstance(loss, Loss) and loss.kind == "margin":
-        check_labels(table.target, table.y)
-    if table.copied and table.cov is not None and method.estimate:
-        raise ValueError(
-            "leave out estimate: with replicates of unknown noise in some columns and known noise "
-            "in others, nj.methods.Model corrects each in its own way"
-        )
-    estimate = Estimate.of(method.estimate or _estimate(table))
-    made = estimate.probed(method.curve, argnum=1)
-    law, copies = table.not_gaussian(), table.x.shape[1]
-    if estimate.reads_cov and table.cov is None:
-        raise ValueError(
-            "this estimate needs the covariance of the noise, but the table has replicates of "
-            "unknown noise: nj.unbiased.pair takes Gaussian noise, nj.unbiased.replicates any"
-        )
-    if isinstance(made.noise, Gaussian):
-        raise ValueError("leave out the noise of estimate: the table states it")
-    if made.noise is not None and law:
-        raise ValueError(f"this estimate is for Gaussian noise, got {law}: {_ANY_LAW}{_ALONE}")
-    if method.seed and not made.draws:
-        raise ValueError("leave out seed: this estimate draws nothing")
-    if copies < made.copies:
-        raise ValueError(
-            f"this estimate needs {made.copies} copies of each row, but the table has {copies}"
-        )
-    shared = _hashable(method.curve), loss
-    every = Functions(*shared, Estimate.of(_PLAIN)), Functions(*shared, estimate)
-    return every, made.copies
+def _doubts(root: Root, spread: Variance, clusters: np.ndarray | None) -> list[Doubt]:
+    """Doubts of a corrected fit: too few rows, and a squared loss that is below 0 on clean data."""
+    equations, doubts = root.equations, []
+    if spread.wider > _WIDER:
+        doubts.append(Doubt(_TOO_SMALL.format(spread.wider), spoils=False))
+    if root.share == 1 and equations.functions.loss == squared():
+        sums = equations.at(root.theta, 1.0)
+        losses = np.concatenate([block.losses for block in equations.by_row(root.theta, 1.0)])
+        units = losses if clusters is None else np.bincount(clusters, losses)
+        error = np.std(units, ddof=1) * len(units) ** 0.5
+        fitted = np.trace(spread.covariance @ -sums.jacobian)  # the rows' own loss is too small
+        half = half_width(error, len(units) - 1, level=1 - 2 * LEVEL)
+        if sums.loss + fitted + half < 0:
+            doubts.append(Doubt(BELOW))
+    return doubts
 
 
-def _hashable(curve: Callable[..., Any]) -> Callable[..., Any]:
-    """The curve, or if it has no hash (a module with arrays) a function that calls it."""
-    try:
-        hash(curve)
-    except TypeError:
-        return functools.partial(curve)
-    return curve
-
-
-def _estimate(table: Observations) -> Callable[..., Any]:
-    """The transformation that the table allows."""
-    law, copies = table.not_gaussian(), table.x.shape[1]
-    if table.copied and table.cov is not None:
-        return _both
-    if table.cov is not None:
-        if not table.cov.any():
-            return _PLAIN
-        if law is None:
-            return _KNOWN
-    if copies == 1:
-        raise ValueError(
-            "from one copy of each row nj.methods.Model needs Gaussian noise, got "
-            f"{law}: {_ANY_LAW}{_ALONE}"
-        )
-    return _any_law
-
-
-def _any_law(f: Callable, argnum: int) -> Transformed:
-    """`replicates` of the order that the number of copies allows."""
-
-    def rule(copies, key):
-        estimate: Any = replicates(f, order=order_of(len(copies)))
-        estimate = estimate.next_order if len(copies) < 4 else estimate
-        return estimate.points(copies, key)
-
-    return Transformed(f, argnum, "replicates", 2, rule)
-
-
-def _both(f: Callable, noise: Any, argnum: int) -> Transformed:
-    """`_any_law` of `_KNOWN`: `noise` is zero in columns that differ between the copies."""
-
-    def rule(copies, key):
-        outer, inner = _any_law(f, 0).points(copies), _KNOWN(f, noise).points(copies[:1], key)
-        each = [a.repeat(len(inner.weights), axis=0) for a in (outer.real, outer.weights)]
-        number = len(outer.weights)
-        imaginary = jnp.tile(inner.imaginary, (number, 1))  # pyright: ignore[reportArgumentType]
-        return Points(each[0], each[1] * jnp.tile(inner.weights, number), imaginary)
-
-    return Transformed(f, argnum, "gaussian", 2, rule, draws=True)
+def _explains_nothing(
+    plain: ModelEquations, y: np.ndarray, weights: np.ndarray | None
+) -> str | None:
+    """A remark if least squares ended where the curve is no better than the mean of y."""
+    if plain.functions.loss != squared():
+        return None
+    size = len(plain.center)
+    loss = plain.at(np.zeros(size), 0.0).loss
+    shares = np.ones(len(y)) if weights is None else weights
+    total = shares @ (y - np.average(y, weights=shares)) ** 2
+    less, chance = total - loss, _BY_CHANCE * size * loss / (len(y) - size)
+    if less > chance or less < -CONVERGED * total:  # or the curve has no constant term
+        return None
+    return (
+        f"the uncorrected fit explains {max(0.0, less / total):.1%} of the variance of y, no "
+        "more than chance: start has led to a wrong minimum of the loss, or the columns say "
+        "nothing of y; give values of start nearer to the curve"
+    )

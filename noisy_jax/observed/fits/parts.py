@@ -69,15 +69,15 @@ class TableMoments:
         """
         instance("other", other, TableMoments, "nj.fits.moments(table) makes one")
         check_alike(self.table, other.table)
-        own, new = self.units, other.units
-        scale, y_scale = new.scale / own.scale, new.y_scale / own.y_scale
-        center = (new.center - own.center) / own.scale
-        y_center = (new.y_center - own.y_center) / own.y_scale
+        mine, theirs = self.units, other.units
+        scale, y_scale = theirs.scale / mine.scale, theirs.y_scale / mine.y_scale
+        center = (theirs.center - mine.center) / mine.scale
+        y_center = (theirs.y_center - mine.y_center) / mine.y_scale
         moved = other.groups.moved(scale, center, y_scale, y_center)
         turned = LinearMoments._make(np.roll(leaf, self.turn, axis=0) for leaf in moved)
         return dataclasses.replace(
             self,
-            doubts=(*self.doubts, *(one for one in other.doubts if one not in self.doubts)),
+            doubts=(*self.doubts, *(doubt for doubt in other.doubts if doubt not in self.doubts)),
             rows=self.rows + other.rows,
             ends=np.maximum(self.ends, other.ends),
             groups=self.groups.plus(turned),
@@ -121,8 +121,8 @@ def moments(table: Observations) -> TableMoments:
     """
     instance("table", table, Observations, "nj.table makes one")
     check_no_categories(table, "a part of a table")
-    made = _of_chunks([table])
-    return dataclasses.replace(made, table=table.rows(np.arange(0)))
+    of_part = _of_chunks([table])
+    return dataclasses.replace(of_part, table=table.rows(np.arange(0)))
 
 
 def moments_of_parts(parts: Iterable[Any]) -> TableMoments:
@@ -156,14 +156,15 @@ def _of_chunks(chunks: Iterable[Observations]) -> TableMoments:
                 f"chunks and parts of a table take no {listed([*chunk.beside])}: these are for one "
                 "table, read whole"
             )
-        own = chunk.means()
+        means = chunk.means()
         low, high = (
-            np.append(reduced(end, own.x), end.reduce(own.y)) for end in (np.minimum, np.maximum)
+            np.append(reduced(end, means.x), end.reduce(means.y))
+            for end in (np.minimum, np.maximum)
         )
-        order, slices = grouped(streamed_labels(rows, len(own.y)))
-        made = moments_by_group(units.standardized(own, order), slices)
-        rows += len(own.y)
+        order, slices = grouped(streamed_labels(rows, len(means.y)))
+        added = moments_by_group(units.standardized(means, order), slices)
+        rows += len(means.y)
         ends = np.maximum(ends, [-low, high])
-        groups = made if groups is None else groups.plus(made)
+        groups = added if groups is None else groups.plus(added)
     turn = int(streamed_labels(rows, 1)[0])
     return TableMoments(first, tuple(doubts(first)), units, rows, ends, groups, turn)

@@ -13,62 +13,62 @@ import itertools
 
 import numpy as np
 
+from noisy_jax.observed.fits.checked_rows import EACH, FEW, NOISY, CheckedRows, rank_scores, tail
 from noisy_jax.observed.fits.doubts import LEVEL, Finding
-from noisy_jax.observed.fits.seen import EACH, FEW, NOISY, Seen, scores, tail
 from noisy_jax.observed.observations import Observations
 
 _ROUNDED = 1e-9  # share of the largest value that is rounding
 _SHIFT = 0.01  # square of a difference of means over the variance of the noise
 
 
-def different_means(seen: Seen) -> list[Finding]:
+def different_means(checked: CheckedRows) -> list[Finding]:
     """Noisy columns whose replicates have means so different that the estimated noise is larger.
 
     Differences of one replicate to the mean of a row's have the mean 0. Another mean is told if its
     square is more than 1% of the variance of the noise.
     """
-    if not seen.estimated or not seen.noisy.size:
+    if not checked.estimated or not checked.noisy.size:
         return []
-    copies, noisy = seen.rows.copies, seen.noisy
+    copies, noisy = checked.table.copies, checked.noisy
     several = np.sum(~np.isnan(copies), axis=1, keepdims=True) > 1
     apart = np.where(several, copies - np.nanmean(copies, axis=1, keepdims=True), np.nan)
     total, square = np.nansum(apart, axis=0), np.nansum(apart**2, axis=0)
     p = tail(total, square, np.nanmax(np.abs(apart), axis=0, initial=0))[:, noisy]
     means = total / np.maximum(np.sum(~np.isnan(apart), axis=0), 1)
-    large = np.max(means**2, axis=0)[noisy] > _SHIFT * seen.variance[noisy]
+    large = np.max(means**2, axis=0)[noisy] > _SHIFT * checked.variance[noisy]
     failed = noisy[(p.min(axis=0) * p.size < LEVEL) & large]
-    return [Finding(seen.rows.names[j], f"by up to {np.ptp(means[:, j]):.3g}") for j in failed]
+    return [Finding(checked.table.names[j], f"by up to {np.ptp(means[:, j]):.3g}") for j in failed]
 
 
-def copied(seen: Seen) -> list[Finding]:
+def copied(checked: CheckedRows) -> list[Finding]:
     """Noisy columns with two replicates that are equal in more rows than rounding explains.
 
     Differences of rounded measurements are 0 about as often as they are the next step to either
     side, and differences of exact measurements hardly ever. The most frequent value (a limit of
     detection) does not count.
     """
-    copies, found = seen.rows.copies, []
-    for j in seen.noisy.tolist() if seen.estimated else ():
+    copies, findings = checked.table.copies, []
+    for j in checked.noisy.tolist() if checked.estimated else ():
         for first, second in itertools.combinations(range(copies.shape[1]), 2):
-            one, other = copies[:, first, j], copies[:, second, j]
-            if np.sum(one == other) <= EACH:
+            left, right = copies[:, first, j], copies[:, second, j]
+            if np.sum(left == right) <= EACH:
                 continue
-            values, counts = np.unique(one, return_counts=True)
-            kept = (one != values[counts.argmax()]) & ~np.isnan(one - other)
-            apart = np.round(np.abs(one - other)[kept] / (_ROUNDED * np.abs(values).max()))
+            values, counts = np.unique(left, return_counts=True)
+            kept = (left != values[counts.argmax()]) & ~np.isnan(left - right)
+            apart = np.round(np.abs(left - right)[kept] / (_ROUNDED * np.abs(values).max()))
             sizes, counts = np.unique(apart, return_counts=True)
             if len(sizes) > FEW and sizes[0] == 0 and counts[0] > 2 * counts[1:].max() + EACH:
-                found.append(Finding(seen.rows.names[j], f"{first + 1} and {second + 1}"))
+                findings.append(Finding(checked.table.names[j], f"{first + 1} and {second + 1}"))
                 break
-    return found
+    return findings
 
 
-def uneven(seen: Seen) -> list[Finding]:
+def uneven(checked: CheckedRows) -> list[Finding]:
     """Noisy columns whose replicates differ by more, or by less, where some value is larger."""
-    found = []
-    for one in filter(None, (seen, seen.pairs)):
-        found += uneven_spreads(one, np.setdiff1d(one.noisy, list(seen.few)))
-    return found
+    findings = []
+    for rows in filter(None, (checked, checked.pairs)):
+        findings += uneven_spreads(rows, np.setdiff1d(rows.noisy, list(checked.few)))
+    return findings
 
 
 def noise_follows_values(observations: Observations) -> bool:
@@ -76,11 +76,11 @@ def noise_follows_values(observations: Observations) -> bool:
 
     Rows may have noise of different variances, and skewed noise.
     """
-    seen = Seen(observations)
-    return bool(uneven_spreads(seen, seen.noisy, alike=False))
+    checked = CheckedRows(observations)
+    return bool(uneven_spreads(checked, checked.noisy, alike=False))
 
 
-def uneven_spreads(seen: Seen, noisy: np.ndarray, *, alike: bool = True) -> list[Finding]:
+def uneven_spreads(checked: CheckedRows, noisy: np.ndarray, *, alike: bool = True) -> list[Finding]:
     """Returns which of the columns in the places `noisy` have replicates that differ unevenly.
 
     Without dependence, the spread of a row's replicates is independent of exact columns and of y,
@@ -88,32 +88,34 @@ def uneven_spreads(seen: Seen, noisy: np.ndarray, *, alike: bool = True) -> list
     uncorrelated with their mean, if the noise has one law in all rows (`alike`). Otherwise means of
     two replicates are not compared, and values of three or more enter as they are, not as scores.
     """
-    rows = seen.rows
-    x, copies = rows.x[:, :, noisy], rows.x.shape[1]
+    table = checked.table
+    x, copies = table.x[:, :, noisy], table.x.shape[1]
     if copies < 2 or not noisy.size:
         return []
     unit = NOISY * x.std(axis=(0, 1))  # smaller differences are rounding
-    if rows.cov is not None and rows.cov.ndim == 3:
-        own = np.diagonal(rows.cov, axis1=1, axis2=2)[:, noisy]
-        unit = unit * np.sqrt(np.where(own > 0, own, seen.variance[noisy]))
-    exact = seen.exact[~seen.differ[seen.exact]]
-    names = [f"values of {rows.names[k]!r}" for k in exact]
-    others = rows.x[:, 0, exact]
-    if rows.cross_cov is None:
-        names, others = [*names, f"values of {rows.target!r}"], np.column_stack([others, rows.y])
-    spread, ranked, bounds = scores(np.round(x.std(axis=1) / unit)), scores(others), []
+    if table.cov is not None and table.cov.ndim == 3:
+        variances = np.diagonal(table.cov, axis1=1, axis2=2)[:, noisy]
+        unit = unit * np.sqrt(np.where(variances > 0, variances, checked.variance[noisy]))
+    exact = checked.exact[~checked.differ[checked.exact]]
+    names = [f"values of {table.names[k]!r}" for k in exact]
+    exact_values = table.x[:, 0, exact]
+    if table.cross_cov is None:
+        names = [*names, f"values of {table.target!r}"]
+        exact_values = np.column_stack([exact_values, table.y])
+    spread, ranked = rank_scores(np.round(x.std(axis=1) / unit)), rank_scores(exact_values)
+    bounds = []
     largest = np.abs(spread).max(axis=0)[:, None]
-    for values in (ranked, scores(np.abs(ranked))):
+    for values in (ranked, rank_scores(np.abs(ranked))):
         size = largest * np.abs(values).max(axis=0, initial=0)
         bounds.append(tail(spread.T @ values, np.sum(spread**2, axis=0)[:, None], size))
-    means = [f"means of {rows.names[k]!r}" for k in noisy]
+    means = [f"means of {table.names[k]!r}" for k in noisy]
     if copies == 2:
         spreads, kinds = [spread], [[x.mean(axis=1) - x.mean(axis=(0, 1))]] if alike else []
     else:
         without = [np.delete(x, v, axis=1).std(axis=1) for v in range(copies)]
-        spreads = [scores(np.round(one / unit)) for one in without]
-        single = [scores(x[:, v]) for v in range(copies)]
-        kinds = [single, [scores(np.abs(one)) for one in single]]
+        spreads = [rank_scores(np.round(one / unit)) for one in without]
+        single = [rank_scores(x[:, v]) for v in range(copies)]
+        kinds = [single, [rank_scores(np.abs(one)) for one in single]]
         kinds = kinds if alike else [[x[:, v] - x[:, v].mean(axis=0) for v in range(copies)]]
     for kind in kinds:
         pairs = [(s, v) for s, v in zip(spreads, kind, strict=True)]
@@ -125,4 +127,4 @@ def uneven_spreads(seen: Seen, noisy: np.ndarray, *, alike: bool = True) -> list
     p = np.column_stack(bounds)
     failed = np.flatnonzero(p.min(axis=1) * p.size < LEVEL)
     failed = failed[np.argsort(p[failed].min(axis=1), kind="stable")]
-    return [Finding(rows.names[noisy[j]], f"by {names[p[j].argmin()]}") for j in failed]
+    return [Finding(table.names[noisy[j]], f"by {names[p[j].argmin()]}") for j in failed]

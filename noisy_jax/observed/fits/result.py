@@ -69,7 +69,7 @@ class Result(Saved, Summarized):
             table: the noisy rows, with the columns of the fit, such as the table that was fitted.
         """
         check_columns(table, self.names)
-        found = np.asarray(self.predict(recorded_means(table)), np.float64)
+        predictions = np.asarray(self.predict(recorded_means(table)), np.float64)
         if self.exposed != ("exposure" in table.beside):
             raise ValueError(
                 "the fit has an exposure: make the table with it, as nj.table(…, exposure='days')"
@@ -77,8 +77,8 @@ class Result(Saved, Summarized):
                 else "the fit has no exposure: make the table without it"
             )
         if self.exposed:
-            found = found * table.beside["exposure"].values
-        return table.y - found
+            predictions = predictions * table.beside["exposure"].values
+        return table.y - predictions
 
     def plot(self: Any, table: Any = None, *args: Any, **options: Any) -> Any:
         """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
@@ -157,8 +157,12 @@ class Fit(Estimates, Result):
         cls, corrected: Estimates, uncorrected: Estimates, table: Observations, **more: Any
     ) -> Self:
         """The fit to the rows of a table, with `more` attributes."""
-        known = {"target": table.target, "num_rows": len(table.y), "num_copies": table.x.shape[1]}
-        return cls(**vars(corrected), uncorrected=uncorrected, **(known | more))
+        of_table = {
+            "target": table.target,
+            "num_rows": len(table.y),
+            "num_copies": table.x.shape[1],
+        }
+        return cls(**vars(corrected), uncorrected=uncorrected, **(of_table | more))
 
     @property
     def title(self) -> str:
@@ -182,13 +186,13 @@ class Fit(Estimates, Result):
     def _shown(self) -> Table:
         """Estimates, intervals, uncorrected estimates, and reliabilities."""
         rows = self._rows(LEVEL)
-        shown = rows if len(rows) <= _MOST else rows[: _MOST - 1]
-        more = len(rows) - len(shown)
+        printed = rows if len(rows) <= _MOST else rows[: _MOST - 1]
+        more = len(rows) - len(printed)
         what = "columns" if self._form.line else "estimates"
         first = [*([f"… and {more} more {what}"] if more else []), *self._known()]
         columns = COLUMNS if self.reliability is None else (*COLUMNS, ("reliability", _reliability))
         below = self._below(first, self._subject())
-        return Table(rows, columns, self.title, shown, below)
+        return Table(rows, columns, self.title, printed, below)
 
     def _subject(self) -> str:
         if self._form.mean is not None:

@@ -105,22 +105,22 @@ def root(
         return equations.at(theta, share)
 
     def smaller(tried, _):
-        return bool(np.linalg.norm(tried.score) < np.linalg.norm(found.score))
+        return bool(np.linalg.norm(tried.score) < np.linalg.norm(sums.score))
 
     with np.errstate(over="ignore", invalid="ignore"):
-        found = at(theta)
+        sums = at(theta)
         for _ in range(patience.steps):
             try:
-                step = np.linalg.solve(-found.jacobian, found.score)
+                step = np.linalg.solve(-sums.jacobian, sums.score)
             except np.linalg.LinAlgError:
                 return None
             if np.abs(step).max() <= _SMALL * max(1, np.abs(theta).max()):
-                stable = np.linalg.eigvals(-found.jacobian).real.min() > 0
+                stable = np.linalg.eigvals(-sums.jacobian).real.min() > 0
                 return theta + step if stable else None
             ahead = shortened(at, theta, step, smaller, patience.halvings)
             if ahead is None:
                 return None
-            theta, found = ahead
+            theta, sums = ahead
     return None
 
 
@@ -193,9 +193,10 @@ def _followed(equations, theta, share, end, patience) -> tuple[np.ndarray, float
             tangent = np.linalg.solve(-here.jacobian, (moved.score - here.score) / _DIFFERENCE)
         ahead = min(share + step, end)
         guess = theta + (ahead - share) * tangent
-        found = root(equations, guess, ahead, patience)
-        if found is None or np.linalg.norm(found - guess) > _FAR * (1 + np.linalg.norm(guess)):
+        solution = root(equations, guess, ahead, patience)
+        farthest = _FAR * (1 + np.linalg.norm(guess))
+        if solution is None or np.linalg.norm(solution - guess) > farthest:
             step = (ahead - share) / 2
         else:
-            theta, share, tangent, step = found, ahead, None, 2 * step
+            theta, share, tangent, step = solution, ahead, None, 2 * step
     return theta, share

@@ -69,8 +69,8 @@ def row_weights(observations: Observations) -> np.ndarray:
     scatter = max((first @ errors) / first.sum(), _LEAST)
     noise, inverse, dim = cov @ beta, np.linalg.inv(gram), len(beta)
     share = np.einsum("ij,nij->n", inverse, cov) / dim
-    own = np.einsum("ni,ij,nj->n", noise, inverse, noise) / dim
-    weights = 1 / ((scatter + tau + noise @ beta) * (1 + share) + own)
+    spread = np.einsum("ni,ij,nj->n", noise, inverse, noise) / dim
+    weights = 1 / ((scatter + tau + noise @ beta) * (1 + share) + spread)
     return weights / weights.max()
 
 
@@ -86,31 +86,31 @@ def intrinsic_scatter(
     """
     rows = observations.means(weights)
     n, dim = rows.x.shape
-    own = np.ones(n) if weights is None else weights
-    own = own / own.sum()
+    shares = np.ones(n) if weights is None else weights
+    shares = shares / shares.sum()
     errors = clean_errors(rows.x, rows.y, rows.cov, rows.cross, fit.intercept, fit.coefficients)
     errors -= _errors_in_y(observations)
-    variance, at = own @ errors, np.append(1.0, own @ rows.x)
-    terms = (own * (errors - variance)) ** 2
+    variance, at = shares @ errors, np.append(1.0, shares @ rows.x)
+    terms = (shares * (errors - variance)) ** 2
     square, fourth = terms.sum(), terms @ terms
     variance += at @ fit.covariance @ at + np.sum(fit.covariance[1:, 1:] * gram)
-    effective = 1 / np.sum(own**2)
+    effective = 1 / np.sum(shares**2)
     most = max(effective - 1 - dim, 1)
     error = np.sqrt(square * effective / most)
     return np.array([variance, error, satterthwaite(square, fourth, n, most)])
 
 
 def _errors_in_y(observations: Observations) -> np.ndarray:
-    known = observations.target_cov
-    return np.zeros(len(observations.y)) if known is None else known
+    variances = observations.target_cov
+    return np.zeros(len(observations.y)) if variances is None else variances
 
 
 def _by_noise(x: np.ndarray, cov: np.ndarray) -> np.ndarray:
     """1/(1 + t_i)², t_i the noise over the signal, which the less noisy half of the rows shows."""
     variances = np.diagonal(cov, axis1=1, axis2=2)
     signal = np.empty(x.shape[1])
-    for j, own in enumerate(variances.T):
-        half = np.argsort(own, kind="stable")[: max(len(x) // 2, x.shape[1] + 2)]
+    for j, of_column in enumerate(variances.T):
+        half = np.argsort(of_column, kind="stable")[: max(len(x) // 2, x.shape[1] + 2)]
         whole = x[half, j].var()
-        signal[j] = max(whole - own[half].mean(), 0.1 * x[:, j].var())
+        signal[j] = max(whole - of_column[half].mean(), 0.1 * x[:, j].var())
     return 1 / (1 + np.mean(variances / signal, axis=1)) ** 2

@@ -55,27 +55,27 @@ class Outer(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[Outer]) -> Outer:
         """The Jacobians of all rows, from parts of them."""
-        each = [(one.z, one._each(one.weight), one._each(one.taken)) for one in parts]
-        covs = [one.cov for one in parts]
+        by_row = [(part.z, part._each(part.weight), part._each(part.taken)) for part in parts]
+        covs = [part.cov for part in parts]
         cov = covs[0] if covs[0].ndim == 2 else np.concatenate(covs)
-        z, weight, taken = map(np.concatenate, zip(*each, strict=True))
+        z, weight, taken = map(np.concatenate, zip(*by_row, strict=True))
         return cls(z, weight, taken, cov)
 
     def summed(self, order: np.ndarray, firsts: np.ndarray) -> np.ndarray:
         """`[c, p, p]`, the sums over c clusters that begin at `firsts` in an order of the rows."""
         z, weight, taken = self.z[order].T, self._each(self.weight), self._each(self.taken)
         size, upper = len(z), np.triu_indices(len(z))
-        found = np.empty((len(firsts), size, size))
-        sums = np.add.reduceat((weight[order] * z)[upper[0]] * z[upper[1]], firsts, axis=1)
-        found[:, upper[0], upper[1]] = found[:, upper[1], upper[0]] = sums.T
+        sums = np.empty((len(firsts), size, size))
+        products = np.add.reduceat((weight[order] * z)[upper[0]] * z[upper[1]], firsts, axis=1)
+        sums[:, upper[0], upper[1]] = sums[:, upper[1], upper[0]] = products.T
         noise = self.cov[order] if self.cov.ndim == 3 else self.cov
         if self.cov.ndim == 3:
             noise = np.add.reduceat(taken[order, None, None] * noise, firsts)
         else:
             noise = np.add.reduceat(taken[order], firsts)[:, None, None] * noise
         first = size - noise.shape[-1]
-        found[:, first:, first:] -= noise
-        return found
+        sums[:, first:, first:] -= noise
+        return sums
 
     def _each(self, values: np.ndarray | float) -> np.ndarray:
         return np.broadcast_to(values, len(self.z))
@@ -140,8 +140,8 @@ def variance(
         fourth += _fourth_powers((moved @ left_out.T).T)
         count += len(scores)
     squares, typical = inverse @ squares @ inverse.T, np.sum(inverse * plain) / size
-    for move, axis, own in alone:
-        least, length = max(own * typical, 0.0), abs(axis @ whole @ axis)
+    for move, axis, leverage in alone:
+        least, length = max(leverage * typical, 0.0), abs(axis @ whole @ axis)
         if move @ whole @ move < least and length > 0:
             move = axis * (least / length) ** 0.5
         squares += np.outer(move, move)
@@ -200,22 +200,22 @@ def _of_clusters(blocks, clusters: np.ndarray, size: int) -> Iterator[Block]:
     """Scores and Jacobians of whole clusters."""
     count, start = int(clusters.max()) + 1, 0
     scores, jacobians, outers = np.zeros((count, size)), None, []
-    for own, slopes in blocks:
-        labels = clusters[start : start + len(own)]
+    for of_rows, slopes in blocks:
+        labels = clusters[start : start + len(of_rows)]
         order, firsts = _by_label(labels)
-        scores[labels[order[firsts]]] += np.add.reduceat(own[order], firsts)
+        scores[labels[order[firsts]]] += np.add.reduceat(of_rows[order], firsts)
         if isinstance(slopes, Outer):
             outers.append(slopes)
         else:
             jacobians = np.zeros((count, size, size)) if jacobians is None else jacobians
             jacobians[labels[order[firsts]]] += np.add.reduceat(slopes[order], firsts)
-        start += len(own)
+        start += len(of_rows)
     order, firsts = _by_label(clusters)
     ends, rows = np.append(firsts, len(clusters)), Outer.joined(outers) if outers else None
     for part in blocks_of(count, size):
         if rows is not None:
-            own = order[ends[part.start] : ends[min(part.stop, count)]]
-            yield Block(scores[part], rows.summed(own, firsts[part] - firsts[part.start]))
+            of_rows = order[ends[part.start] : ends[min(part.stop, count)]]
+            yield Block(scores[part], rows.summed(of_rows, firsts[part] - firsts[part.start]))
         elif jacobians is not None:
             yield Block(scores[part], jacobians[part])
 

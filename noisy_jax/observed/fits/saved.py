@@ -69,14 +69,14 @@ def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **funct
                 f"version {values.get('version', 'unknown')} of noisy_jax saved it, and this is "
                 f"version {__version__}, which reads files of another format: fit the table anew"
             )
-        if (name := values["kind"]) not in (known := {one.kind: one for one in kinds}):
+        if (name := values["kind"]) not in (classes := {kind.kind: kind for kind in kinds}):
             raise ValueError(f"its kind is {name!r}")
         if values.pop("sha256", None) != digest_of(values):
             raise ValueError(
                 "its content is not what was saved (by its sha256 digest): it is damaged or edited"
             )
         del values["kind"], values["format"], values["version"]
-        return _made(known[name], values | functions)
+        return _made(classes[name], values | functions)
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         text = " ".join(str(error).split())  # one line
         text = text if len(text) <= 200 else f"{text[:200]}…"
@@ -86,9 +86,9 @@ def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **funct
 def _plain(value: Any) -> Any:
     """Dataclasses as dictionaries, without their functions."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return [_plain(one) for one in value] if isinstance(value, tuple) else value
+        return [_plain(item) for item in value] if isinstance(value, tuple) else value
     left_out = getattr(value, "functions", ())
-    names = [each.name for each in dataclasses.fields(value) if each.name not in left_out]
+    names = [field.name for field in dataclasses.fields(value) if field.name not in left_out]
     return {name: _plain(getattr(value, name)) for name in names}
 
 
@@ -98,10 +98,10 @@ def _made(hint: Any, value: Any) -> Any:
         return value
     kinds = typing.get_args(hint) or (hint,)
     if isinstance(value, dict):
-        kind: Any = next(one for one in kinds if dataclasses.is_dataclass(one))
+        kind: Any = next(item for item in kinds if dataclasses.is_dataclass(item))
         hints = typing.get_type_hints(kind)
-        return kind(**{name: _made(hints[name], one) for name, one in value.items()})
+        return kind(**{name: _made(hints[name], item) for name, item in value.items()})
     if typing.get_origin(hint) is tuple:
-        return tuple(_made(kinds[0], one) for one in value)
+        return tuple(_made(kinds[0], item) for item in value)
     array = hint is np.ndarray or isinstance(value, list)
     return np.asarray(value, np.float64) if array else value

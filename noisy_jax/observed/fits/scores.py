@@ -36,8 +36,9 @@ import scipy  # scipy.special is imported when it is used
 
 from noisy_jax.observed.fits.roots import Sums
 from noisy_jax.observed.fits.sandwich import Block, blocks_of
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.rows import Rows
 
 _MOST = 64
 """Combinations of true categories and labels."""
@@ -172,8 +173,8 @@ class ScoreEquations:
 
     def at(self, theta: np.ndarray, share: float) -> Sums:
         """See `roots.Equations`."""
-        made = self.scores(theta, share)
-        return Sums(made.score, made.jacobian)
+        scores = self.scores(theta, share)
+        return Sums(scores.score, scores.jacobian)
 
     def in_covariance(self, theta: np.ndarray, share: float) -> np.ndarray:
         """See `roots.Equations`."""
@@ -184,21 +185,21 @@ class ScoreEquations:
         slope = self.in_covariance(theta, share)
         weights = self.weights / self.weights.sum()
         for part in blocks_of(len(weights), len(theta)):
-            found = self.scores(theta, share, part, by_row=True)
-            scores = found.scores
+            terms = self.scores(theta, share, part, by_row=True)
+            scores = terms.scores
             if self.estimates is not None:  # the mean covariance is Σ_i weight_i estimate_i
                 moved = (self.estimates[part] - self.rows[0].cov) * weights[part, None, None]
                 scores = scores + np.tensordot(moved, slope, ((1, 2), (1, 2)))
-            yield Block(scores, -found.jacobian)
+            yield Block(scores, -terms.jacobian)
 
     def some(self, which: np.ndarray) -> ScoreEquations:
         """See `roots.Equations`; the mean of the covariances is of these rows."""
-        rows, estimates = tuple(one.some(which) for one in self.rows), self.estimates
+        rows, estimates = tuple(part.some(which) for part in self.rows), self.estimates
         weights = self.weights[which]
         if estimates is not None:
             estimates = estimates[which]
             cov = np.average(estimates, axis=0, weights=weights)
-            rows = tuple(one._replace(cov=cov) for one in rows)
+            rows = tuple(part._replace(cov=cov) for part in rows)
         shares = self.unbiased[:, which], self.recorded[:, which]
         return ScoreEquations(self.family, rows, *shares, estimates, weights)
 
@@ -206,8 +207,10 @@ class ScoreEquations:
         """The scores of some rows, summed over the combinations."""
         weights = self.recorded + share * (self.unbiased - self.recorded)
         parts = [
-            self.family.scores(theta, one._replace(weights=own).some(which), share, by_row)
-            for one, own in zip(self.rows, weights, strict=True)
+            self.family.scores(
+                theta, rows._replace(weights=of_combination).some(which), share, by_row
+            )
+            for rows, of_combination in zip(self.rows, weights, strict=True)
         ]
         return Scores._make(map(sum, zip(*parts, strict=True))) if len(parts) > 1 else parts[0]
 
@@ -233,17 +236,17 @@ def score_equations(
     """
     n = len(rows.y)
     x, columns = observations.means().x, observations.categories
-    shares = [(one.recodings(x), one.recorded(x)) for one in columns]
+    shares = [(column.recodings(x), column.recorded(x)) for column in columns]
     if labels is not None:
         recorded = np.eye(2)[rows.y.astype(int)]
         shares.append((recorded @ np.linalg.inv(labels), recorded))
-    count = int(np.prod([own.shape[1] for own, _ in shares]))
+    count = int(np.prod([recoded.shape[1] for recoded, _ in shares]))
     if count > _MOST:
         raise ValueError(
             f"logistic and Poisson fits take at most {_MOST} combinations of misclassified "
             f"categories, but there are {count}: merge categories, or drop columns"
         )
-    places = [place for one in columns for place in one.places]
+    places = [place for column in columns for place in column.places]
     cov = rows.cov.copy()
     cov[..., places, :] = 0.0
     cov[..., places] = 0.0
@@ -252,17 +255,19 @@ def score_equations(
         cov = np.average(cov, axis=0, weights=weights)
     elif places and (cov == cov[0]).all():
         cov = cov[0]
-    made, both = [], np.ones((2, count, n))
+    combinations, both = [], np.ones((2, count, n))
     both *= 1.0 if rows.weights is None else rows.weights
-    for c, combination in enumerate(itertools.product(*(range(own.shape[1]) for own, _ in shares))):
+    for c, combination in enumerate(
+        itertools.product(*(range(recoded.shape[1]) for recoded, _ in shares))
+    ):
         values, y = rows.x.copy(), rows.y
-        for one, k in zip(columns, combination, strict=False):
-            own = list(one.places)
-            indicators = np.eye(len(one.labels))[k, 1:]
+        for column, k in zip(columns, combination, strict=False):
+            own = list(column.places)
+            indicators = np.eye(len(column.labels))[k, 1:]
             values[:, own] = (indicators - units.center[own]) / units.scale[own]
         if labels is not None:
             y = np.full(n, float(combination[-1]))
         for (unbiased, recorded), k in zip(shares, combination, strict=True):
             both[:, c] *= unbiased[:, k], recorded[:, k]
-        made.append(Rows(values, y, cov))
-    return ScoreEquations(family, tuple(made), both[0], both[1], estimates, weights)
+        combinations.append(Rows(values, y, cov))
+    return ScoreEquations(family, tuple(combinations), both[0], both[1], estimates, weights)

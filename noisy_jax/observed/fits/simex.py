@@ -118,8 +118,8 @@ class SIMEX(Method[SimexFit]):
         check_estimator(self.estimator)
         levels = np.asarray(positive("levels", self.levels, shape=None), float)
         if levels.ndim != 1 or levels.size < 2 or len(np.unique(levels)) < levels.size:
-            shown = listed(levels.ravel().tolist())
-            raise ValueError(f"levels must be two or more different numbers, got {shown}")
+            got = listed(levels.ravel().tolist())
+            raise ValueError(f"levels must be two or more different numbers, got {got}")
         whole("draws", self.draws, 2)
         if self.progress is not None:
             function("progress", self.progress, "of (done, total)")
@@ -167,23 +167,23 @@ class Simulation:
         """
         rows = self._some(kept)
         root = self._root(rows.cov if cov is None else cov)
-        found = [self.method.draws * [self._refit(rows)], *([] for _ in self.levels[1:])]
+        estimates = [self.method.draws * [self._refit(rows)], *([] for _ in self.levels[1:])]
         self._advance(1)
         for draw in range(self.method.draws):
             normal = self.normal(draw)[kept]
             noise = normal @ root if root.ndim == 2 else (root @ normal[..., None])[..., 0]
-            for level, own in zip(self.levels[1:], found[1:], strict=True):
+            for level, of_level in zip(self.levels[1:], estimates[1:], strict=True):
                 x = rows.x.copy()
                 x[:, self.noisy] += level**0.5 * noise
-                own.append(self._refit(rows._replace(x=x)))
+                of_level.append(self._refit(rows._replace(x=x)))
             self._advance(len(self.levels) - 1)
-        theta = np.array([[one for one, _ in own] for own in found])
+        theta = np.array([[values for values, _ in of_level] for of_level in estimates])
         means = theta.mean(axis=1)
-        if found[0][0][1] is None:
+        if estimates[0][0][1] is None:
             return AtLevels(means, None)
         apart = theta - means[:, None]
         over_draws = np.swapaxes(apart, 1, 2) @ apart / (self.method.draws - 1)
-        spreads = np.array([[cov for _, cov in own] for own in found]).mean(axis=1)
+        spreads = np.array([[cov for _, cov in of_level] for of_level in estimates]).mean(axis=1)
         return AtLevels(means, spreads - over_draws)
 
     def normal(self, draw: int) -> np.ndarray:
@@ -231,7 +231,7 @@ class Simulation:
             spread, plain, freedom = *np.full((2, size, size), np.nan), np.inf
         if errors != "none":
             spread = spread + self._by_noise()
-        known: dict[str, Any] = {
+        more: dict[str, Any] = {
             "labels": box.labels,
             "form": "coefficients" if box.line else "numbers",
             "degrees_of_freedom": freedom,
@@ -240,8 +240,8 @@ class Simulation:
         }
         levels = ", ".join(f"{level:g}" for level in self.levels[1:])
         return SimexFit.of(
-            Estimates(values=theta, covariance=spread, **known),
-            Estimates(values=first.estimates[0], covariance=plain, **known),
+            Estimates(values=theta, covariance=spread, **more),
+            Estimates(values=first.estimates[0], covariance=plain, **more),
             table,
             reliability=self.reliability if box.by_column else None,
             scale=table.means().x.std(axis=0) if box.by_column else None,
@@ -268,9 +268,9 @@ class Simulation:
             raise ValueError(f"errors='extrapolated' {why}: use errors='jackknife'")
         return bool(why)
 
-    def _extended(self, found: AtLevels) -> np.ndarray:
+    def _extended(self, at_levels: AtLevels) -> np.ndarray:
         """The curve `[p]` at the level −1."""
-        return CURVES[self.method.extrapolation](self.levels, found.estimates, _BACK)[0]
+        return CURVES[self.method.extrapolation](self.levels, at_levels.estimates, _BACK)[0]
 
     def _left_out(self) -> tuple[np.ndarray, np.ndarray, float]:
         """The jackknife: covariances `[p, p]` with and without correction, degrees of freedom."""
@@ -278,9 +278,11 @@ class Simulation:
         groups = labels_of(table.x, table.y, self.sample.clusters)
         numbers = np.unique(groups)
         self.passes += len(numbers)
-        left = [self.at(np.flatnonzero(groups != g)) for g in numbers]
-        spread, freedom = jackknifed(np.array([self._extended(one) for one in left]))
-        plain, _ = jackknifed(np.array([one.estimates[0] for one in left]))
+        without_each = [self.at(np.flatnonzero(groups != g)) for g in numbers]
+        spread, freedom = jackknifed(
+            np.array([self._extended(at_levels) for at_levels in without_each])
+        )
+        plain, _ = jackknifed(np.array([at_levels.estimates[0] for at_levels in without_each]))
         return spread, plain, freedom
 
     def _extrapolated(self, first: AtLevels) -> tuple[np.ndarray, np.ndarray, float]:
@@ -291,8 +293,8 @@ class Simulation:
                 "errors='jackknife', or a function that returns (numbers, covariance)"
             )
         count, size = first.estimates.shape
-        found = quadratic(self.levels, first.covariances.reshape(count, -1), _BACK)
-        spread = found.reshape(size, size)
+        extended = quadratic(self.levels, first.covariances.reshape(count, -1), _BACK)
+        spread = extended.reshape(size, size)
         lost = np.diag(spread) <= 0
         spread[lost] = spread[:, lost] = np.nan
         return spread, first.covariances[0], float(len(self.rows.y) - size)

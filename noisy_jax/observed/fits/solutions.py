@@ -41,19 +41,19 @@ class OriginalUnits(NamedTuple):
         cov: np.ndarray,
         at: Any = 0.0,
         moved: np.ndarray | None = None,
-        **known: Any,
+        **more: Any,
     ) -> OriginalUnits:
         """Returns the fit of θ = (v, w): prediction at `at` `[d]` and slopes of columns in `units`.
 
-        θ is first multiplied by `moved` `[p, p]`. `form` and `known` are attributes of
+        θ is first multiplied by `moved` `[p, p]`. `form` and `more` are attributes of
         `Estimates`.
         """
         combined = units.jacobian(at)
         combined = combined if moved is None else combined @ moved
         offset = np.append(units.y_center, np.zeros(len(table.names)))
         of_table = {"names": table.names, "references": table.references, "form": form}
-        known = {"labels": labels_of_line(table.names), **of_table, **known}
-        return cls(UncertainNoise(table, units.products), cov, combined, offset, known)
+        more = {"labels": labels_of_line(table.names), **of_table, **more}
+        return cls(UncertainNoise(table, units.products), cov, combined, offset, more)
 
 
 def fit_of(
@@ -63,7 +63,7 @@ def fit_of(
     restored: OriginalUnits,
     errors: str = "sandwich",
     doubts: Callable[[Root, Variance], Sequence[Doubt]] | None = None,
-    **known: Any,
+    **more: Any,
 ) -> Fit:
     """The fit of equations that are solved.
 
@@ -74,45 +74,45 @@ def fit_of(
         restored: the map to original units.
         errors: one of `ERRORS`.
         doubts: tells more of the corrected root and its variance.
-        **known: further attributes of the fit.
+        **more: further attributes of the fit.
     """
 
-    def estimates(found):
-        left = _left_out(sample, found) if errors == "jackknife" else None
-        return estimated(found, restored, sample.clusters, left)
+    def estimates(solution):
+        left_out = _left_out(sample, solution) if errors == "jackknife" else None
+        return estimated(solution, restored, sample.clusters, left_out)
 
     uncorrected, _ = estimates(plain)
     if corrected.remark:
         sample.tell([Doubt(corrected.remark, spoils=False)])
-    found, spread = estimates(corrected)
+    estimate, spread = estimates(corrected)
     if doubts is not None:
         sample.tell(doubts(corrected, spread))
-    return Fit.of(found, uncorrected, sample.table, share=corrected.share, **known)
+    return Fit.of(estimate, uncorrected, sample.table, share=corrected.share, **more)
 
 
 def estimated(
-    found: Root,
+    root: Root,
     restored: OriginalUnits,
     clusters: np.ndarray | None,
-    left: np.ndarray | None = None,
+    left_out: np.ndarray | None = None,
 ) -> tuple[Estimates, Variance]:
     """The estimates, and the variance of θ under a noise of known covariance.
 
     Args:
-        found: the root.
+        root: the root.
         restored: the map to original units.
         clusters: `[n]`, in the order of the rows of the equations, for the sandwich; or `None`.
-        left: `[G, p]`, the roots without each of G groups, for the jackknife; without them the
+        left_out: `[G, p]`, the roots without each of G groups, for the jackknife; without them the
             variance is by the sandwich.
     """
-    equations, theta, share = found.equations, found.theta, found.share
+    equations, theta, share = root.equations, root.theta, root.share
     jacobian = -equations.at(theta, share).jacobian
-    if left is not None:
-        own = Variance(*jackknifed(left), 1.0)
+    if left_out is not None:
+        spread = Variance(*jackknifed(left_out), 1.0)
     else:
         blocks = equations.blocks(theta, share)
-        own = variance(blocks, jacobian, clusters, restored.combined)
-    covariance, freedom = own.covariance, own.freedom
+        spread = variance(blocks, jacobian, clusters, restored.combined)
+    covariance, freedom = spread.covariance, spread.freedom
     noise, combined = restored.noise, restored.combined
     if share and not noise.exact:  # delta method: dθ = −J⁻¹ (∂Σψ/∂C) dC
         moves = np.tensordot(np.linalg.inv(jacobian), equations.in_covariance(theta, share), axes=1)
@@ -123,24 +123,24 @@ def estimated(
         freedom = combined_freedom(variances, (freedom, noise.freedom(restored.cov, along)))
     values, covariance = restored.offset + combined @ theta, combined @ covariance @ combined.T
     numbers = {"values": values, "covariance": covariance, "degrees_of_freedom": freedom}
-    return Estimates(**numbers, **restored.known), own
+    return Estimates(**numbers, **restored.known), spread
 
 
-def _left_out(sample: Sample, found: Root) -> np.ndarray:
+def _left_out(sample: Sample, whole: Root) -> np.ndarray:
     """`[G, p]`, the roots without each of up to 32 groups of rows, near the root of all rows."""
-    if 0 < found.share < 1:
+    if 0 < whole.share < 1:
         raise ValueError(
             "errors='jackknife' needs a fit with the whole error taken away, but of this table it "
-            f"is {percent(found.share)}: use errors='sandwich', or add rows"
+            f"is {percent(whole.share)}: use errors='sandwich', or add rows"
         )
     labels = labels_of(sample.table.x, sample.table.y, sample.clusters)
-    left = []
+    roots = []
     for group in np.unique(labels):
-        some = found.equations.some(np.flatnonzero(labels != group))
-        left.append(root(some, found.theta, found.share))
-    if any(theta is None for theta in left):
+        equations = whole.equations.some(np.flatnonzero(labels != group))
+        roots.append(root(equations, whole.theta, whole.share))
+    if any(theta is None for theta in roots):
         raise ValueError(
             "errors='jackknife' leaves out one of 32 groups of rows at a time, and without one of "
             "them the fit has no stable solution: use errors='sandwich', or add rows"
         )
-    return np.array(left)
+    return np.array(roots)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from noisy_jax.observed.fits.assumptions import enough_copies, remarked, warned
+from noisy_jax.observed.fits.assumptions import remarked, warned
 from noisy_jax.observed.fits.doubts import Doubt, with_warnings
 from noisy_jax.observed.fits.groups import LEAST_GROUPS, check_clusters, if_counts
 from noisy_jax.observed.fits.identification import check_identified, covariances
@@ -26,6 +26,11 @@ from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import collected
 
 _Fit = TypeVar("_Fit")
+_LEFT_OUT = (
+    "{} of {} rows have too few copies to be corrected, and are left out, which is right unless "
+    "the number of copies depends on y: give the noise of one copy, as "
+    "noise={{{!r}: nj.noise.Gaussian(0.25)}}, to use all rows"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,10 +60,10 @@ class Sample:
     @classmethod
     def of_table(cls, table: Observations) -> Sample:
         """The rows of positive weight of a table, which has weights and clusters beside it."""
-        own = {role: one.values for role, one in table.beside.items()}
-        sample = cls(table, own.get("weights"), own.get("clusters"), [])
-        every = np.ones(len(table.y), bool)
-        return sample.some(every if sample.weights is None else sample.weights > 0)
+        beside = {role: column.values for role, column in table.beside.items()}
+        sample = cls(table, beside.get("weights"), beside.get("clusters"), [])
+        all_rows = np.ones(len(table.y), bool)
+        return sample.some(all_rows if sample.weights is None else sample.weights > 0)
 
     def of(self, table: Observations) -> Sample:
         """The same rows, in another table."""
@@ -75,8 +80,10 @@ class Sample:
 
     def with_copies(self, least: int) -> Sample:
         """Returns the rows with at least `least` copies; a warning tells if rows are left out."""
-        kept, few = enough_copies(self.table, least)
-        self.doubts.extend(few)
+        kept = self.table.num_copies() >= least
+        if not kept.all():
+            few = _LEFT_OUT.format(np.sum(~kept), len(kept), self.table.names[0])
+            self.tell([Doubt(few, spoils=False)])
         return self.some(kept)
 
     def standardized(self, rows: Rows, *, scales_y: bool = True) -> tuple[Rows, Units, np.ndarray]:
@@ -99,9 +106,9 @@ class Sample:
         check_identified(clean, noisy, self.table.names, units.scale)
         return rows, units, np.diag(clean) / np.diag(noisy)
 
-    def tell(self, found: Sequence[Doubt]) -> None:
+    def tell(self, doubts: Sequence[Doubt]) -> None:
         """Warns of more doubts, and adds them to the remarks of the fit."""
-        self.doubts.extend(with_warnings(found))
+        self.doubts.extend(with_warnings(doubts))
 
 
 class Method(Generic[_Fit]):
@@ -114,8 +121,8 @@ class Method(Generic[_Fit]):
 
     def __post_init__(self) -> None:
         """Replaces options that are iterators by tuples, as a fit may be called again."""
-        own: Any = self
-        for field in dataclasses.fields(own):
+        method: Any = self
+        for field in dataclasses.fields(method):
             object.__setattr__(self, field.name, collected(getattr(self, field.name)))
 
     def fitted(self, observations: Any) -> _Fit:
@@ -156,7 +163,7 @@ def checked_table(observations: Any) -> Any:
         call = "nj.fit(nj.table(frame, target=…, noise=…))"
     # A list may hold chunks; a list of rows, an array and a data frame are features alone.
     listed = observations[:1] if isinstance(observations, list | tuple) else []
-    features = any(not isinstance(one, Observations | TableMoments) for one in listed)
+    features = any(not isinstance(part, Observations | TableMoments) for part in listed)
     if features or frame or hasattr(observations, "shape"):
         raise ValueError(
             "fit takes one table of x, y and what is known of the noise, got "

@@ -116,17 +116,22 @@ def tried(
         **{name: jnp.ones_like(getattr(frequencies, name)) for name in _PHI}
     )
     groups = [np.flatnonzero(rows.groups == g) for g in range(rows.groups.max() + 1)]
-    parts = [(rows.x[own], rows.y[own], rows.weights[own]) for own in groups]
+    parts = [(rows.x[of_group], rows.y[of_group], rows.weights[of_group]) for of_group in groups]
     sums = [sums_of(frequencies, *part) for part in parts]
     count = np.array([weights.sum() for *_, weights in parts])
     yy = np.array([float(weights @ (y.astype(float) ** 2)) for _, y, weights in parts])
     if rows.copies is not None:
         pairs = zip(groups, parts, strict=True)
-        judge = corrected = [_sums_of_copies(none, rows.copies[own], *p[1:]) for own, p in pairs]
+        judge = corrected = [
+            _sums_of_copies(none, rows.copies[of_group], *p[1:]) for of_group, p in pairs
+        ]
     else:
         share = count / rows.effective
         corrected, judge = (
-            [_corrected(frequencies, one, size * s) for one, s in zip(sums, share, strict=True)]
+            [
+                _corrected(frequencies, sums_of_group, size * s)
+                for sums_of_group, s in zip(sums, share, strict=True)
+            ]
             for size in (_WIENER, JUDGE)
         )
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((corrected, judge))):
@@ -134,7 +139,7 @@ def tried(
     judge = without_negative(judge, count)
     rest = None if without is None else functools.partial(_without, without, sums, rows.effective)
     clean = _Solver(corrected, count, rest)
-    noisy = _Solver([_corrected(none, one, 0.0) for one in sums], count)
+    noisy = _Solver([_corrected(none, sums_of_group, 0.0) for sums_of_group in sums], count)
     risks, factor = clean.risks(judge, yy), noisy.risks(noisy.parts, yy).sum(axis=1).argmin()
     if not np.isfinite(risks).all():
         return None
@@ -154,8 +159,8 @@ def tried(
 def _without(without: Callable[..., Frequencies], sums, rows: float, *groups: int) -> Any:
     """The corrected moments without some groups, and with φ from the rows of the other groups."""
     whole: Any = jax.tree.map(lambda *leaves: sum(leaves), *sums)
-    own = less(whole, [sums[g] for g in groups])
-    return _corrected(without(*groups), own, _WIENER * float(own.count) / rows)
+    rest = less(whole, [sums[g] for g in groups])
+    return _corrected(without(*groups), rest, _WIENER * float(rest.count) / rows)
 
 
 def without_negative(parts, count) -> list[Any]:
@@ -188,8 +193,8 @@ class _Solver:
         """`[F, D]`, for each regularization, without some groups."""
         gram, cross, rows = self.gram, self.cross, self.count.sum()
         for g in left_out:
-            own, rows = self.parts[g], rows - self.count[g]
-            gram, cross = gram - own[0], cross - own[1]
+            part, rows = self.parts[g], rows - self.count[g]
+            gram, cross = gram - part[0], cross - part[1]
         if left_out and self._rest:
             gram, cross = self._rest(*left_out)
         values, vectors = np.linalg.eigh(gram)
@@ -199,8 +204,8 @@ class _Solver:
     def risks(self, judge, yy) -> np.ndarray:
         """`[F, G]`, squared errors summed over each group, of the fits to the other groups."""
         columns = []
-        for (gram, cross), own, w in zip(judge, yy, self.folds, strict=True):
-            columns.append(np.sum((w @ gram) * w, axis=1) - 2 * w @ cross + own)
+        for (gram, cross), square, w in zip(judge, yy, self.folds, strict=True):
+            columns.append(np.sum((w @ gram) * w, axis=1) - 2 * w @ cross + square)
         return np.stack(columns, axis=1)
 
 
@@ -233,8 +238,11 @@ def _corrected(frequencies, sums, wiener):
 def _sums_of_copies(frequencies, copies, y, weights) -> Any:
     """Moments from copies `[n, V, d]`, summed over the rows of each number of copies."""
     counts = np.sum(~np.isnan(copies[:, :, 0]), axis=1)
-    each = [(count, np.flatnonzero(counts == count)) for count in np.unique(counts)]
-    sums = [sums_of(frequencies, copies[own, :v], y[own], weights[own])[:2] for v, own in each]
+    by_count = [(count, np.flatnonzero(counts == count)) for count in np.unique(counts)]
+    sums = [
+        sums_of(frequencies, copies[places, :v], y[places], weights[places])[:2]
+        for v, places in by_count
+    ]
     return tuple(map(sum, zip(*sums, strict=True)))
 
 

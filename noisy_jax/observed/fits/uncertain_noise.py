@@ -67,9 +67,9 @@ class UncertainNoise:
         """
         error = np.sqrt(np.diag(self.covariance(directions)))
         size = np.abs(np.tensordot(directions, cov, 2))
-        known = error > 0
-        found = np.maximum(1.0, size / (_FACTOR * np.where(known, error, 1.0)))
-        return np.where(known, found, np.inf)
+        uncertain = error > 0
+        freedom = np.maximum(1.0, size / (_FACTOR * np.where(uncertain, error, 1.0)))
+        return np.where(uncertain, freedom, np.inf)
 
 
 def combined_freedom(variances, freedoms) -> np.ndarray:
@@ -78,5 +78,7 @@ def combined_freedom(variances, freedoms) -> np.ndarray:
     spread = sum(
         variance**2 / freedom for variance, freedom in zip(variances, freedoms, strict=True)
     )
-    known = spread > 0
-    return np.maximum(np.where(known, total**2 / np.where(known, spread, 1.0), freedoms[0]), 1.0)
+    uncertain = spread > 0
+    return np.maximum(
+        np.where(uncertain, total**2 / np.where(uncertain, spread, 1.0), freedoms[0]), 1.0
+    )

@@ -82,20 +82,16 @@ class Units:
 
     def standardized(self, rows: Rows, order: np.ndarray | None = None) -> Rows:
         """The rows in these units, and in an order; many rows are copied once."""
-        made = rows.some(np.arange(len(rows.y)) if order is None else order)
-        cov = made.cov / self.products if made.cov.ndim == 2 else made.cov
-        for start in range(0, len(made.y), ROWS):
+        moved = rows.some(np.arange(len(rows.y)) if order is None else order)
+        cov = moved.cov / self.products if moved.cov.ndim == 2 else moved.cov
+        for start in range(0, len(moved.y), ROWS):
             part = slice(start, start + ROWS)
-            made.x[part] -= self.center
-            made.x[part] /= self.scale
+            moved.x[part] -= self.center
+            moved.x[part] /= self.scale
             if cov.ndim == 3:
                 cov[part] /= self.products
-        cross = None if made.cross is None else made.cross / (self.scale * self.y_scale)
-        return made._replace(y=(made.y - self.y_center) / self.y_scale, cov=cov, cross=cross)
-
-    def table(self, table: Observations, x=None, y=None) -> Observations:
-        """The table in these units, with x and y if they are given."""
-        return table.scaled(self, x, y)
+        cross = None if moved.cross is None else moved.cross / (self.scale * self.y_scale)
+        return moved._replace(y=(moved.y - self.y_center) / self.y_scale, cov=cov, cross=cross)
 
     def jacobian(self, at) -> np.ndarray:
         """`[1 + d, 1 + d]`, of intercept and coefficients in the prediction at `at` and slopes."""

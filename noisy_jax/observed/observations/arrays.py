@@ -142,5 +142,5 @@ def _means_differ(x) -> float:
     """The largest difference of the means of a copy and the first one, in standard errors."""
     apart = x[:, 1:] - x[:, :1]
     error = apart.std(axis=0) / len(x) ** 0.5
-    known = error > ROUNDING * np.abs(x).max()
-    return float((np.abs(apart.mean(axis=0)) / np.where(known, error, np.inf)).max())
+    vary = error > ROUNDING * np.abs(x).max()
+    return float((np.abs(apart.mean(axis=0)) / np.where(vary, error, np.inf)).max())

@@ -28,6 +28,10 @@ class Beside(NamedTuple):
     name: str  # of the column, or "" if an array was given
     values: np.ndarray  # [n]; of clusters whole numbers from 0
 
+    def rows(self, which: np.ndarray) -> Beside:
+        """The values of some rows, by their numbers or a mask `[n]`."""
+        return self._replace(values=self.values[which])
+
 
 def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
     """Returns the checked values `[n]` of a role; `name` is the name of their column, or ""."""
@@ -36,13 +40,13 @@ def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
         return Beside(name, _numbered(called, values, rows))
     if isinstance(values, jax.Array | list | tuple | np.ndarray):
         values = unmasked(values)
-    found = np.asarray(numeric(called, values, np.float64, missing=True), np.float64)
-    check_shape(called, found, (rows,), "one number a row")
+    numbers = np.asarray(numeric(called, values, np.float64, missing=True), np.float64)
+    check_shape(called, numbers, (rows,), "one number a row")
     if role == "exposure":
-        positive(called, found, shape=None)
-    elif not np.any(non_negative(called, found, shape=None)):
+        positive(called, numbers, shape=None)
+    elif not np.any(non_negative(called, numbers, shape=None)):
         raise ValueError(f"{called} must not all be zero")
-    return Beside(name, found)
+    return Beside(name, numbers)
 
 
 def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
@@ -55,10 +59,10 @@ def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
         missing = f"got {given(labels[row]).replace('nan', 'NaN')} in row {row}"
         raise ValueError(f"{called} must be labels, {missing}: label it, or drop it")
     try:
-        found = sorted({*labels})
+        distinct = sorted({*labels})
     except TypeError:  # of several types
-        found = dict.fromkeys(labels)
-    places = {label: k for k, label in enumerate(found)}
+        distinct = dict.fromkeys(labels)
+    places = {label: k for k, label in enumerate(distinct)}
     return np.array([places[label] for label in labels])
 
 
@@ -70,33 +74,34 @@ def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
         roles: by role the argument of the fit: the name of a column, an array `[n]`, or `None`.
         owner: the name of the fit, for messages.
     """
-    made: Any = table
-    for role in [role for role in made.beside if role not in roles]:
-        call = f"{role}={made.beside[role].name!r}"
+    changed: Any = table
+    for role in [role for role in changed.beside if role not in roles]:
+        call = f"{role}={changed.beside[role].name!r}"
         raise ValueError(f"{owner} takes no {role}: make the table without {call}")
     for role, given_one in roles.items():
         if (value := collected(given_one)) is None:
             continue
-        own = made.beside.get(role)
-        if own is not None and isinstance(value, str) and own.name == value:
+        present = changed.beside.get(role)
+        if present is not None and isinstance(value, str) and present.name == value:
             continue
-        if own is not None:
+        if present is not None:
             raise ValueError(
-                f"the table has {role} already, the column {own.name!r}: leave them out of the fit"
+                f"the table has {role} already, the column {present.name!r}: leave them out of the "
+                "fit"
             )
         if isinstance(value, str):
-            made, values = _without(made, role, value)
-            found = beside_of(role, value, values, len(made.y))
+            changed, values = _without(changed, role, value)
+            column = beside_of(role, value, values, len(changed.y))
         else:
             check_concrete(role, value, OUTSIDE)
             if is_typed_key(value):
                 raise ValueError(f"{role} must be the name of a column or an array, got a key")
             shape_of(role, value)
-            check_same_rows(role, value, "observations", made.index)
-            found = beside_of(role, "", value, len(made.y))
-            _check_no_feature(made, role, value)
-        made = dataclasses.replace(made, beside={**made.beside, role: found})
-    return made
+            check_same_rows(role, value, "observations", changed.index)
+            column = beside_of(role, "", value, len(changed.y))
+            _check_no_feature(changed, role, value)
+        changed = dataclasses.replace(changed, beside={**changed.beside, role: column})
+    return changed
 
 
 def _check_no_feature(table: Any, role: str, value: Any) -> None:
@@ -119,25 +124,25 @@ def _check_no_feature(table: Any, role: str, value: Any) -> None:
 def _without(table: Any, role: str, name: str) -> tuple[Any, np.ndarray]:
     """A table without an exact feature, or the indicators of its categories, and its values."""
     call = f"nj.table(…, {role}={name!r})"
-    levels = [one for one in table.references if one.startswith(f"{name}[")]
-    own = [k for k, one in enumerate(table.names) if one == name]
+    levels = [column for column in table.references if column.startswith(f"{name}[")]
+    places = [k for k, column in enumerate(table.names) if column == name]
     if levels:
-        own = [k for k, one in enumerate(table.names) if one.startswith(f"{name}[")]
-    if not own:
+        places = [k for k, column in enumerate(table.names) if column.startswith(f"{name}[")]
+    if not places:
         raise ValueError(
             f"the table has no column {given(name)}, only {listed(table.names)}: name it where the "
             f"table is made, as {call}"
         )
     numbers = not levels or role == "clusters"
-    if not table.exact(own) or not numbers or table.products is not None:
+    if not table.exact(places) or not numbers or table.products is not None:
         raise ValueError(
             f"{name!r} is a feature of this table: name it where the table is made, as {call}"
         )
-    found = table.copies[:, 0, own[0]]
+    values = table.copies[:, 0, places[0]]
     if levels:  # numbers of the categories, 0 for the first, which has no indicator
-        found = table.copies[:, 0, own] @ (1.0 + np.arange(len(own)))
-    kept = np.delete(np.arange(len(table.names)), own)
+        values = table.copies[:, 0, places] @ (1.0 + np.arange(len(places)))
+    kept = np.delete(np.arange(len(table.names)), places)
     if not len(kept):
         raise ValueError(f"{name!r} is the only feature of the table")
-    references = tuple(one for one in table.references if one not in levels)
-    return dataclasses.replace(table.columns(kept), references=references), found
+    references = tuple(column for column in table.references if column not in levels)
+    return dataclasses.replace(table.columns(kept), references=references), values

@@ -51,8 +51,8 @@ class Categories(NamedTuple):
 
     def recodings(self, x: np.ndarray) -> np.ndarray:
         """`[n, K]`, u of all categories, in rows `[n, d]` of the table."""
-        own = x[:, list(self.places)]
-        return np.column_stack([1 - own.sum(axis=1), own])
+        indicators = x[:, list(self.places)]
+        return np.column_stack([1 - indicators.sum(axis=1), indicators])
 
     def recorded(self, x: np.ndarray) -> np.ndarray:
         """`[n, K]`, indicators of the recorded category, or their means over copies: Mᵀu."""
@@ -69,12 +69,12 @@ def categories_of(
     copy), or else sorted.
     """
     cells = np.asarray(values, object)
-    flat = [None if is_missing(one) else one for one in cells.ravel().tolist()]
-    found = {one for one in flat if one is not None}
+    flat = [None if is_missing(cell) else cell for cell in cells.ravel().tolist()]
+    occurring = {cell for cell in flat if cell is not None}
     count = len(noise.matrix)
     labels = noise.categories
     for order in orders if labels is None else ():
-        kept = order if len(order) == count else [one for one in order if one in found]
+        kept = order if len(order) == count else [cell for cell in order if cell in occurring]
         if labels is not None and labels != tuple(kept):
             raise ValueError(
                 f"replicates of {name!r} have categories in different orders, {listed(labels)} and "
@@ -83,7 +83,7 @@ def categories_of(
         labels = tuple(kept)
     if labels is None:
         try:
-            labels = tuple(sorted(found))
+            labels = tuple(sorted(occurring))
         except TypeError:
             raise ValueError(f"column {name!r} has categories of several types") from None
     if len(labels) != count:
@@ -92,13 +92,13 @@ def categories_of(
             f"{listed(labels)}: {_NAMED}"
         )
     places: dict[Any, float] = {label: k for k, label in enumerate(labels)}
-    for one in flat:
-        if one is not None and one not in places:
+    for cell in flat:
+        if cell is not None and cell not in places:
             raise ValueError(
-                f"column {name!r} has the category {given(one)}, but those of its noise are "
+                f"column {name!r} has the category {given(cell)}, but those of its noise are "
                 f"{listed(labels)}"
             )
-    numbers = np.array([np.nan if one is None else places[one] for one in flat])
+    numbers = np.array([np.nan if cell is None else places[cell] for cell in flat])
     numbers = numbers.reshape(cells.shape)
     return numbers, Categories(name, tuple(labels), np.asarray(noise.matrix, np.float64))
 
@@ -106,15 +106,17 @@ def categories_of(
 def mean_recoding(numbers: np.ndarray, categories: Categories) -> np.ndarray:
     """`[n, K − 1]`, the mean recoding of the copies `[n]` or `[n, V]` of each row."""
     numbers = numbers.reshape(len(numbers), -1)
-    seen = ~np.isnan(numbers)
-    for row in np.flatnonzero(~seen.any(axis=1))[:1]:
+    recorded = ~np.isnan(numbers)
+    for row in np.flatnonzero(~recorded.any(axis=1))[:1]:
         raise ValueError(
             f"row {row} of {categories.name!r} has no category: drop such rows, or make missing a "
             "category"
         )
     inverse = np.linalg.inv(categories.matrix)[:, 1:]
-    own = np.where(seen[:, :, None], inverse[np.where(seen, numbers, 0).astype(int)], 0.0)
-    return own.sum(axis=1) / seen.sum(axis=1)[:, None]
+    recodings = np.where(
+        recorded[:, :, None], inverse[np.where(recorded, numbers, 0).astype(int)], 0.0
+    )
+    return recodings.sum(axis=1) / recorded.sum(axis=1)[:, None]
 
 
 class Recoding(NamedTuple):
@@ -138,10 +140,10 @@ def recording(categories: Sequence[Categories], dim: int) -> tuple[np.ndarray, n
     Where r has means of indicators over copies, x̃ has the means of recodings.
     """
     matrix, offset = np.eye(dim), np.zeros(dim)
-    for one in categories:
-        inverse, own = np.linalg.inv(one.matrix)[:, 1:], np.array(one.places)
-        offset[own] = inverse[0]
-        matrix[own[:, None], own] = (inverse[1:] - inverse[0]).T
+    for column in categories:
+        inverse, places = np.linalg.inv(column.matrix)[:, 1:], np.array(column.places)
+        offset[places] = inverse[0]
+        matrix[places[:, None], places] = (inverse[1:] - inverse[0]).T
     return matrix, offset
 
 

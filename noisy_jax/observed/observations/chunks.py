@@ -106,11 +106,11 @@ def of_part(columns: Columns, frame: Any, where: str, *, whole: bool = True) -> 
 
 def check_no_categories(table: Observations, where: str) -> None:
     """Raises ValueError if a part has indicators of categories, since it may lack a category."""
-    misclassified = tuple(f"{one.name}[" for one in table.categories)
-    others = [one for one in table.references if not one.startswith(misclassified)]
-    if others:
+    misclassified = tuple(f"{categories.name}[" for categories in table.categories)
+    plain = [indicator for indicator in table.references if not indicator.startswith(misclassified)]
+    if plain:
         raise ValueError(
-            f"{where} has the categories {listed(others)}, of which a chunk may lack some: make "
+            f"{where} has the categories {listed(plain)}, of which a chunk may lack some: make "
             "them indicators, or drop them"
         )
 
@@ -119,7 +119,7 @@ def said_of_parts(columns: Mapping[str, Any]) -> Columns:
     """Returns the roles of columns; raises ValueError if a part of the rows does not show them."""
     said = Columns(**columns)
     by_name = said.noise.values() if isinstance(said.noise, Mapping) else [said.noise]
-    if said.subject is not None or any(isinstance(one, Reliability) for one in by_name):
+    if said.subject is not None or any(isinstance(stated, Reliability) for stated in by_name):
         raise ValueError(
             "chunks cannot hold rows of one subject apart, nor show the variance of a whole column "
             "(reliability): read the table by nj.csv, or give the variance of the error"

@@ -14,13 +14,9 @@ from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.beside import beside_of
 from noisy_jax.observed.observations.categories import Recoding, categories_of, mean_recoding
 from noisy_jax.observed.observations.copies import Subjects, check_copies
-from noisy_jax.observed.observations.described import (
-    OUTSIDE,
-    StandardDeviation,
-    error_of,
-    sd,
-)
-from noisy_jax.observed.observations.labels import of_each_row
+from noisy_jax.observed.observations.described import OUTSIDE, StandardDeviation, sd
+from noisy_jax.observed.observations.known import error_of
+from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import columns_of_copies, observations_of
 from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
@@ -60,15 +56,19 @@ def table_of(
         index: pandas labels of the rows, or `None`.
         whole: false for a part of the rows, which does not show if a column numbers all of them.
     """
-    known = dict(roles.noise) if isinstance(roles.noise, Mapping) else {}
+    errors = dict(roles.noise) if isinstance(roles.noise, Mapping) else {}
     values, levels = _parsed(roles, column, where)
-    names = [one for name in roles.names for one in levels.get(name, ["", name])[1:]]
+    names = [
+        column_name for name in roles.names for column_name in levels.get(name, ["", name])[1:]
+    ]
     categories = {}
     for name, columns in roles.labelled.items():  # numbers of categories replace the labels
-        columns = [one for one in columns if one in values]
-        cells = np.column_stack([values[one] for one in columns])
-        orders = [order for one in columns if (order := order_of(column(one))) is not None]
-        numbers, categories[name] = categories_of(name, cells, known[name], orders)
+        columns = [column_name for column_name in columns if column_name in values]
+        cells = np.column_stack([values[column_name] for column_name in columns])
+        orders = [
+            order for column_name in columns if (order := order_of(column(column_name))) is not None
+        ]
+        numbers, categories[name] = categories_of(name, cells, errors[name], orders)
         values.update(zip(columns, numbers.T, strict=True))
     subjects, whose = None, "frame"
     if said.subject is not None:
@@ -80,40 +80,44 @@ def table_of(
     for label, value in of_each_row(roles.noise, said.cross_cov):
         check_same_rows(label, value, whose, index)
     for name in names if whole and said.features is None else ():
-        if name not in {*known, *copies} and numbers_rows(name, values[name]):
+        if name not in {*errors, *copies} and numbers_rows(name, values[name]):
             raise ValueError(
                 f"column {given(name)} of {where} numbers or labels the rows: leave it out "
                 "(the option drop), or name all features (the option features)"
             )
     for name, block in copies.items() if not isinstance(roles.noise, Dependent) else ():
         check_copies(name, block, subjects and subjects.labels)
-    of_copies = {one for name in roles.by_copy for one in roles.copies[name]}
-    for name, other in roles.deviations.items():
-        error = values[other]
-        if error.ndim == 2 or name in of_copies:  # a copy that is missing has no error
-            cells = copies[name] if error.ndim == 2 else values[name]
-            error = np.where(np.isnan(cells), 1.0, error)
-        error = non_negative(f"column {given(other)} of {where}", error, shape=None)
-        known[name] = sd(error, gaussian=known[name].gaussian)
-    _weigh(roles, values, copies, known)
-    y, target_cov = _target(said.target, values[said.target], known)
+    of_copies = {column_name for name in roles.by_copy for column_name in roles.copies[name]}
+    for name, deviation in roles.deviations.items():
+        sizes = values[deviation]
+        if sizes.ndim == 2 or name in of_copies:  # a copy that is missing has no error
+            cells = copies[name] if sizes.ndim == 2 else values[name]
+            sizes = np.where(np.isnan(cells), 1.0, sizes)
+        sizes = non_negative(f"column {given(deviation)} of {where}", sizes, shape=None)
+        errors[name] = sd(sizes, gaussian=errors[name].gaussian)
+    _weigh(roles, values, copies, errors)
+    y, target_cov = _target(said.target, values[said.target], errors)
     features: dict[str, Any] = {}
     for name in names:
         features[name] = copies[name] if name in copies else values[name]
         if name in categories:
-            own = mean_recoding(features[name], categories[name])
-            features[name] = Recoding(own, categories[name])
-            del known[name]
+            recodings = mean_recoding(features[name], categories[name])
+            features[name] = Recoding(recodings, categories[name])
+            del errors[name]
     beside = {}
     for role, name in said.beside.items():
-        own = column(name)
-        beside[role] = one = beside_of(role, name, own, len(own))
+        cells = column(name)
+        beside[role] = beside_of(role, name, cells, len(cells))
         if subjects:
-            beside[role] = one._replace(values=subjects.single(one.values, name))
+            values_of_subjects = subjects.single(beside[role].values, name)
+            beside[role] = beside[role]._replace(values=values_of_subjects)
+    measured, noise = columns_of_copies(features), errors
+    if not isinstance(roles.noise, Mapping):
+        noise = by_name("noise", roles.noise, measured.features)
     return observations_of(
-        columns_of_copies(features),
+        measured,
         y,
-        known if isinstance(roles.noise, Mapping) else roles.noise,
+        noise,
         target=said.target,
         cross_cov=said.cross_cov,
         products=said.products,
@@ -132,9 +136,13 @@ def _parsed(
     Of features without noise that are categories, there are indicators of all but the first, whose
     names by feature are the second result. Of misclassified ones the labels are left.
     """
-    replicated = {one for columns in roles.copies.values() for one in columns}
-    replicated |= {other for one, other in roles.deviations.items() if one in replicated}
-    labelled = {one for columns in roles.labelled.values() for one in columns}
+    replicated = {column_name for columns in roles.copies.values() for column_name in columns}
+    replicated |= {
+        deviation
+        for column_name, deviation in roles.deviations.items()
+        if column_name in replicated
+    }
+    labelled = {column_name for columns in roles.labelled.values() for column_name in columns}
     values: dict[str, Any] = {}
     levels: dict[str, list[str]] = {}
     rows = None
@@ -143,28 +151,29 @@ def _parsed(
         check_concrete(called, given_one, OUTSIDE)
         categories = levels_of(called, given_one) if name in roles.plain else None
         if name in labelled:
-            found = np.asarray(given_one, object)
+            cells = np.asarray(given_one, object)
         elif categories is not None:
-            levels[name], found = [f"{name}[{one}]" for one in categories[0]], categories[1]
+            levels[name] = [f"{name}[{category}]" for category in categories[0]]
+            cells = categories[1]
         else:
             hint = f"drop such rows, as by frame.dropna(subset=[{name!r}]), or impute them"
             options = {"missing": name in replicated, "hint": hint}
-            found = numeric(called, given_one, np.float64, **options).astype(np.float64, copy=False)
-        rows = len(found) if rows is None and found.ndim == 1 else rows
-        if found.shape == (0,):
+            cells = numeric(called, given_one, np.float64, **options).astype(np.float64, copy=False)
+        rows = len(cells) if rows is None and cells.ndim == 1 else rows
+        if cells.shape == (0,):
             raise ValueError(f"{where} has no rows")
-        if found.shape != (rows,) or not rows:
+        if cells.shape != (rows,) or not rows:
             raise ValueError(
                 f"{called} must have one number a row, as other columns have, got "
-                f"{list(found.shape)}"
+                f"{list(cells.shape)}"
             )
         if categories is not None:
             indicators = enumerate(levels[name][1:], start=1)
-            values |= {one: np.asarray(found == k, np.float64) for k, one in indicators}
+            values |= {indicator: np.asarray(cells == k, np.float64) for k, indicator in indicators}
             continue
-        values[name] = found
+        values[name] = cells
         if name not in labelled:
-            warn_of_code(f"{called} of {where}", found)
+            warn_of_code(f"{called} of {where}", cells)
     return values, levels
 
 
@@ -178,15 +187,15 @@ def _copies(
     """
     if subjects is None:
         every = roles.copies.items()
-        return {name: np.column_stack([values[one] for one in own]) for name, own in every}
+        return {name: np.column_stack([values[one] for one in columns]) for name, columns in every}
     copies = {name: subjects.copies(values[name]) for name in roles.copies}
     for other in {other for name, other in roles.deviations.items() if name in copies}:
         errors = subjects.copies(values[other])
         if (np.nanmax(errors, axis=1) > np.nanmin(errors, axis=1)).any():
             values[other] = errors
-    for name, own in values.items():
-        if name not in copies and own.ndim == 1:
-            values[name] = subjects.single(own, name)
+    for name, cells in values.items():
+        if name not in copies and cells.ndim == 1:
+            values[name] = subjects.single(cells, name)
     return copies
 
 
@@ -194,7 +203,7 @@ def _weigh(
     roles: Roles,
     values: dict[str, np.ndarray],
     copies: dict[str, np.ndarray],
-    known: dict[str, Any],
+    errors: dict[str, Any],
 ) -> None:
     """Replaces copies with an error of their own each by their weighted mean.
 
@@ -202,42 +211,42 @@ def _weigh(
     has an error of variance 1/Σ_v σ_v^(−2).
     """
     for name, columns in roles.copies.items():
-        block, own = copies[name], known.get(name)
+        block, error = copies[name], errors.get(name)
         if name in roles.by_copy:
             pairs = zip(columns, block.T, strict=True)
-            errors = [error_of(one, known.pop(one), part[:, None]) for one, part in pairs]
-            if any(one.in_sums or one.std_error for one in errors):
+            of_copies = [error_of(copy, errors.pop(copy), part[:, None]) for copy, part in pairs]
+            if any(copy.in_sums or copy.std_error for copy in of_copies):
                 raise ValueError(f"each replicate of {name!r} needs a known variance")
-            block = block - np.array([one.mean for one in errors])
-            parts = [np.broadcast_to(one.variance, len(block)) for one in errors]
+            block = block - np.array([copy.mean for copy in of_copies])
+            parts = [np.broadcast_to(copy.variance, len(block)) for copy in of_copies]
             variances = np.column_stack(parts)
-            gaussian = all(isinstance(one.law, Gaussian) for one in errors)
-        elif isinstance(own, StandardDeviation) and np.ndim(own.value) == 2:
-            variances, gaussian = np.asarray(own.value) ** 2, own.gaussian
+            gaussian = all(isinstance(copy.law, Gaussian) for copy in of_copies)
+        elif isinstance(error, StandardDeviation) and np.ndim(error.value) == 2:
+            variances, gaussian = np.asarray(error.value) ** 2, error.gaussian
         else:
             continue
-        seen = ~np.isnan(block)
-        if not np.all(variances[seen] > 0):
+        measured = ~np.isnan(block)
+        if not np.all(variances[measured] > 0):
             raise ValueError(f"errors of replicates of {name!r} must have a variance above 0")
-        weights = np.where(seen, 1 / np.where(seen, variances, 1.0), 0.0)
+        weights = np.where(measured, 1 / np.where(measured, variances, 1.0), 0.0)
         total = weights.sum(axis=1)
-        values[name] = np.sum(weights * np.where(seen, block, 0.0), axis=1) / total
-        known[name] = sd(total**-0.5, gaussian=gaussian)
+        values[name] = np.sum(weights * np.where(measured, block, 0.0), axis=1) / total
+        errors[name] = sd(total**-0.5, gaussian=gaussian)
         del copies[name]
 
 
 def _target(
-    name: str, y: np.ndarray, known: dict[str, Any]
+    name: str, y: np.ndarray, errors: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """y `[n]` less the known mean of its error, whose variance `[n]` is taken out of `known`."""
-    if name not in known:
+    if name not in errors:
         return y, None
-    if isinstance(known[name], Misclassified):
+    if isinstance(errors[name], Misclassified):
         raise ValueError(
             f"noise[{name!r}] is the target: flipped labels are an option of the fit, as in "
             "nj.fit(table, nj.methods.Logistic(flips=(0.1, 0.2)))"
         )
-    error = error_of(name, known.pop(name), y[:, None])
+    error = error_of(name, errors.pop(name), y[:, None])
     if error.std_error:
         raise ValueError(f"give the variance of the error in {name!r}, not an estimate")
     return y - error.mean, np.broadcast_to(error.variance, y.shape)
@@ -245,8 +254,8 @@ def _target(
 
 def numbers_rows(name: str, values: np.ndarray) -> bool:
     """Returns True if a column seems to be a label of the rows."""
-    for some in (values[:_FEW_ROWS], values):  # most columns end this after few rows
-        if len(some) < _FEW_ROWS or not np.array_equal(some, np.round(some)):
+    for numbers in (values[:_FEW_ROWS], values):  # most columns end this after few rows
+        if len(numbers) < _FEW_ROWS or not np.array_equal(numbers, np.round(numbers)):
             return False
     steps = np.diff(values)
     in_order = bool(np.all(steps > 0) or np.all(steps < 0))
@@ -262,9 +271,9 @@ def warn_of_code(name: str, values: np.ndarray) -> None:
         return
     values = values[~np.isnan(values)]
     for code in (values.min(), values.max()) if len(values) >= _FEW_ROWS else ():
-        others = values[values != code]
-        several = 0 < len(others) < len(values) - 1
-        if abs(code) in _CODES and several and np.abs(others - code).min() >= np.ptp(others) > 0:
+        rest = values[values != code]
+        several = 0 < len(rest) < len(values) - 1
+        if abs(code) in _CODES and several and np.abs(rest - code).min() >= np.ptp(rest) > 0:
             warn(
                 f"{name} has {code:g} far from all other values: if it stands for a missing value, "
                 "leave such rows out (in files by the option missing)",

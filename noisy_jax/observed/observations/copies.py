@@ -39,12 +39,12 @@ class Subjects:
 
     def single(self, values: np.ndarray, name: str) -> np.ndarray:
         """The values `[m]` of a column `[n]`; ValueError if they differ within a subject."""
-        own = values[self.first][self.subject]
-        differ = (values != own) & ~(np.isnan(values) & np.isnan(own))
+        of_subject = values[self.first][self.subject]
+        differ = (values != of_subject) & ~(np.isnan(values) & np.isnan(of_subject))
         for row in np.flatnonzero(differ)[:1]:
-            other, label = self.first[self.subject[row]], given(self.labels[self.subject[row]])
+            first, label = self.first[self.subject[row]], given(self.labels[self.subject[row]])
             raise ValueError(
-                f"column {name!r} differs between rows {other} and {row} of subject {label}: drop "
+                f"column {name!r} differs between rows {first} and {row} of subject {label}: drop "
                 "it, name it in replicates if these are noisy copies of one value, or take one a "
                 "subject"
             )
@@ -59,22 +59,22 @@ class Subjects:
 
 def check_copies(name: str, block: np.ndarray, labels: Any) -> None:
     """Raises ValueError if a row has no copy, or if a copy is another one, or the mean of all."""
-    seen = ~np.isnan(block)
-    without = np.flatnonzero(~seen.any(axis=1))
+    measured = ~np.isnan(block)
+    without = np.flatnonzero(~measured.any(axis=1))
     if without.size:
-        one = f"row {without[0]}" if labels is None else f"subject {given(labels[without[0]])}"
+        where = f"row {without[0]}" if labels is None else f"subject {given(labels[without[0]])}"
         raise ValueError(
-            f"{name!r} has no value in {without.size} of {len(block)} rows, first in {one}: drop "
+            f"{name!r} has no value in {without.size} of {len(block)} rows, first in {where}: drop "
             "such rows"
         )
     for first, second in itertools.combinations(range(block.shape[1]), 2):
-        one, other = block[seen[:, first] & seen[:, second]][:, [first, second]].T
-        if np.array_equal(one, other) and len(np.unique(one)) == len(one) > _FEW:
+        left, right = block[measured[:, first] & measured[:, second]][:, [first, second]].T
+        if np.array_equal(left, right) and len(np.unique(left)) == len(left) > _FEW:
             raise ValueError(
                 f"replicates {first + 1} and {second + 1} of {name!r} are equal in all rows: drop "
                 "one of them, or declare the column exact"
             )
-    whole = block[seen.all(axis=1)]
+    whole = block[measured.all(axis=1)]
     if block.shape[1] < 3 or len(whole) < 3 or not np.ptp(whole, axis=1).any():
         return
     mean = whole.mean(axis=1, keepdims=True)  # of all, and of the others, if one is their mean

@@ -153,8 +153,8 @@ class Known(Errors):
 
     def noisy(self) -> tuple[int, ...]:
         """Returns the places of columns whose errors are not all zero."""
-        own = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places)).any(axis=0)
-        return tuple(np.array(self.places)[own].tolist())
+        vary = np.diagonal(self.cov, axis1=-2, axis2=-1).reshape(-1, len(self.places)).any(axis=0)
+        return tuple(np.array(self.places)[vary].tolist())
 
     def of_means(self, table, weights=None) -> np.ndarray:
         """Returns C_jk m_jk/(n_j n_k), for n_j copies of column j, m_jk of them in places of k."""
@@ -174,26 +174,26 @@ class Known(Errors):
         """Returns the law of errors of all d columns if the further ones are exact, or `None`."""
         if not isinstance(self.law, tuple):
             return self.law
-        if not all(isinstance(one, Noise) and not one.depends_on_x for one in self.law):
+        if not all(isinstance(law, Noise) and not law.depends_on_x for law in self.law):
             return None
         parts: list[Any] = [Gaussian(0.0)] * dim
         variances = np.zeros((*self.cov.shape[:-2], dim))
         variances[..., self.places] = np.diagonal(self.cov, axis1=-2, axis2=-1)
-        for place, one in zip(self.places, self.law, strict=True):
-            parts[place] = one
-        gaussian = all(isinstance(one, Gaussian) for one in parts)
+        for place, law in zip(self.places, self.law, strict=True):
+            parts[place] = law
+        gaussian = all(isinstance(law, Gaussian) for law in parts)
         if variances.ndim == 2:
             if gaussian:
-                return PerRound(jax.vmap(lambda own: Gaussian(own))(variances))
+                return PerRound(jax.vmap(lambda parameters: Gaussian(parameters))(variances))
             rows = jax.tree.map(lambda leaf: np.broadcast_to(leaf, len(variances)), tuple(parts))
-            return PerRound(jax.vmap(lambda *own: Product(own))(*rows))
-        mean = np.array([one.mean for one in parts])
+            return PerRound(jax.vmap(lambda *parameters: Product(parameters))(*rows))
+        mean = np.array([law.mean for law in parts])
         return Gaussian(variances, mean) if gaussian else Product(tuple(parts))
 
     def not_gaussian(self) -> str | None:
         """Returns the name of a stated distribution that is not Gaussian, if there is one."""
-        named = [one for one in self._laws() if not isinstance(one, Gaussian | None)]
-        return next((one if isinstance(one, str) else type(one).__name__ for one in named), None)
+        named = [law for law in self._laws() if not isinstance(law, Gaussian | None)]
+        return next((law if isinstance(law, str) else type(law).__name__ for law in named), None)
 
     def excess_kurtosis(self) -> np.ndarray:
         """Returns the excess kurtosis of the error in one copy, `[k]`; 0 if no law is stated."""
@@ -206,24 +206,24 @@ class Known(Errors):
                 f"distributions, got {type(self.law).__name__}"
             )
         laws = self._laws()
-        return np.array([float(one.excess_kurtosis) if one else 0.0 for one in laws])
+        return np.array([float(column.excess_kurtosis) if column else 0.0 for column in laws])
 
     def uncertainty(self, table) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Returns standard errors and `deviations` of a covariance `[k, k]` of errors of means."""
         share, both = table.even_share(self.places), (self.std_error, self.deviations)
-        error, moves = (None if one is None else one * share for one in both)
+        error, moves = (None if values is None else values * share for values in both)
         return error, moves
 
     def averaged(self, table) -> Known:
         """Returns the errors of the means of copies; the law of several is known if Gaussian."""
         cov, gaussian = self.of_means(table), jax.vmap(Gaussian)
         laws = []
-        for k, one in enumerate(self._laws()):
-            if isinstance(one, Gaussian):
-                one = (gaussian if cov.ndim == 3 else Gaussian)(cov[..., k, k])
-            elif table.replicated[self.places[k]] and isinstance(one, Noise):
-                one = type(one).__name__
-            laws.append(one)
+        for k, law in enumerate(self._laws()):
+            if isinstance(law, Gaussian):
+                law = (gaussian if cov.ndim == 3 else Gaussian)(cov[..., k, k])
+            elif table.replicated[self.places[k]] and isinstance(law, Noise):
+                law = type(law).__name__
+            laws.append(law)
         return dataclasses.replace(self, cov=cov, law=tuple(laws))
 
     def rows(self, which) -> Known:
@@ -235,8 +235,8 @@ class Known(Errors):
 
     def joined(self, others, counts) -> Known:
         """Returns the errors of the rows of tables; laws of single columns are joined as well."""
-        cov, law = stacked([self.cov, *(one.cov for one in others)], counts, 2), None
-        laws = [self.law, *(one.law for one in others)]
+        cov, law = stacked([self.cov, *(error.cov for error in others)], counts, 2), None
+        laws = [self.law, *(error.law for error in others)]
         if isinstance(self.law, tuple) and len({*map(jax.tree.structure, laws)}) == 1:
             law = jax.tree.map(lambda *leaves: stacked(leaves, counts, 0), *laws)
         return dataclasses.replace(self, cov=cov, law=law)
@@ -258,7 +258,7 @@ class Known(Errors):
         """Returns the errors of columns that are divided by `scale`, without their law."""
         parts = {name: getattr(self, name) for name in ("cov", "std_error", "deviations")}
         units = np.outer(scale, scale)
-        parts = {name: None if one is None else one / units for name, one in parts.items()}
+        parts = {name: None if part is None else part / units for name, part in parts.items()}
         return dataclasses.replace(self, law=None, **parts)
 
     def times(self, factors) -> Known:
@@ -324,8 +324,8 @@ class Unreliable(Errors):
     def of_means(self, table, weights=None) -> np.ndarray:
         """Returns the variances, in diagonal matrices."""
         x = table.copies_of(self.places)[:, 0]
-        own = np.full(len(x), 1 / len(x)) if weights is None else weights / weights.sum()
-        square = self.share * (x - own @ x) ** 2 / np.maximum(1 - own, ROUNDING)[:, None]
+        shares = np.full(len(x), 1 / len(x)) if weights is None else weights / weights.sum()
+        square = self.share * (x - shares @ x) ** 2 / np.maximum(1 - shares, ROUNDING)[:, None]
         return square[:, :, None] * np.eye(len(self.share))
 
     def settled(self, table) -> Known:
@@ -388,7 +388,7 @@ def stacked(values: Sequence[Any], counts: Sequence[int], rank: int) -> Any:
 def _of_some(law: Any, own: np.ndarray) -> Any:
     """The joint distribution of the errors of some columns."""
     if isinstance(law, PerRound):
-        return PerRound(jax.vmap(lambda one: _of_some(one, own))(law.distribution))
+        return PerRound(jax.vmap(lambda row: _of_some(row, own))(law.distribution))
     if isinstance(law, Product):
         return Product(tuple(law.columns[k] for k in own))
 

@@ -177,7 +177,7 @@ def _complete(
     Some replicates of a row may be missing. `further` columns are not among the roles.
     """
     wide = {name: columns for name, columns in roles.copies.items() if len(columns) > 1}
-    copies = {one for columns in roles.copies.values() for one in columns}
+    copies = {column for columns in roles.copies.values() for column in columns}
     needed = [name for name in (*roles.used, *further) if name not in copies]
     lacking = {name: frame[name].isna() for name in needed}
     lacking |= {name: frame[columns].isna().all(axis=1) for name, columns in wide.items()}

@@ -30,10 +30,10 @@ def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
     if isinstance(values, Mapping):
         if name == "noise":
             return values
-        for one in values:
-            if one not in names:
-                raise ValueError(f"{name} has {one!r}, but x has the columns {listed(names)}")
-        return [values.get(one, 0) for one in names]
+        for label in values:
+            if label not in names:
+                raise ValueError(f"{name} has {label!r}, but x has the columns {listed(names)}")
+        return [values.get(label, 0) for label in names]
     if isinstance(values, StandardDeviation):
         return dataclasses.replace(values, value=by_row("noise", values.value, names))
     if isinstance(values, PerRound):
@@ -45,15 +45,18 @@ def by_name(name: str, values: Any, names: tuple[str, ...]) -> Any:
     if not hasattr(values, "axes"):
         return values
     if name == "noise" and np.ndim(values) == 2:  # a covariance of some of the columns
-        labels, rows = ([str(one) for one in axis] for axis in (values.columns, values.index))
+        labels, rows = ([str(label) for label in axis] for axis in (values.columns, values.index))
         same = sorted(rows) == sorted(labels) and len({*labels}) == len(labels)
         if same and {*labels} & {*names}:  # by name; without one they are positions
-            unknown = [one for one in labels if one not in names]
+            unknown = [label for label in labels if label not in names]
             if unknown:
                 raise ValueError(
                     f"noise has {listed(unknown)}, but x has the columns {listed(names)}"
                 )
-            places = [names.index(one) for one in rows], [names.index(one) for one in labels]
+            places = (
+                [names.index(label) for label in rows],
+                [names.index(label) for label in labels],
+            )
             full = np.zeros((len(names), len(names)))
             full[np.ix_(*places)] = np.asarray(values, np.float64)
             return full
@@ -73,13 +76,13 @@ def by_row(name: str, values: Any, names: tuple[str, ...]) -> Any:
 def of_each_row(noise: Any, cross_cov: Any) -> list[tuple[str, Any]]:
     """Arguments with a value for each row, which may have pandas labels, with their names."""
     by_column = noise if isinstance(noise, Mapping) else {}
-    found = [
-        (f"noise[{str(name)!r}]", one.value)
-        for name, one in by_column.items()
-        if isinstance(one, StandardDeviation) and np.ndim(one.value)
+    by_row = [
+        (f"noise[{str(name)!r}]", stated.value)
+        for name, stated in by_column.items()
+        if isinstance(stated, StandardDeviation) and np.ndim(stated.value)
     ]
     if isinstance(noise, PerRound):
-        found += [("noise", leaf) for leaf in jax.tree.leaves(noise)]
+        by_row += [("noise", leaf) for leaf in jax.tree.leaves(noise)]
     whole = noise.value if isinstance(noise, StandardDeviation) else None
     pairs = (("noise", whole), ("cross_cov", cross_cov))  # a Series has the names of the columns
-    return found + [(name, one) for name, one in pairs if hasattr(one, "columns")]
+    return by_row + [(name, value) for name, value in pairs if hasattr(value, "columns")]

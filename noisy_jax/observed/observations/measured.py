@@ -13,7 +13,7 @@ import numpy as np
 from noisy_jax.observed.observations.categories import Recoding
 from noisy_jax.observed.observations.errors import Errors, Known, Recoded
 from noisy_jax.observed.observations.known import UNKNOWN, errors_by_name, errors_by_position
-from noisy_jax.observed.observations.labels import by_name, by_row
+from noisy_jax.observed.observations.labels import by_row
 from noisy_jax.observed.observations.products import with_products
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.validation.messages import given, listed
@@ -37,26 +37,26 @@ def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured
     source: list[int] = []
     parts: list[np.ndarray] = []
     recoded = []
-    for j, (name, one) in enumerate(features.items()):
-        own = [name]
-        if isinstance(one, Recoding):
-            own = one.categories.columns
-            places = tuple(range(len(names), len(names) + len(own)))
-            recoded.append(Recoded(places, one.categories._replace(places=places)))
-            parts += [*one.values.T]
+    for j, (name, values) in enumerate(features.items()):
+        columns = [name]
+        if isinstance(values, Recoding):
+            columns = values.categories.columns
+            places = tuple(range(len(names), len(names) + len(columns)))
+            recoded.append(Recoded(places, values.categories._replace(places=places)))
+            parts += [*values.values.T]
         else:
-            parts.append(one)
-        names += own
-        source += len(own) * [j]
+            parts.append(values)
+        names += columns
+        source += len(columns) * [j]
     if len({*names}) < len(names):
         raise ValueError(f"names of columns must differ from those of categories: {listed(names)}")
     replicated = np.array([part.ndim == 2 for part in parts])
     most = max(part.shape[1] if part.ndim == 2 else 1 for part in parts)
     x = np.empty((len(parts[0]), most, len(parts)))
     for j, part in enumerate(parts):
-        own = part if part.ndim == 2 else np.broadcast_to(part[:, None], x.shape[:2])
-        x[:, : own.shape[1], j] = own
-        x[:, own.shape[1] :, j] = np.nan
+        columns = part if part.ndim == 2 else np.broadcast_to(part[:, None], x.shape[:2])
+        x[:, : columns.shape[1], j] = columns
+        x[:, columns.shape[1] :, j] = np.nan
     return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
 
 
@@ -86,9 +86,8 @@ def observations_of(
     x, names, copied = measured.x, measured.names, measured.replicated
     if noise is None and copied.any():
         noise = {}
-    noise = by_name("noise", noise, measured.features)
     if isinstance(noise, Mapping):
-        told = errors_by_name(noise, x, names, copied)
+        stated = errors_by_name(noise, x, names, copied)
     elif x.shape[1] > 1 and np.isnan(x).any():
         kind = "different numbers of" if np.isnan(x).all(axis=0).any() else "incomplete"
         raise ValueError(
@@ -96,44 +95,46 @@ def observations_of(
             f"noise={{{names[copied.argmax()]!r}: 0.25}}, or none, with which it is estimated"
         )
     else:
-        told = errors_by_position(noise, x, names)
-        noisy = [j for one in told for j in one.noisy()] if copied.any() else []
+        stated = errors_by_position(noise, x, names)
+        noisy = [j for error in stated for j in error.noisy()] if copied.any() else []
         for j in [j for j in noisy if not copied[j]]:
             raise ValueError(
                 f"column {given(names[j])} has noise but no replicates: give the noise of columns "
                 f"by their names, as noise={{{names[j]!r}: 0.25}}"
             )
-    errors = (*told, *measured.recoded)
+    errors = (*stated, *measured.recoded)
     even = x.shape[1] == 1 or (
         len(errors) < 2
-        and all(copied[j] for one in errors for j in one.noisy())
+        and all(copied[j] for error in errors for j in error.noisy())
         and not np.isnan(x).any()
     )
     _check(x, copied, errors, names, even)
     cross = None if cross_cov is None else _cross(cross_cov, measured)
-    own = (one.categories.reference for one in measured.recoded)
-    more["references"] = (*references, *filter(None, own))
-    found = Observations(x, y, errors, names, target, copied, even, cross, **more)
-    return with_products(found, products)
+    references_of_recoded = (error.categories.reference for error in measured.recoded)
+    more["references"] = (*references, *filter(None, references_of_recoded))
+    table = Observations(x, y, errors, names, target, copied, even, cross, **more)
+    return with_products(table, products)
 
 
 def _check(
     x: np.ndarray, copied: np.ndarray, errors: Sequence[Errors], names: Sequence[str], even: bool
 ) -> None:
     """Raises ValueError if errors of some columns cannot stand beside errors of another kind."""
-    if x.shape[1] == 1 and any(one.estimated for one in errors):
+    if x.shape[1] == 1 and any(error.estimated for error in errors):
         raise ValueError(UNKNOWN)
-    estimates = [one for one in errors if isinstance(one, Known) and one.std_error is not None]
+    estimates = [
+        error for error in errors if isinstance(error, Known) and error.std_error is not None
+    ]
     if not estimates:
         return
-    if any(one.categories for one in errors):
+    if any(error.categories for error in errors):
         raise ValueError(
             "beside a misclassified column variances of errors count as known: give the variance, "
             "not a noise.CovarianceEstimate"
         )
-    own = np.array(estimates[0].places)
+    places = np.array(estimates[0].places)
     uncertain = np.diag(np.asarray(estimates[0].std_error)) > 0
-    for j in own[uncertain & copied[own]] if not even else ():
+    for j in places[uncertain & copied[places]] if not even else ():
         raise ValueError(
             f"replicates of {names[j]!r} in unequal numbers, or beside other noisy columns, need "
             "a known variance, not a noise.CovarianceEstimate: or give their means as one column"
@@ -146,13 +147,13 @@ def _cross(cross_cov: Any, measured: Measured) -> np.ndarray:
     cross = by_row("cross_cov", cross_cov, measured.features)
     cross = np.asarray(number("cross_cov", cross, shape=None), np.float64)
     if cross.shape not in ((dim,), (rows, dim)):
-        wanted, found = f"[{dim}] or [{rows}, {dim}]", list(cross.shape)
-        raise ValueError(f"cross_cov must be {wanted}, got {found}")
+        wanted, shape = f"[{dim}] or [{rows}, {dim}]", list(cross.shape)
+        raise ValueError(f"cross_cov must be {wanted}, got {shape}")
     cross = cross[..., list(measured.source)]
-    for one in measured.recoded:
-        if np.any(cross[..., list(one.places)]):
+    for error in measured.recoded:
+        if np.any(cross[..., list(error.places)]):
             raise ValueError(
-                f"cross_cov of {one.categories.name!r} must be 0: misclassification must not "
+                f"cross_cov of {error.categories.name!r} must be 0: misclassification must not "
                 "depend on y"
             )
     return cross

@@ -95,13 +95,13 @@ class Partitions:
         """
         delayed = importlib.import_module("dask").delayed
         pure, merged = (delayed(one, pure=True) for one in (_of_part, _merged))
-        found = [
+        results = [
             pure(function, self.columns, number, part) for number, part in enumerate(self.parts)
         ]
-        while len(found) > 1:
-            starts = range(0, len(found), _AT_ONCE)
-            found = [merged(merge, found[start : start + _AT_ONCE]) for start in starts]
-        total = found[0].compute()
+        while len(results) > 1:
+            starts = range(0, len(results), _AT_ONCE)
+            results = [merged(merge, results[start : start + _AT_ONCE]) for start in starts]
+        total = results[0].compute()
         if total is None:
             raise ValueError(f"no partition of {len(self.parts)} has a row")
         return total
@@ -121,6 +121,6 @@ def _of_part(function: Callable[..., Any] | None, columns: Columns, number: int,
     return function(table)
 
 
-def _merged(merge: Callable[..., Any], found: Sequence[Any]) -> Any:
-    found = [one for one in found if one is not None]
-    return functools.reduce(merge, found) if found else None
+def _merged(merge: Callable[..., Any], results: Sequence[Any]) -> Any:
+    results = [result for result in results if result is not None]
+    return functools.reduce(merge, results) if results else None

@@ -29,13 +29,13 @@ class Pass:
         if is_frame(chunks):  # whose parts are columns
             instance("observations", chunks, Observations, MAKES)
         self._iterator = _joined(chunks)
-        found = next(self._iterator, None)
-        if found is None:
+        first = next(self._iterator, None)
+        if first is None:
             raise ValueError(
                 "observations must be at least one chunk, got none: an iterator, such as "
                 "pandas.read_csv(path, chunksize=…), can be gone through once"
             )
-        self.first: Observations = instance("observations", found, Observations, MAKES)
+        self.first: Observations = instance("observations", first, Observations, MAKES)
 
     def __iter__(self) -> Iterator[Observations]:
         """All chunks; ValueError if they are not alike."""
@@ -50,7 +50,7 @@ def _joined(chunks: Iterable[Any]) -> Iterator[Any]:
     for chunk in chunks:
         if held:
             check_alike(held[0], chunk)
-            kinds = [[(type(e), e.places) for e in one.errors] for one in (held[0], chunk)]
+            kinds = [[(type(e), e.places) for e in table.errors] for table in (held[0], chunk)]
             if kinds[0] == kinds[1]:
                 held = [_whole(held)] if chunk.shown() else held
                 if not (chunk.shown() and held[0].shown()):
@@ -78,7 +78,8 @@ def is_frame(value: Any) -> bool:
 def check_alike(first: Observations, chunk: Observations) -> None:
     """Raises ValueError if a chunk has other columns, copies or noise than the first one."""
     instance("observations", chunk, Observations, MAKES)
-    if [one.labels for one in chunk.categories] != [one.labels for one in first.categories]:
+    labels, first_labels = ([c.labels for c in table.categories] for table in (chunk, first))
+    if labels != first_labels:
         raise ValueError(
             "all chunks must have the same categories: name them, as "
             "nj.noise.Misclassified(matrix, categories=[…])"
@@ -94,7 +95,7 @@ def check_alike(first: Observations, chunk: Observations) -> None:
             f"all chunks must have the columns {list(first.names)} and the target "
             f"{first.target!r}, but one has {list(chunk.names)} and {chunk.target!r}"
         )
-    if chunk is not first and any(not one.of_parts for one in chunk.errors):
+    if chunk is not first and any(not error.of_parts for error in chunk.errors):
         raise ValueError(
             "a reliability is of the variance in the whole table: read it at once, or give the "
             "variance of the error"
@@ -111,8 +112,8 @@ def check_alike(first: Observations, chunk: Observations) -> None:
     if (chunk.cross_cov is None) != (first.cross_cov is None):
         raise ValueError("either all chunks must have a cross_cov, or none")
     pairs: Any = zip(chunk.uncertainty(), first.uncertainty(), strict=True)
-    for one, other in pairs:
-        if not np.array_equal(one, other):
+    for stated, stated_first in pairs:
+        if not np.array_equal(stated, stated_first):
             raise ValueError(
                 "chunks state different standard errors of the noise: estimate its covariance "
                 "once, and pass the same CovarianceEstimate to every chunk"

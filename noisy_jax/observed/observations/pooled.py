@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def share_of_means(seen: np.ndarray) -> np.ndarray:
+def share_of_means(measured: np.ndarray) -> np.ndarray:
     """Returns f, the covariance of errors of means of copies divided by a single copy's.
 
     Columns j and k with n_j and n_k copies, m_jk of them in the same places, have
     f_jk = m_jk/(n_j n_k).
 
     Args:
-        seen: `[n, V, k]`, where there is a copy.
+        measured: `[n, V, k]`, where there is a copy.
 
     Returns:
         `[k, k]` if rows have the same copies, else `[n, k, k]`.
     """
-    share = _shares(seen[:1] if (seen == seen[:1]).all() else seen)[0]
+    share = _shares(measured[:1] if (measured == measured[:1]).all() else measured)[0]
     return share[0] if len(share) == 1 else share
 
 
@@ -50,14 +50,14 @@ def covariances_of_means(
     if places > 1 and not np.isnan(copies.sum()):
         residuals = copies - copies.mean(axis=1)[:, None]
         return np.einsum("nvi,nvj->nij", residuals, residuals) / (places * (places - 1))
-    own = np.ones(len(copies)) if weights is None else weights
-    seen = ~np.isnan(copies)
-    means = np.where(seen, copies, 0.0).sum(axis=1) / seen.sum(axis=1)
-    residuals = np.where(seen, copies - means[:, None], 0.0)
-    share, freedom = _shares(seen)
+    row_weights = np.ones(len(copies)) if weights is None else weights
+    measured = ~np.isnan(copies)
+    means = np.where(measured, copies, 0.0).sum(axis=1) / measured.sum(axis=1)
+    residuals = np.where(measured, copies - means[:, None], 0.0)
+    share, freedom = _shares(measured)
     products = np.einsum("nvi,nvj->nij", residuals, residuals)
     shares, freedoms, total = (
-        np.tensordot(own, values, axes=1) for values in (share, freedom, products)
+        np.tensordot(row_weights, values, axes=1) for values in (share, freedom, products)
     )
     for i, j in _lacking(share, freedom)[:1]:
         which = f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r}"
@@ -71,18 +71,18 @@ def covariances_of_means(
     return share * pooled + (products - freedom * pooled) * (shares / freedoms)
 
 
-def _shares(seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shares(measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """f and g `[n, k, k]` of `covariances_of_means`, where there is a copy or not `[n, V, k]`."""
-    both = np.einsum("nvi,nvj->nij", seen, seen, dtype=np.float64)
-    counts = seen.sum(axis=1)
-    one, other = (1 / counts)[:, :, None], (1 / counts)[:, None]
-    share = both * one * other
-    return share, both * (1 - one - other + share)
+    both = np.einsum("nvi,nvj->nij", measured, measured, dtype=np.float64)
+    counts = measured.sum(axis=1)
+    left, right = (1 / counts)[:, :, None], (1 / counts)[:, None]
+    share = both * left * right
+    return share, both * (1 - left - right + share)
 
 
-def unshown(seen: np.ndarray) -> list[list[int]]:
+def unshown(measured: np.ndarray) -> list[list[int]]:
     """Pairs of columns, or columns twice, of whose errors no row has two copies `[n, V, k]`."""
-    return _lacking(*_shares(seen))
+    return _lacking(*_shares(measured))
 
 
 def _lacking(share: np.ndarray, freedom: np.ndarray) -> list[list[int]]:

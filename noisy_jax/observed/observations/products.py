@@ -72,8 +72,8 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]]) -> _Table:
     kurtosis = np.zeros(len(old.names))
     for one in old.errors:
         kurtosis[list(one.places)] = one.excess_kurtosis()
-    made = Products(factors, kurtosis)
-    names = (*old.names, *made.names(old.names))
+    products = Products(factors, kurtosis)
+    names = (*old.names, *products.names(old.names))
     for name in [name for name in names[len(old.names) :] if name in old.names]:
         raise ValueError(
             f"a product would have the name {name!r} of a column: drop that column, or rename it"
@@ -90,7 +90,7 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]]) -> _Table:
             "noise.CovarianceEstimate"
         )
     shares = {place for one in old.errors if not one.of_parts for place in one.places}
-    for a, b in made.factors:
+    for a, b in products.factors:
         for place in shares & {a, b}:
             raise ValueError(
                 f"{old.names[place]!r} has a reliability, which is right on average over rows "
@@ -100,12 +100,12 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]]) -> _Table:
             raise ValueError(
                 f"{old.names[a]!r} is an indicator, which is its own square: leave out its square"
             )
-        if a == b and not np.isfinite(made.excess_kurtosis[a]):
+        if a == b and not np.isfinite(products.excess_kurtosis[a]):
             raise ValueError(
                 f"the square of {old.names[a]!r} needs errors of a known law: Gaussian "
                 "(also by a variance or nj.sd), Laplace or uniform ones, or four replicates"
             )
-    for place in {place for pair in made.factors for place in pair}:
+    for place in {place for pair in products.factors for place in pair}:
         values = old.copies[:, :, place]
         if np.nanmax(values) > np.nanmin(values) and abs(
             np.nanmean(values)
@@ -114,9 +114,9 @@ def with_products(table: _Table, pairs: Sequence[tuple[str, str]]) -> _Table:
                 f"products of {old.names[place]!r} would lose their digits, since its mean is more "
                 f"than {_FARTHEST} times its standard deviation: subtract a number near the mean"
             )
-    found = dataclasses.replace(old, products=made)
-    expanded(found)  # raises ValueError where there are too few replicates
-    return found
+    table_with_products = dataclasses.replace(old, products=products)
+    expanded(table_with_products)  # raises ValueError where there are too few replicates
+    return table_with_products
 
 
 def measured(table: _Table) -> _Table:
@@ -163,12 +163,12 @@ def monomials(
     copies = np.array(table.copies_of(range(len(table.names))))
     several = (np.nanmax(copies, axis=1) > np.nanmin(copies, axis=1)).any(axis=0)
     copies[:, 1:, ~several] = np.nan  # repeats the first
-    seen = ~np.isnan(copies)
-    copies = np.where(seen, copies, 0.0)
+    measured = ~np.isnan(copies)
+    copies = np.where(measured, copies, 0.0)
     unknown = np.zeros(len(table.names), bool)
-    for one in [one for one in table.errors if one.estimated]:
-        unknown[list(one.places)] = several[list(one.places)]
-    kurtosis = table.products.excess_kurtosis / seen.sum(axis=1)
+    for error in [error for error in table.errors if error.estimated]:
+        unknown[list(error.places)] = several[list(error.places)]
+    kurtosis = table.products.excess_kurtosis / measured.sum(axis=1)
     noisy = np.any(cov != 0, axis=tuple(range(cov.ndim - 2)))
 
     def hermite(factors):
@@ -183,12 +183,12 @@ def monomials(
             total -= kurtosis[:, a] * cov[..., a, a] ** 2
         return total
 
-    def choices_of(own):
-        choices = _of_different(seen.astype(np.float64), own)
+    def choices_of(unseen):
+        choices = _of_different(measured.astype(np.float64), unseen)
         for row in np.flatnonzero(choices < 0.5)[:1].tolist():
-            names = [table.names[place] for place in own]
+            names = [table.names[place] for place in unseen]
             raise ValueError(
-                f"{' · '.join(names)} needs {len(own)} replicates, a different one for each "
+                f"{' · '.join(names)} needs {len(unseen)} replicates, a different one for each "
                 f"factor, but row {row} has fewer: drop such rows, or give the variance of one "
                 f"replicate, as noise={{{names[0]!r}: 0.25}}, whose error then counts as Gaussian "
                 "and independent of others"
@@ -196,14 +196,14 @@ def monomials(
         return choices
 
     def unbiased(factors):
-        own = [place for place in factors if unknown[place]]
+        unseen = [place for place in factors if unknown[place]]
         total = hermite([place for place in factors if not unknown[place]])
-        return total * _of_different(copies, own) / choices_of(own) if own else total
+        return total * _of_different(copies, unseen) / choices_of(unseen) if unseen else total
 
     pairs = itertools.combinations_with_replacement(table.products.factors, 2)
-    every = [[place for place in (*one, *other) if unknown[place]] for one, other in pairs]
-    for own in sorted(every, key=len, reverse=True):  # tell the largest need
-        choices_of(own)
+    every = [[place for place in (*first, *second) if unknown[place]] for first, second in pairs]
+    for unseen in sorted(every, key=len, reverse=True):  # tell the largest need
+        choices_of(unseen)
 
     return unbiased
 

@@ -40,7 +40,7 @@ def several(names: Any, argument: str = "names") -> list[str]:
     names = [names] if isinstance(names, str | int | float) else names
     if not isinstance(names, Iterable):
         raise ValueError(f"{argument} must be names of columns, got {given(names)}")
-    return [str(one) for one in names]
+    return [str(name) for name in names]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,17 +74,19 @@ class Columns:
                 "a misclassified column is named, as noise={'x1': nj.noise.Misclassified(matrix)}"
             )
         if isinstance(noise, Mapping):
-            noise = {str(name): one for name, one in noise.items()}
+            noise = {str(name): item for name, item in noise.items()}
         if isinstance(replicates, Mapping):
-            replicates = {str(name): several(collected(own)) for name, own in replicates.items()}
+            replicates = {
+                str(name): several(collected(columns)) for name, columns in replicates.items()
+            }
         elif isinstance(replicates, Iterable) and not isinstance(replicates, str):
             replicates = list(replicates)  # also of an array, or an index of pandas
         if isinstance(products, list | tuple):
-            pairs = [several(one) if isinstance(one, list | tuple) else one for one in products]
+            pairs = [several(item) if isinstance(item, list | tuple) else item for item in products]
             products = tuple(pairs)
         beside = {name: getattr(self, name) for name in ("subject", *ROLES)}
         read = {
-            **{k: str(one) if isinstance(one, tuple) else one for k, one in beside.items()},
+            **{k: str(item) if isinstance(item, tuple) else item for k, item in beside.items()},
             **{"target": str(self.target), "noise": noise, "replicates": replicates},
             **{"products": products, "cross_cov": cross_cov, "drop": several(drop, "drop")},
             "features": None if features is None else several(features, "features"),
@@ -97,14 +99,14 @@ class Columns:
     @property
     def beside(self) -> dict[str, str]:
         """The columns beside the features, by their roles."""
-        found = {role: getattr(self, role) for role in ROLES}
-        for role, name in found.items():
+        columns = {role: getattr(self, role) for role in ROLES}
+        for role, name in columns.items():
             if name is not None and not isinstance(name, str):
                 raise ValueError(
                     f"{role} must be the name of a column, got {given(name)}: an array is an "
                     f"option of the fit, as nj.methods.Linear({role}=…)"
                 )
-        return {role: name for role, name in found.items() if name is not None}
+        return {role: name for role, name in columns.items() if name is not None}
 
     def roles(self, header: Sequence[str], where: str) -> Roles:
         """Returns the roles of the columns of this header, which messages say are `where`.
@@ -121,12 +123,14 @@ class Columns:
             if taken.get(name) == role == _DEVIATIONS:
                 return
             if name in taken or name in self.drop:
-                other = taken.get(name, "one to drop")
-                raise ValueError(f"column {given(name)} is named twice, as {other} and as {role}")
+                role_before = taken.get(name, "one to drop")
+                raise ValueError(
+                    f"column {given(name)} is named twice, as {role_before} and as {role}"
+                )
             taken[name] = role
 
         copies, beside, target = self._copies(header), self.beside, self.target
-        known = self.noise if isinstance(self.noise, Mapping) else {}
+        errors = self.noise if isinstance(self.noise, Mapping) else {}
         for role, name in beside.items():  # the option features may name it as well
             if name not in (self.features or ()) or name not in header:
                 take(name, f"the column of {role}")
@@ -134,9 +138,9 @@ class Columns:
         if self.subject is not None:
             take(self.subject, "the subject")
         deviations = {
-            name: one.column
-            for name, one in known.items()
-            if isinstance(one, StandardDeviation) and one.column is not None
+            name: item.column
+            for name, item in errors.items()
+            if isinstance(item, StandardDeviation) and item.column is not None
         }
         for column in deviations.values():
             take(column, _DEVIATIONS)
@@ -144,12 +148,12 @@ class Columns:
             for column in columns:
                 take(column, f"a replicate of {given(name)}")
         by_copy = [
-            name for name, columns in copies.items() if _errors_of_copies(name, columns, known)
+            name for name, columns in copies.items() if _errors_of_copies(name, columns, errors)
         ]
         names = list(self.features or ())
         if self.features is None:
             first = {columns[0]: name for name, columns in copies.items()}
-            names = [first.get(one, one) for one in header if one in first or one not in taken]
+            names = [first.get(item, item) for item in header if item in first or item not in taken]
             names = [name for name in names if name not in self.drop]
         for name in names:
             if name not in copies:
@@ -160,8 +164,8 @@ class Columns:
                 )
         for name in [name for name in self.drop if name not in header]:
             take(name, "one to drop")
-        single = {one for name in by_copy for one in copies[name]}
-        for name in [one for one in (*known, *copies) if one not in {*names, target, *single}]:
+        single = {item for name in by_copy for item in copies[name]}
+        for name in [item for item in (*errors, *copies) if item not in {*names, target, *single}]:
             if taken.get(name, "").startswith("a replicate"):
                 raise ValueError(f"noise must name features, but {given(name)} is {taken[name]}")
             raise ValueError(f"{where} has no feature {given(name)}; it has {listed(names)}")
@@ -169,64 +173,68 @@ class Columns:
             raise ValueError(f"{where} has no feature beside the target {given(target)}")
         noise: Any = self.noise
         if isinstance(noise, Product) and any(isinstance(k, Misclassified) for k in noise.columns):
-            noise = known = by_column(noise, names)
+            noise = errors = by_column(noise, names)
         labelled = {
             name: list(dict.fromkeys([name, *copies.get(name, ())]))
-            for name, one in known.items()
-            if isinstance(one, Misclassified) and name in names
+            for name, item in errors.items()
+            if isinstance(item, Misclassified) and name in names
         }
         apart = {self.subject, *beside.values()}.difference(names)
         used = [name for name in header if name in taken and name not in apart]
-        plain = [name for name in names if name not in copies and name not in known]
+        plain = [name for name in names if name not in copies and name not in errors]
         return Roles(names, noise, copies, by_copy, deviations, labelled, used, plain)
 
     def _copies(self, header: Sequence[str]) -> dict[str, list[str]]:
         """The columns with the copies of each feature with replicates."""
-        told: Any = self.replicates
-        target, by_name = self.target, isinstance(told, Mapping)
-        if target in (told if by_name else several(told) if isinstance(told, _NAMES) else ()):
+        replicates: Any = self.replicates
+        target, by_name = self.target, isinstance(replicates, Mapping)
+        if target in (
+            replicates if by_name else several(replicates) if isinstance(replicates, _NAMES) else ()
+        ):
             mean = f"frame.groupby({self.subject!r})[{target!r}].transform('mean')"
             if by_name:
-                own = [target] if target in header else []
-                mean = f"frame[{list(dict.fromkeys([*own, *told[target]]))}].mean(axis=1)"
+                itself = [target] if target in header else []
+                mean = f"frame[{list(dict.fromkeys([*itself, *replicates[target]]))}].mean(axis=1)"
             raise ValueError(
                 f"{given(target)} is the target, whose replicates are averaged: give their mean as "
                 f"the target, frame[{target!r}] = {mean}, and name features only in replicates"
             )
         if self.subject is not None:
-            if by_name or not told:
+            if by_name or not replicates:
                 raise ValueError(
                     "with subject, replicates must be names of columns whose values in the rows of "
-                    f"a subject are copies, such as ['x1'], got {given(told)}"
+                    f"a subject are copies, such as ['x1'], got {given(replicates)}"
                 )
-            return {name: [name] for name in several(told)}
-        if not told:
+            return {name: [name] for name in several(replicates)}
+        if not replicates:
             return {}
-        if not isinstance(told, Mapping):
+        if not isinstance(replicates, Mapping):
             raise ValueError(
                 "replicates must be a mapping from a feature to its columns, such as "
-                f"{{'x1': ['x1a', 'x1b']}}, got {given(told)}; for several rows of each "
+                f"{{'x1': ['x1a', 'x1b']}}, got {given(replicates)}; for several rows of each "
                 "subject name the column of subjects, as subject='id'"
             )
-        found = {}
-        for name, columns in told.items():
-            own = [name] if name in header and name not in columns else []
-            found[name] = [*own, *columns]
-            if len(found[name]) < 2:
+        copies = {}
+        for name, columns in replicates.items():
+            itself = [name] if name in header and name not in columns else []
+            copies[name] = [*itself, *columns]
+            if len(copies[name]) < 2:
                 raise ValueError(f"replicates of {given(name)} must be two columns or more")
-        return found
+        return copies
 
 
-def _errors_of_copies(name: str, columns: Sequence[str], known: Mapping[str, Any]) -> bool:
+def _errors_of_copies(name: str, columns: Sequence[str], errors: Mapping[str, Any]) -> bool:
     """Returns True if noise names each column with copies of a feature; ValueError if only some."""
-    if not any(one in known and one != name for one in columns):
+    if not any(column in errors and column != name for column in columns):
         return False
     hint = f"name all of them, or {given(name)} alone, if their errors are alike"
-    if name in known and name not in columns:
+    if name in errors and name not in columns:
         hint = hint.replace("them", "the replicates")
         raise ValueError(f"noise names {given(name)} and its replicates: {hint}")
-    for other in [one for one in columns if one not in known]:
-        raise ValueError(f"noise names replicates of {given(name)}, but not {given(other)}: {hint}")
-    for one in columns:
-        check_no_recording(f"noise[{one!r}]", known[one], name)
+    for column in [column for column in columns if column not in errors]:
+        raise ValueError(
+            f"noise names replicates of {given(name)}, but not {given(column)}: {hint}"
+        )
+    for column in columns:
+        check_no_recording(f"noise[{column!r}]", errors[column], name)
     return True

@@ -66,11 +66,11 @@ class Observations:
         """Returns the shape, and the kind of knowledge of the noise."""
         rows, places, dim = self.copies.shape
         copies = places if self.even else 1
-        known = "known covariance" if self.each_row else "estimated covariance"
-        known = "estimated from replicates" if self.even and self.copied else known
-        known = known if self.noise is None else type(by_round(self.noise)[0]).__name__
+        knowledge = "known covariance" if self.each_row else "estimated covariance"
+        knowledge = "estimated from replicates" if self.even and self.copied else knowledge
+        knowledge = knowledge if self.noise is None else type(by_round(self.noise)[0]).__name__
         copies = "1 copy" if copies == 1 else f"{copies} copies"
-        return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {known})"
+        return f"Observations({rows:,} rows, {dim} features, {copies}, noise: {knowledge})"
 
     def means(self, weights: np.ndarray | None = None) -> Rows:
         """Returns the means of the copies of all rows, with the covariances of their errors.
@@ -94,10 +94,10 @@ class Observations:
         if cross is not None and self.even:
             cross = cross / places
         elif cross is not None:
-            every = self.copies_of(range(dim))
-            cross = cross * ~np.isnan(every[:, 0]) / np.sum(~np.isnan(every), axis=1)
-        found = [one.of_means(self, weights) for one in self.errors]
-        return Rows(x, self.y, self._placed(self.errors, found), weights, cross)
+            copies = self.copies_of(range(dim))
+            cross = cross * ~np.isnan(copies[:, 0]) / np.sum(~np.isnan(copies), axis=1)
+        covs = [error.of_means(self, weights) for error in self.errors]
+        return Rows(x, self.y, self._placed(self.errors, covs), weights, cross)
 
     @functools.cached_property
     def x(self) -> np.ndarray:
@@ -112,9 +112,9 @@ class Observations:
         """
         if not self.even or self.copies.shape[1] == 1:
             return self.means().cov
-        known = [one for one in self.errors if one.cov is not None]
-        covs: Any = [one.cov for one in known]
-        return self._placed(known, covs) if known or not self.copied else None
+        stated = [error for error in self.errors if error.cov is not None]
+        covs: Any = [error.cov for error in stated]
+        return self._placed(stated, covs) if stated or not self.copied else None
 
     @functools.cached_property
     def noise(self) -> Any:
@@ -124,7 +124,7 @@ class Observations:
 
     def not_gaussian(self) -> str | None:
         """The name of a stated distribution that is not Gaussian, if there is one."""
-        return next(filter(None, (one.not_gaussian() for one in self.errors)), None)
+        return next(filter(None, (error.not_gaussian() for error in self.errors)), None)
 
     def uncertainty(self) -> tuple[np.ndarray, np.ndarray | None]:
         """Returns the standard errors `[d, d]` of a known covariance of the error of means.
@@ -133,15 +133,15 @@ class Observations:
         `noise.CovarianceEstimate`; `None` takes them as independent.
         """
         dim, deviations = len(self.names), None
-        error = np.zeros((dim, dim))
-        for one in self.errors:
-            own, (some, moves) = np.ix_(one.places, one.places), one.uncertainty(self)
+        std_error = np.zeros((dim, dim))
+        for error in self.errors:
+            entries, (some, moves) = np.ix_(error.places, error.places), error.uncertainty(self)
             if some is not None:
-                error[own] = some
+                std_error[entries] = some
             if moves is not None:
                 deviations = np.zeros((len(moves), dim, dim))
-                deviations[:, *own] = moves
-        return error, deviations
+                deviations[:, *entries] = moves
+        return std_error, deviations
 
     def even_share(self, places: Sequence[int]) -> np.ndarray:
         """Returns `[k, k]`, the covariance of errors of means of V copies divided by one copy's."""
@@ -151,33 +151,33 @@ class Observations:
     @property
     def each_row(self) -> bool:
         """True if the covariances of `means` are right in each row, and not in sums only."""
-        return all(one.each_row for one in self.errors)
+        return all(error.each_row for error in self.errors)
 
     @property
     def copied(self) -> bool:
         """True if errors of some columns are estimated from their copies."""
-        return any(one.estimated for one in self.errors)
+        return any(error.estimated for error in self.errors)
 
     @property
     def categories(self) -> tuple[Categories, ...]:
         """Categories of misclassified columns, in whose place are recoded indicators."""
-        return tuple(one.categories for one in self.errors if one.categories is not None)
+        return tuple(error.categories for error in self.errors if error.categories is not None)
 
     def exact(self, places: Sequence[int]) -> bool:
         """True if some columns have no errors, and no copies that differ."""
-        known = {j for one in self.errors if not one.estimated for j in one.noisy()}
+        known = {j for error in self.errors if not error.estimated for j in error.noisy()}
         apart = np.ptp(self.copies[:, :, list(places)], axis=1)
         return known.isdisjoint(places) and not np.any(apart)
 
     def copies_of(self, places: Sequence[int]) -> np.ndarray:
         """`[n, V, k]`, copies of some columns; NaN behind the first of one without replicates."""
-        own = list(places)
-        found = self.copies if own == [*range(len(self.names))] else self.copies[:, :, own]
-        single = ~self.replicated[own]
-        if single.any() and found.shape[1] > 1:
-            found = found.copy()
-            found[:, 1:, single] = np.nan
-        return found
+        columns = list(places)
+        copies = self.copies if columns == [*range(len(self.names))] else self.copies[:, :, columns]
+        single = ~self.replicated[columns]
+        if single.any() and copies.shape[1] > 1:
+            copies = copies.copy()
+            copies[:, 1:, single] = np.nan
+        return copies
 
     def num_copies(self) -> np.ndarray:
         """`[n]`, how many copies each row of `x` has; only `evened` leaves incomplete ones."""
@@ -189,54 +189,54 @@ class Observations:
         Errors that are estimated from the rows are then estimated from these rows.
         """
 
-        def some(values, rank):
+        def of_rows(values, rank):
             return values if values is None or values.ndim == rank else values[which]
 
         return dataclasses.replace(
             self,
             copies=self.copies[which],
             y=self.y[which],
-            errors=tuple(one.rows(which) for one in self.errors),
-            cross_cov=some(self.cross_cov, 1),
-            index=some(self.index, 0),
-            target_cov=some(self.target_cov, 0),
-            beside={k: one._replace(values=one.values[which]) for k, one in self.beside.items()},
+            errors=tuple(error.rows(which) for error in self.errors),
+            cross_cov=of_rows(self.cross_cov, 1),
+            index=of_rows(self.index, 0),
+            target_cov=of_rows(self.target_cov, 0),
+            beside={role: column.rows(which) for role, column in self.beside.items()},
         )
 
     def shown(self) -> bool:
         """Returns True if the rows suffice to estimate errors from copies, where that is needed."""
-        return all(one.shown(self) for one in self.errors)
+        return all(error.shown(self) for error in self.errors)
 
     def joined(self, others: Sequence[Observations]) -> Observations:
         """The rows of several tables without products whose errors are known in the same ways."""
         tables = [self, *others]
-        counts = [len(one.y) for one in tables]
+        counts = [len(table.y) for table in tables]
         errors = [
-            own.joined([one.errors[k] for one in others], counts)
-            for k, own in enumerate(self.errors)
+            error.joined([table.errors[k] for table in others], counts)
+            for k, error in enumerate(self.errors)
         ]
         index = self.index
-        if index is not None and all(one.index is not None for one in others):
-            index = index.append([one.index for one in others])
+        if index is not None and all(table.index is not None for table in others):
+            index = index.append([table.index for table in others])
         return dataclasses.replace(
             self,
-            copies=np.concatenate([one.copies for one in tables]),
-            y=np.concatenate([one.y for one in tables]),
+            copies=np.concatenate([table.copies for table in tables]),
+            y=np.concatenate([table.y for table in tables]),
             errors=tuple(errors),
-            cross_cov=stacked([one.cross_cov for one in tables], counts, 1),
+            cross_cov=stacked([table.cross_cov for table in tables], counts, 1),
             index=index,
-            target_cov=stacked([one.target_cov for one in tables], counts, 0),
-            even=all(one.even for one in tables),
+            target_cov=stacked([table.target_cov for table in tables], counts, 0),
+            even=all(table.even for table in tables),
         )
 
     def columns(self, kept: np.ndarray) -> Observations:
         """Some of the columns, by their numbers in increasing order."""
         errors = []
-        for one in self.errors:
-            own = np.flatnonzero(np.isin(one.places, kept))
-            if own.size:
-                places = np.searchsorted(kept, np.array(one.places)[own])
-                errors.append(one.columns(own, tuple(places.tolist())))
+        for error in self.errors:
+            chosen = np.flatnonzero(np.isin(error.places, kept))
+            if chosen.size:
+                places = np.searchsorted(kept, np.array(error.places)[chosen])
+                errors.append(error.columns(chosen, tuple(places.tolist())))
         return dataclasses.replace(
             self,
             copies=self.copies[:, :, kept],
@@ -259,7 +259,7 @@ class Observations:
             table,
             copies=(table.copies - units.center) / scale if x is None else x,
             y=(table.y - units.y_center) / units.y_scale if y is None else y,
-            errors=tuple(one.scaled(scale[list(one.places)]) for one in table.errors),
+            errors=tuple(error.scaled(scale[list(error.places)]) for error in table.errors),
             cross_cov=None if cross is None else cross / (scale * units.y_scale),
             target_cov=None if target_cov is None else target_cov / units.y_scale**2,
         )
@@ -273,7 +273,7 @@ class Observations:
             self,
             copies=(root[:, None, None] * self.copies).astype(self.copies.dtype),
             y=(root * self.y).astype(self.y.dtype),
-            errors=tuple(one.times(factors) for one in self.errors),
+            errors=tuple(error.times(factors) for error in self.errors),
             cross_cov=cross,
         )
 
@@ -290,14 +290,14 @@ class Observations:
         measured in them, with NaN behind the last one of a row; with `known`, further columns may
         have errors of known covariance. Other tables are left as they are.
         """
-        copied = [one for one in self.errors if one.estimated]
+        copied = [error for error in self.errors if error.estimated]
         mixed = len(self.errors) > 1 and bool(copied) and not known
-        other = not all(one.of_copies for one in self.errors)
-        if self.even or self.products is not None or other or mixed:
+        not_of_copies = not all(error.of_copies for error in self.errors)
+        if self.even or self.products is not None or not_of_copies or mixed:
             return self
         if not copied:
             rows = self.means()
-            errors = tuple(one.averaged(self) for one in self.errors)
+            errors = tuple(error.averaged(self) for error in self.errors)
             single = np.zeros(len(self.names), bool)
             changes = {"errors": errors, "replicated": single, "cross_cov": rows.cross}
             return dataclasses.replace(self, copies=rows.x[:, None], even=True, **changes)
@@ -320,7 +320,7 @@ class Observations:
         """
         if self.even and self.copied:
             return self
-        errors = tuple(one.settled(self) for one in self.errors)
+        errors = tuple(error.settled(self) for error in self.errors)
         return dataclasses.replace(self, errors=errors)
 
     def of_unknown_errors(self, x: np.ndarray) -> Observations:
@@ -351,8 +351,8 @@ class Observations:
             )
         if self.each_row or (self.even and self.copied):
             return
-        copied = [one for one in self.errors if one.estimated]
-        inexact = copied or [one for one in self.errors if one.categories is None]
+        copied = [error for error in self.errors if error.estimated]
+        inexact = copied or [error for error in self.errors if error.categories is None]
         first = self.names[min(inexact[0].places)]
         if self.categories:
             raise ValueError(
@@ -360,11 +360,11 @@ class Observations:
                 f"variance of one measurement, noise={{{first!r}: 0.25}}"
             )
         if copied:
-            seen = ~np.isnan(self.copies)
-            own = list(copied[0].places)
-            if (seen != seen[:1]).any():
+            measured = ~np.isnan(self.copies)
+            replicated = list(copied[0].places)
+            if (measured != measured[:1]).any():
                 why = "rows have different numbers of replicates. Keep complete rows, or"
-            elif np.ptp(seen[0][:, own].sum(axis=0)):
+            elif np.ptp(measured[0][:, replicated].sum(axis=0)):
                 why = "columns have different numbers of replicates. Name equally many of each, or"
             else:
                 why = "its columns with replicates stand beside other noisy columns:"
@@ -386,14 +386,14 @@ class Observations:
             """Raises an AttributeError that names the replacement of an attribute that is gone."""
             refuse_attribute(self, name)
 
-    def _placed(self, errors: Sequence[Errors], found: Sequence[np.ndarray]) -> np.ndarray:
+    def _placed(self, errors: Sequence[Errors], covs: Sequence[np.ndarray]) -> np.ndarray:
         """Covariances of the errors as one, `[d, d]`, or `[n, d, d]` if one of them is by row."""
         rows, _, dim = self.copies.shape
         if len(errors) == 1 and errors[0].places == tuple(range(dim)):
-            return found[0]
-        by_row = any(cov.ndim == 3 for cov in found)
+            return covs[0]
+        by_row = any(cov.ndim == 3 for cov in covs)
         whole = np.zeros((rows, dim, dim) if by_row else (dim, dim))
-        for one, cov in zip(errors, found, strict=True):
-            own = np.array(one.places)
-            whole[..., own[:, None], own] = cov
+        for error, cov in zip(errors, covs, strict=True):
+            places = np.array(error.places)
+            whole[..., places[:, None], places] = cov
         return whole

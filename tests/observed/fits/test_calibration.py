@@ -5,8 +5,8 @@ from scipy.special import expit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.calibration import Calibration
-from noisy_jax.observed.fits.units import Rows
 from noisy_jax.observed.observations import from_arrays
+from noisy_jax.observed.observations.rows import Rows
 from tests.errors import raises
 from tests.observed.rows import (
     agree,

@@ -8,7 +8,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
-from noisy_jax.observed.fits.errors import fourier_errors
+from noisy_jax.observed.fits.clean_errors import fourier_errors
 from noisy_jax.observed.fits.trials import _sums_of_copies, without_negative
 from tests.errors import raises
 from tests.keys import SHIFT

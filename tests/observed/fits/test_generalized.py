@@ -15,8 +15,9 @@ from noisy_jax.observed.fits.scores import (
     corrected_score,
     score_equations,
 )
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import from_arrays
+from noisy_jax.observed.observations.rows import Rows
 from tests.errors import one_line_error, raises
 from tests.observed.rows import agree, gaussians, outcome
 from tests.quadrature import gauss_hermite

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.choices import choices
-from noisy_jax.observed.fits.errors import fourier_errors
+from noisy_jax.observed.fits.clean_errors import fourier_errors
 from noisy_jax.observed.fits.hidden import hidden_share
 from noisy_jax.observed.fits.judged import Comparison, largest_bias
 from tests.observed.fits.test_fourier import features, fitted, generator, sine, table

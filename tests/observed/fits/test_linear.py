@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.errors import linear_errors
+from noisy_jax.observed.fits.clean_errors import linear_errors
 from noisy_jax.observed.fits.linear_equations import LinearEquations
 from noisy_jax.observed.fits.template import Sample
 from noisy_jax.observed.observations import from_arrays

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 import noisy_jax as nj
 from noisy_jax.observed.fits import AssumptionWarning
-from noisy_jax.observed.fits.model import _estimate
+from noisy_jax.observed.fits.model_equations import estimate_for
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import one_line_error, raises
@@ -162,7 +162,7 @@ def test_the_order_follows_from_the_copies(rng):
     for copies, order in ((2, 1), (3, 1), (4, 2), (8, 2)):
         assert order_of(copies) == order
         rows = jnp.asarray(rng.normal(size=(copies, 1)))
-        estimate = _estimate(from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0)))
+        estimate = estimate_for(from_arrays(rng.normal(size=(9, copies, 1)), np.arange(9.0)))
         g = nj.unbiased.replicates(jnp.exp, order=order)
         assert g.next_order is not None
         wanted = (g if order == 2 else g.next_order)(rows)

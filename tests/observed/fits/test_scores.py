@@ -10,7 +10,8 @@ from scipy.special import expit
 import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.scores import MODELS, score_equations
-from noisy_jax.observed.fits.units import Rows, Units
+from noisy_jax.observed.fits.units import Units
+from noisy_jax.observed.observations.rows import Rows
 from tests.errors import raises
 from tests.observed.observations.test_categories import TWO, every_recording
 from tests.observed.rows import agree

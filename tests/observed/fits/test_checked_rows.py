@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.seen import repeats
+from noisy_jax.observed.fits.checked_rows import repeats
 from tests.observed.rows import answered
 
 GROUPS, EACH = 300, 5

@@ -26,11 +26,11 @@ _ENDS = 0.05  # share of the values at each end
 _EQUAL = 0.5  # share of these values that are in several rows
 
 
-class Seen:
+class CheckedRows:
     """The rows that checks look at, at most 16,384, and numbers of them that several checks need.
 
     Attributes:
-        rows: the rows; with a covariance of the errors as it was given, or as all rows show it.
+        table: the rows; with a covariance of the errors as it was given, or as all rows show it.
         x: `[n, d]`, the first copy of all rows, of clusters one each.
         y: `[n]`, of the same.
         estimated: whether replicates show the errors of some columns.
@@ -39,18 +39,18 @@ class Seen:
     def __init__(self, table: Observations, clusters: np.ndarray | None = None):
         n = len(table.y)
         kept = np.arange(n) if clusters is None else np.unique(clusters, return_index=True)[1]
-        every = slice(None) if len(kept) == n else kept
-        self.x, self.y = table.x[every, 0], table.y[every]
+        which = slice(None) if len(kept) == n else kept
+        self.x, self.y = table.x[which, 0], table.y[which]
         self.estimated = table.copied
         if len(kept) > ROWS:
             kept = kept[np.linspace(0, len(kept) - 1, ROWS).astype(int)]
         plain = table.settled()
-        self.rows = plain if len(kept) == n else plain.rows(kept)
+        self.table = plain if len(kept) == n else plain.rows(kept)
 
     @functools.cached_property
     def variance(self) -> np.ndarray:
         """`[d]`, mean variance of the error in one copy."""
-        x, cov = self.rows.x, self.rows.cov
+        x, cov = self.table.x, self.table.cov
         if cov is None:
             return x.var(axis=1, ddof=1).mean(axis=0)
         return np.diagonal(cov, axis1=-2, axis2=-1).reshape(-1, x.shape[2]).mean(axis=0)
@@ -58,14 +58,14 @@ class Seen:
     @functools.cached_property
     def share(self) -> np.ndarray:
         """`[d]`, the share of the variance of the copies that is error."""
-        whole = self.rows.x.var(axis=(0, 1))
+        whole = self.table.x.var(axis=(0, 1))
         return np.divide(self.variance, whole, out=np.zeros_like(whole), where=whole > 0)
 
     @functools.cached_property
     def noisy(self) -> np.ndarray:
         """Places of the columns with errors that are added to them and may be checked."""
-        law = by_round(self.rows.noise)[0]
-        if len(self.rows.y) < EACH or (law is not None and law.depends_on_x):
+        law = by_round(self.table.noise)[0]
+        if len(self.table.y) < EACH or (law is not None and law.depends_on_x):
             return np.zeros(0, int)
         return np.setdiff1d(np.flatnonzero(self.share > NOISY), self._recoded)
 
@@ -76,25 +76,25 @@ class Seen:
 
     @property
     def _recoded(self) -> list[int]:
-        return [place for one in self.rows.categories for place in one.places]
+        return [place for categories in self.table.categories for place in categories.places]
 
     @functools.cached_property
-    def pairs(self) -> Seen | None:
+    def pairs(self) -> CheckedRows | None:
         """Two copies of each row that has them, where the rows are means of copies."""
-        copies = self.rows.copies
-        if self.rows.even or copies.shape[1] == 1 or not self.noisy.size:
+        copies = self.table.copies
+        if self.table.even or copies.shape[1] == 1 or not self.noisy.size:
             return None
         first = np.argsort(np.isnan(copies), axis=1, kind="stable")[:, :2]
         pairs = np.take_along_axis(copies, first, axis=1)
         whole = np.flatnonzero(~np.isnan(pairs).any(axis=(1, 2)))
         if len(whole) < EACH:
             return None
-        return Seen(self.rows.rows(whole).of_unknown_errors(pairs[whole]))
+        return CheckedRows(self.table.rows(whole).of_unknown_errors(pairs[whole]))
 
     @functools.cached_property
     def differ(self) -> np.ndarray:
         """`[d]`, whether replicates of a column differ by more than rounding."""
-        x = self.rows.x
+        x = self.table.x
         return np.ptp(x, axis=1).max(axis=0) > NOISY * x.std(axis=(0, 1))
 
     @functools.cached_property
@@ -105,15 +105,16 @@ class Seen:
         variance σ² is rounded to steps above 2σ, the errors of rounding have a variance above σ²/3.
         A column that varies no more than its noise may be a constant and noise.
         """
-        rows, found = self.rows, {}
+        table, few = self.table, {}
         for j in self.noisy[self.share[self.noisy] < 1].tolist():
-            if len(np.unique(rows.x[: EACH * FEW, :, j])) > FEW:
+            if len(np.unique(table.x[: EACH * FEW, :, j])) > FEW:
                 continue
-            values = np.unique(rows.x[:, :, j])
-            few = 2 <= len(values) <= min(FEW, len(rows.y) / EACH)
-            if few and (len(values) == 2 or np.diff(values).min() > 2 * self.variance[j] ** 0.5):
-                found[j] = len(values)
-        return found | (self.pairs.few if self.pairs else {})
+            values = np.unique(table.x[:, :, j])
+            if not 2 <= len(values) <= min(FEW, len(table.y) / EACH):
+                continue
+            if len(values) == 2 or np.diff(values).min() > 2 * self.variance[j] ** 0.5:
+                few[j] = len(values)
+        return few | (self.pairs.few if self.pairs else {})
 
     @functools.cached_property
     def repeated(self) -> dict[int, int]:
@@ -129,11 +130,11 @@ class Seen:
         return len(np.unique(self.y)) if often_equal(some) and repeats(self.y) else 0
 
 
-def scores(values: np.ndarray) -> np.ndarray:
+def rank_scores(values: np.ndarray) -> np.ndarray:
     """Ranks of each column, the mean rank for ties, in mean 0 and variance 1 (0 if constant)."""
     if values.ndim > 1:
-        made = [scores(column) for column in values.T]
-        return np.stack(made, axis=1) if made else np.zeros(values.shape)
+        columns = [rank_scores(column) for column in values.T]
+        return np.stack(columns, axis=1) if columns else np.zeros(values.shape)
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     ranks -= ranks.mean()

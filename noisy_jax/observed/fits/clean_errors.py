@@ -6,7 +6,6 @@ q − 2ỹv + ỹ² has the mean (f(x) − y)² + Var ỹ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ import numpy as np
 
 from noisy_jax.base import estimated_errors
 from noisy_jax.features import cosines_and_sines
+from noisy_jax.observed.fits.black_boxes import affine_of
 from noisy_jax.observed.fits.characteristics import by_each_row, frequencies_of
 from noisy_jax.observed.fits.estimates import Estimates
 from noisy_jax.observed.fits.functions import FourierPredictor
@@ -24,12 +24,10 @@ from noisy_jax.observed.fits.linear_moments import clean_errors
 from noisy_jax.observed.fits.trials import order_of
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded
-from noisy_jax.tabular.columns import ROUNDING
 from noisy_jax.unbiased import replicates
 from noisy_jax.validation.messages import given, listed
 
 _ROWS = 4096  # rows whose waves, or points, are in memory at once
-_AFFINE = 1e-4  # share of the range of a function that is rounding, also of float32
 
 
 def errors_of(fit: Any, rows: Observations, table: Observations) -> Judged:
@@ -75,26 +73,6 @@ def linear_errors(line: np.ndarray, rows: Observations) -> np.ndarray:
     return clean_errors(x, y, cov, cross, line[0], line[1:])
 
 
-def affine_of(predict: Callable[[Any], Any], x: np.ndarray) -> np.ndarray | None:
-    """`[1 + d]`, intercept and coefficients of a function `[n, d] -> [n]`, such as a pipeline's.
-
-    `None` if it is not affine between the rows x `[n, d]`.
-    """
-    dim = x.shape[1]
-    at, step = x.mean(axis=0), x.std(axis=0)
-    step = np.where(step > 0, step, 1.0)
-    values = np.asarray(predict(np.vstack([at, at + np.diag(step), x])), np.float64)
-    if values.size != 1 + dim + len(x):
-        shape = list(values.shape)
-        raise ValueError(f"predict must give one number a row, got {shape} for {1 + dim + len(x)}")
-    values = values.ravel()
-    slopes = (values[1 : 1 + dim] - values[0]) / step
-    apart = values[1 + dim :] - values[0] - (x - at) @ slopes
-    if np.abs(apart).max() > _AFFINE * np.ptp(values) + ROUNDING * np.abs(values).max():
-        return None
-    return np.append(values[0] - at @ slopes, slopes)
-
-
 def fourier_errors(
     fit: FourierPredictor, rows: Observations, table: Observations
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -113,8 +91,8 @@ def fourier_errors(
     if by_each_row(table):
         return _errors_of_each_row(fit, rows), np.zeros((2, 1))
     ones, count = np.ones(len(fit.names)), len(table.y)
-    made, _ = frequencies_of(fit.omega, 1.0, table, ones)
-    phis = [np.asarray(leaf, complex) for leaf in made[2:5]]
+    frequencies, _ = frequencies_of(fit.omega, 1.0, table, ones)
+    phis = [np.asarray(leaf, complex) for leaf in frequencies[2:5]]
     divided = [phi.conj() / (np.abs(phi) ** 2 + JUDGE / count) for phi in phis]
     pairs = len(fit.omega)
     c = fit.weights[:pairs] - 1j * fit.weights[pairs:]
@@ -127,7 +105,7 @@ def fourier_errors(
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
     points = places(table.x.mean(axis=1) - fit.center)
     square = float(np.mean((table.y - fit.constant) ** 2))
-    left_out = hidden(made, fit.weights[None], points, square, count)[0]
+    left_out = hidden(frequencies, fit.weights[None], points, square, count)[0]
     return np.concatenate(errors), left_out
 
 
@@ -138,8 +116,8 @@ def _errors_of_each_row(fit: FourierPredictor, rows: Observations) -> np.ndarray
     for start in range(0, len(rows.y), _ROWS):
         part = slice(start, start + _ROWS)
         copies = jnp.asarray(rows.x[part] - fit.center, float)
-        found = jax.vmap(estimate.points)(copies)
-        points, weights = np.asarray(found.real), np.asarray(found.weights)
+        estimates = jax.vmap(estimate.points)(copies)
+        points, weights = np.asarray(estimates.real), np.asarray(estimates.weights)
         values = cosines_and_sines(points, fit.omega / (2 * np.pi)) @ fit.weights
         read = np.sum(weights * values, axis=1), np.sum(weights * values**2, axis=1)
         errors.append(estimated_errors(read, rows.y[part] - fit.constant))
