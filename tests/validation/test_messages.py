@@ -25,6 +25,9 @@ STILL = nj.bounds.Drift(norm=1.0, length=0.0, squared_length=0.0)
 MISTAKES = functools.partial(
     nj.bounds.margin_errors, 1.0, STILL, horizon=8, margin=0.0, comparator_loss=0.0
 )
+ESTIMATOR = nj.unbiased.kernel_gradient(
+    nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.0
+)
 MOMENTS = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
 BALL = {"horizon": 8, "radius": 1.0}
 PRINTED = nj.bounds.as_printed
@@ -80,6 +83,11 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
         (lambda t: nj.fit(t, clusters=RAGGED), "clusters must be one array, but has parts of un"),
         (lambda t: jax.jit(lambda w: nj.fit(t, weights=w))(t.y), "weights must be concrete, got"),
         (lambda t: jax.jit(lambda r: nj.methods.Logistic(flips=r))(0.1), "flips must be concrete"),
+        (lambda t: nj.bounds.surrogate_radius(WORLD, norm=1.0, angle=[1.0]), r"angle must be \[\]"),
+        (
+            lambda t: jax.jit(lambda p: PRINTED.random_truncation(ESTIMATOR, horizon=8, p=p))(2.0),
+            "p must be concrete, got a traced one",
+        ),
         (lambda t: MISTAKES(comparator_margin="a"), "comparator_margin must be numbers, got 'a'"),
         (lambda t: nj.plots.regret(t), "study must be a Study, got Observations"),
         (lambda t: noisy_jax.sklearn.clean_score(t), "clean_score_ of a fitted estimator"),

@@ -24,6 +24,7 @@ from noisy_jax.simulated.bounds.guarantee import Guarantee, TruncationGuarantee,
 from noisy_jax.simulated.bounds.kernel import covered_angle
 from noisy_jax.simulated.bounds.linear import DataMoments, check_moments
 from noisy_jax.simulated.bounds.linear import known_covariance as corrected_known_covariance
+from noisy_jax.simulated.bounds.multilevel import ON_HOST
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, check_estimator, guarantee
@@ -32,7 +33,7 @@ from noisy_jax.unbiased.truncation.maps import MapEstimator
 from noisy_jax.unbiased.truncation.orders import base
 from noisy_jax.validation.numbers import non_negative, positive
 from noisy_jax.validation.objects import instance, switch
-from noisy_jax.validation.values import Array, ArrayLike
+from noisy_jax.validation.values import Array, ArrayLike, check_concrete
 from noisy_jax.worlds.world import World, check_world
 
 
@@ -160,6 +161,7 @@ def random_truncation(
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """
     check_estimator(estimator)
+    check_concrete("p", p, ON_HOST)
     p = base(p)
     maps = instance("estimator.maps", estimator.maps, MapEstimator, "the theorems are of kernels")
     with np.errstate(over="ignore", divide="ignore"):

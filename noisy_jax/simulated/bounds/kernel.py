@@ -12,7 +12,7 @@ import numpy as np
 
 from noisy_jax.simulated.bounds.guarantee import Guarantee, gradient_descent
 from noisy_jax.simulated.bounds.linear import second_moment
-from noisy_jax.validation.arrays import real_numbers
+from noisy_jax.validation.arrays import check_axes, real_numbers
 from noisy_jax.validation.numbers import non_negative, positive
 from noisy_jax.validation.values import Array, ArrayLike, concrete
 from noisy_jax.worlds.fourier import FourierWorld
@@ -93,6 +93,7 @@ def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Arra
 
 def covered_angle(ratio: ArrayLike, angle: ArrayLike) -> Array:
     """min(β, π/2), if a bound on ‖û‖ follows from ‖u‖ and β; else ValueError, or NaN if traced."""
+    check_axes("angle", angle, "[]")
     beta = real_numbers("angle", angle)
     if beta is not None and not np.all((beta >= 0) & (beta <= np.float32(np.pi))):
         raise ValueError(f"angle must be in radians, in [0, π], got {angle}")
