@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from jax.core import Tracer
 
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import listed, message
+
+_T = TypeVar("_T")
 
 
 def function(name: str, value, hint: str = ""):
@@ -35,16 +37,22 @@ def choice(name: str, value, choices: Collection):
     return value
 
 
-def instance(
-    name: str, value, kind: type | str, hint: str = "", *, attribute: str | None = None
-) -> Any:
+@overload
+def instance(name: str, value, kind: type[_T], hint: str = "") -> _T: ...
+
+
+@overload
+def instance(name: str, value, kind: str, hint: str = "", *, attribute: str) -> Any: ...
+
+
+def instance(name, value, kind, hint="", *, attribute=""):
     """Returns the value if it is an instance of the class, such as a `Learner`.
 
     Where the class cannot be imported, `kind` describes it, as in "a Study", and `attribute` is
     what the function reads of it.
     """
     if isinstance(kind, str):
-        right = hasattr(value, attribute or "")
+        right = hasattr(value, attribute)
     else:
         right = isinstance(value, kind)
         kind = f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

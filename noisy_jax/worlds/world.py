@@ -92,7 +92,8 @@ def world_of(
     function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
     dim, diagonal = whole("dim", dim), non_negative("diagonal", diagonal)
     check_axes("ratio", ratio, "[]")
-    if not np.array_equal(real_numbers("ratio", ratio), np.inf):  # also where it is traced
+    number = real_numbers("ratio", ratio)  # `None` if it is traced
+    if number is None or number != np.inf:
         ratio = positive("ratio", ratio)
     approximation_error = non_negative("approximation_error", approximation_error)
     if noise is not None:

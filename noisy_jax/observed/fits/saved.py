@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import typing
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +58,9 @@ def digest_of(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def loaded(path: str | Path, kinds: Sequence[type], what: str = "a fit", **functions: Any) -> Any:
+def loaded(
+    path: str | os.PathLike[str], kinds: Sequence[type], what: str = "a fit", **functions: Any
+) -> Any:
     """The result in a file, which is of one of these classes, with the fields `functions`."""
     file = path_of("path", path)
     try:
