@@ -7,7 +7,7 @@ import warnings
 
 import jaxlib.version
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 LOWEST_JAX = (0, 8)
 
