@@ -104,7 +104,7 @@ def exchange(jaxpr: Jaxpr, axes: tuple[Any, ...]) -> str | None:
 
 
 def _tied(array: Any, other: jax.Array) -> jax.Array:
-    """Returns the array `own`, as if it depended on `other`."""
+    """Returns the array, as if it depended on `other`."""
     if hasattr(array, "dtype") and jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         numbers = _tied(jax.random.key_data(array), other)
         return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(array))

@@ -125,7 +125,7 @@ def test_seeds_are_divided_in_the_context_of_a_mesh():
 
 @pytest.mark.slow
 def test_seeds_on_two_devices_are_those_on_one():
-    """JAX sums gradients over devices where it takes the parameters to be the same on all."""
+    """Of `known_covariance` with a loss, whose gradient JAX may sum over the devices."""
     check_seeds(LEARNERS["corrected"](), nj.noise.Gaussian(0.1), 4)
 
 

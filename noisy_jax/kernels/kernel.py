@@ -97,9 +97,9 @@ def near_origin(x: Array, z: Array) -> tuple[jax.Array, jax.Array]:
 @functools.partial(jax.jit, inline=True)
 def _near_origin(x, z):
     z = jnp.asarray(z, jnp.result_type(z, float))
-    numbers = ~jnp.isnan(z)  # a row of NaN must not spread to the others
-    low = jnp.min(z, axis=0, initial=jnp.inf, where=numbers)
-    high = jnp.max(z, axis=0, initial=-jnp.inf, where=numbers)
+    not_nan = ~jnp.isnan(z)  # a row of NaN must not spread to the others
+    low = jnp.min(z, axis=0, initial=jnp.inf, where=not_nan)
+    high = jnp.max(z, axis=0, initial=-jnp.inf, where=not_nan)
     # Distances do not depend on the point, hence neither do their derivatives.
     point = jax.lax.stop_gradient(jnp.maximum(low, 0) + jnp.minimum(high, 0))[None]
     return jnp.asarray(x) - point, z - point

@@ -111,7 +111,8 @@ def model(
     method = descent(radius, optimizer)
     start, whole_of = trained(params)
     for leaf in jax.tree.leaves(start):
-        check_finite("params", leaf)
+        if getattr(leaf, "is_fully_addressable", True):  # all of it is on devices of this process
+            check_finite("params", leaf)
     if not jax.tree.leaves(start):
         raise ValueError("params must have at least one array of floating point, which is trained")
 

@@ -21,7 +21,7 @@ from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.validation.arrays import check_dimension, real, real_array, shape_of
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import given, listed
-from noisy_jax.validation.numbers import check_finite, number, whole
+from noisy_jax.validation.numbers import number, whole
 from noisy_jax.validation.values import Array, ArrayLike, at_least_float32, collected
 
 _T = TypeVar("_T", bound=type)
@@ -294,8 +294,6 @@ def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
     if np.ndim(cov) > 2:
         raise ValueError(f"cov must be [], [d] or [d, d], got {list(np.shape(cov))}")
     check_dimension("cov", cov, np.shape(vectors))
-    check_finite("cov", cov)
-    check_finite("vectors", vectors)
     if np.ndim(cov) == 2:
         return jnp.matmul(vectors, cov, precision="highest")
     return jnp.broadcast_to(cov, np.shape(vectors)) * vectors

@@ -23,6 +23,7 @@ from noisy_jax.draws import uniform
 from noisy_jax.linalg.matrices import qr, solve_triangular
 from noisy_jax.noise.base import register_distribution
 from noisy_jax.noise.dependent import Dependent
+from noisy_jax.validation.arrays import real
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import listed
 from noisy_jax.validation.numbers import within
@@ -166,7 +167,8 @@ def _products(rows, matrix):
 
 def _matrix(given: Any) -> Any:
     """The matrix of probabilities; with a leading axis where it changes from round to round."""
-    matrix = within("Misclassified.matrix", given, 0, 1, shape=None)
+    name = "Misclassified.matrix"
+    matrix = real(name, within(name, given, 0, 1, shape=None))
     shape = np.shape(matrix)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         raise ValueError(

@@ -126,7 +126,7 @@ def _copies(key, x, noise, copies) -> jax.Array:
 
 
 def _sample(y_key, noisy, x, y, noise, y_noise) -> Sample:
-    """Returns the sample of a round, whose copies `[V, d]` are shown."""
+    """Returns the sample of a round, with the noisy copies `[V, d]`."""
     cov, cross = noise.estimated_cov(noisy[0]), None
     if isinstance(y_noise, Correlated):
         check_dimension("y_noise.slopes", y_noise.slopes, x.shape)

@@ -15,7 +15,6 @@ from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
-from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.observed.observations.passes import Pass
 from noisy_jax.observed.suitability import (
     check_rows,
@@ -88,7 +87,7 @@ def learn(
         [ 2. -1.]
     """
     check_learner(learner)
-    check_concrete("key", key, OUTSIDE)
+    check_concrete("key", key, "call nj.learn outside jit, vmap and grad")
     key = parsed_key(key)
     standardize = switch("standardize", standardize)
     in_chunks = isinstance(observations, Iterable)

@@ -18,7 +18,6 @@ from noisy_jax.observed.fits.judged import stacked
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
-from noisy_jax.observed.observations.described import OUTSIDE
 from noisy_jax.observed.observations.passes import MAKES
 from noisy_jax.plots.risks import risks
 from noisy_jax.reports.intervals import half_width
@@ -209,13 +208,13 @@ def select(
         ('corrected', 'leader') [2.]
     """
     instance("observations", observations, Observations, MAKES)
-    check_concrete("key", key, OUTSIDE)
+    check_concrete("key", key, "call nj.select outside jit, vmap and grad")
     key = parsed_key(key)
     candidates = collected_map(candidates)
     if not isinstance(candidates, Mapping) or not candidates:
         what = "map at least one name to a learner, a function such as nj.fit, or an estimator"
-        empty = isinstance(candidates, Mapping | tuple)
-        raise ValueError(f"candidates must {what}, got {'{}' if empty else given(candidates)}")
+        none = isinstance(candidates, Mapping | tuple) and not candidates
+        raise ValueError(f"candidates must {what}, got {'{}' if none else given(candidates)}")
     learners = any(isinstance(candidate, Learner) for candidate in candidates.values())
     if not switch("standardize", standardize) and not learners:
         raise ValueError("standardize=False is for learners, and no candidate is one: leave it out")

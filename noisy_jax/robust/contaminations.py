@@ -32,7 +32,7 @@ import numpy as np
 
 from noisy_jax.draws import normal, uniform
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.arrays import check_axes, check_shape, real_array
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.numbers import check_finite, non_negative, number
 from noisy_jax.validation.rows import check_stream, check_targets
@@ -214,8 +214,10 @@ def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array
 def _parsed(key, x, y, contamination) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The key, and the table as arrays, checked; y is NaN if ε is, where it is traced."""
     key = parsed_key(key)
-    x, y = jnp.asarray(real_array("x", x), float), jnp.asarray(real_array("y", y), float)
+    check_axes("contamination", contamination, "[]")
+    x, y = real_array("x", x), real_array("y", y)
     check_stream(x, y)
+    x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     if concrete(contamination) is None:
         y = jnp.where(jnp.isnan(contamination), jnp.nan, y)
     return key, x, y

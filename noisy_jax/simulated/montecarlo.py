@@ -25,7 +25,7 @@ from noisy_jax.warning import warn
 
 DEFAULT_BATCH = 128
 """Seeds simulated at once if the caller gives no `batch_size`."""
-ON_HOST = "results are summed on the host, outside jit, vmap and grad"
+SUMMED_ON_HOST = "results are summed on the host, outside jit, vmap and grad"
 _ROUNDED = 1e-12  # share of a mean of equal numbers that is rounding
 
 
@@ -86,7 +86,7 @@ def monte_carlo(
     """
     if not callable(run):
         raise ValueError(f"run must be a function of a key, got {given(run)}")
-    check_concrete("key", key, ON_HOST)
+    check_concrete("key", key, SUMMED_ON_HOST)
     key, seeds = parsed_key(key), seed_range(num_seeds)
     run = run if isinstance(run, jax.tree_util.Partial) else jax.tree_util.Partial(run)
     levels = checked_levels(quantiles)

@@ -21,7 +21,7 @@ from noisy_jax.simulated.checkpoints import checkpoint_of
 from noisy_jax.simulated.configuration import description, text, versions
 from noisy_jax.simulated.entries import Entry, MakeLearner
 from noisy_jax.simulated.montecarlo import (
-    ON_HOST,
+    SUMMED_ON_HOST,
     check_progress,
     checked_levels,
     divided,
@@ -108,7 +108,7 @@ def study(
     loss = squared() if loss is None else loss
     entries = _entries(collected_map(learners))
     for name, value in {"stream": stream, "key": key}.items():
-        check_concrete(name, value, ON_HOST)
+        check_concrete(name, value, SUMMED_ON_HOST)
     stream, key = sound_stream(stream), parsed_key(key)
     check_loss(loss, flips=False)
     check_clean_targets(loss, stream.y)

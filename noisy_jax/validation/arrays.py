@@ -11,7 +11,7 @@ from jax.core import Tracer
 
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, message
-from noisy_jax.validation.values import collected, concrete, unmasked
+from noisy_jax.validation.values import collected, concrete, lists_traced, unmasked
 
 
 def real_array(name: str, value) -> jax.Array | np.ndarray:
@@ -61,12 +61,6 @@ def real_numbers(name: str, value) -> np.ndarray | None:
         wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
         raise ValueError(f"{name} must be {wanted}, got {given(value)}")
     return array
-
-
-def lists_traced(value) -> bool:
-    """Returns True for a list or tuple with a traced number."""
-    lists = isinstance(value, list | tuple)
-    return lists and any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
 
 
 def shape_of(name: str, value) -> tuple[int, ...]:

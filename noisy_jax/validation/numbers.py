@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation.arrays import lists_traced, real_array, real_numbers, shape_of
+from noisy_jax.validation.arrays import real_array, real_numbers, shape_of
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, message
-from noisy_jax.validation.values import collected, concrete
+from noisy_jax.validation.values import collected, concrete, lists_traced
 
 
 def number(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):

@@ -74,8 +74,14 @@ def array_module(*values) -> ModuleType:
     return jnp if any(concrete(value) is None for value in values) else np
 
 
+def lists_traced(value) -> bool:
+    """Returns True for a list or tuple with a traced number, in a list inside it as well."""
+    return isinstance(value, list | tuple) and any(
+        isinstance(item, Tracer) or lists_traced(item) for item in value
+    )
+
+
 def check_concrete(name: str, value, reason: str) -> None:
     """Raises ValueError if the value is traced, or a number in a list; `reason` says why."""
-    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: isinstance(leaf, Iterator))
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
+    if isinstance(value, Tracer) or lists_traced(value):
         raise ValueError(f"{name} must be concrete, got a traced one: {reason}")

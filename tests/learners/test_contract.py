@@ -30,7 +30,7 @@ few = pytest.mark.parametrize(
 
 SAME_ESTIMATES = {
     *("two_copies", "known_covariance", "as_printed", "uncorrected", "several_copies"),  # paired
-    *("cloned", "analytic_worlds", "averaged_kernel", "unknown_noise", "pair"),
+    *("analytic_worlds", "averaged_kernel", "unknown_noise", "pair"),
     *("adaptive", "adaptive kernel", "adaptive random truncation"),
 }
 """Learners whose clean estimates are made by the code that makes those of another one."""

@@ -73,6 +73,16 @@ def test_bounds_of_the_library_are_not_beaten_but_some_are_nearly_reached(rows):
 
 
 @pytest.mark.long
+@pytest.mark.claim("EXT-WorstStream")
+def test_printed_bounds_are_beaten():
+    settings = tightness.Settings(horizons=(2048,), variances=(4.0,), steps=5, seeds=16)
+    ratios = {(row["learner"], row["bound"]): row["ratio"]
+              for row in tightness.found(settings, families(2.0)[1], 2048)}  # fmt: skip
+    assert ratios["known_covariance, Σw", "printed"] > 1.5
+    assert 0.3 < ratios["known_covariance", "corrected"] < 1
+
+
+@pytest.mark.long
 def test_bounds_that_hold_on_every_run_hold_on_the_worst_streams_found(rows):
     names = "norma", "norma, growing", "parameter_free"
     found = [row for row in rows if row["learner"] in names and row["horizon"] == "16"]

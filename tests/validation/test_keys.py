@@ -21,17 +21,9 @@ def test_keys_are_told_from_numbers():
 
 
 POINTS, SIGNS = jnp.arange(12.0).reshape(6, 2), jnp.resize(jnp.array([1.0, -1.0]), 6)
-
-
 LABELLED = nj.Stream(POINTS, SIGNS)
-
-
 KERNEL = nj.kernels.gaussian(length_scale=1.0)
-
-
 WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
-
-
 DRAWS = {
     "Gaussian.sample": lambda key: nj.noise.Gaussian(0.1).sample(key, POINTS),
     "Laplace.centred": lambda key: nj.noise.Laplace(0.1).centred(key, POINTS),

@@ -16,29 +16,13 @@ def test_masked_numbers_are_nan():
 
 
 X = np.random.default_rng(0).normal(size=(40, 2))
-
-
 FRAME = {name: X[:, k] for k, name in enumerate(["x1", "x2"])} | {"id": np.repeat(range(20), 2)}
-
-
 FRAME |= {"more": X[:, 0] ** 3, "y": X @ [1.0, 2.0] + 0.1 * np.cos(9 * X[:, 0])}
-
-
 ROWS = nj.observations.from_arrays(X, FRAME["y"], noise=0.01)
-
-
 GAUSSIAN = nj.observations.from_arrays(X, FRAME["y"], noise=nj.noise.Gaussian(0.01))
-
-
 PARTS = [ROWS.rows(slice(k, k + 20)) for k in (0, 20)]
-
-
 LEARNER = nj.learners.two_copies(radius=1.0)
-
-
 STREAM = nj.streams.linear(jax.random.key(0), 8, 2)
-
-
 COPIES = X[:, None] + 0.1 * np.random.default_rng(1).normal(size=(40, 2, 2))
 
 

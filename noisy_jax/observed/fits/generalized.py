@@ -19,7 +19,7 @@ from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import UndeterminedError
 from noisy_jax.observed.observations import Observations
-from noisy_jax.observed.observations.described import OUTSIDE
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.objects import choice
 from noisy_jax.validation.values import check_concrete
@@ -68,7 +68,7 @@ class Logistic(Method[Fit]):
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("errors", self.errors, ERRORS)
-        check_concrete("flips", self.flips, OUTSIDE)
+        check_concrete("flips", self.flips, TABLES_OUTSIDE_JIT)
         object.__setattr__(self, "flips", tuple(map(float, Flip(self.flips).rate)))
 
     def _solved(self, sample: Sample) -> Fit:
@@ -120,8 +120,8 @@ def _fit(sample: Sample, name: str, errors: str, labels: np.ndarray | None = Non
     _check(table, name)
     rows = table.means(weights)
     if exposure is not None:  # y − E m = E (y/E − m): rates, with the exposure E as a weight
-        rates = exposure if weights is None else weights * exposure
-        rows = rows._replace(y=rows.y / exposure, weights=rates)
+        weights_of_rates = exposure if weights is None else weights * exposure
+        rows = rows._replace(y=rows.y / exposure, weights=weights_of_rates)
     standard, units, reliability = sample.standardized(rows, scales_y=False)
     n, dim = rows.x.shape
     weights = np.ones(n) if weights is None else weights

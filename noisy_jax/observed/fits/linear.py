@@ -245,8 +245,8 @@ def _differ(weighted: LinearEquations, equal: LinearEquations) -> bool:
     def apart(thetas):
         return weighted.lines(thetas(weighted)) - equal.lines(thetas(equal))
 
-    cov, freedom = jackknifed(apart(lambda weighted: weighted.without_each(True)))
-    whole, error = apart(lambda weighted: weighted.root(True).theta), np.sqrt(np.diag(cov))
+    cov, freedom = jackknifed(apart(lambda equations: equations.without_each(True)))
+    whole, error = apart(lambda equations: equations.root(True).theta), np.sqrt(np.diag(cov))
     t = np.divide(whole, error, out=np.zeros_like(whole), where=error > 0)
     return bool((p_value(t, freedom) * len(t) < OF_DOUBTS).any())
 

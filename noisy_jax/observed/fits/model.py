@@ -225,9 +225,9 @@ class Model(Method[Fit]):
                 f"the fit has the parameters {listed(fit.labels)}, but start has {listed(names)}: "
                 "give the model that was fitted"
             )
-        functions = {"function": self.curve, "start": start}
-        uncorrected = dataclasses.replace(fit.uncorrected, **functions)
-        return dataclasses.replace(fit, uncorrected=uncorrected, **functions)
+        given_again = {"function": self.curve, "start": start}
+        uncorrected = dataclasses.replace(fit.uncorrected, **given_again)
+        return dataclasses.replace(fit, uncorrected=uncorrected, **given_again)
 
 
 def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:

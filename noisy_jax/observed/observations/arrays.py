@@ -11,7 +11,7 @@ import numpy as np
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.observations.categories import recoding
 from noisy_jax.observed.observations.described import (
-    OUTSIDE,
+    TABLES_OUTSIDE_JIT,
     check_no_gaps,
     check_not_traced,
 )
@@ -87,7 +87,7 @@ def from_arrays(
     if names is None and columns is not None:
         names = [str(column) for column in columns]
     for name, value in (("x", x), ("y", y)):
-        check_concrete(name, value, OUTSIDE)
+        check_concrete(name, value, TABLES_OUTSIDE_JIT)
     target = target or str(getattr(y, "name", None) or "y")
     index = common_index(frames, y, of_each_row(noise, cross_cov))
     hint = "drop such rows, as by frame.dropna(), or impute them"

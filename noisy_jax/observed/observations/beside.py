@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from noisy_jax.observed.observations.described import OUTSIDE
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.tabular.columns import check_same_rows, is_missing, numeric
 from noisy_jax.validation.arrays import check_shape, shape_of
 from noisy_jax.validation.keys import is_typed_key
@@ -93,7 +93,7 @@ def with_roles(table: _Table, roles: Mapping[str, Any], owner: str) -> _Table:
             changed, values = _without(changed, role, value)
             column = beside_of(role, value, values, len(changed.y))
         else:
-            check_concrete(role, value, OUTSIDE)
+            check_concrete(role, value, TABLES_OUTSIDE_JIT)
             if is_typed_key(value):
                 raise ValueError(f"{role} must be the name of a column or an array, got a key")
             shape_of(role, value)

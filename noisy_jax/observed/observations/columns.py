@@ -14,7 +14,7 @@ from noisy_jax.noise.dependent import Dependent
 from noisy_jax.observed.observations.beside import beside_of
 from noisy_jax.observed.observations.categories import Recoding, categories_of, mean_recoding
 from noisy_jax.observed.observations.copies import Subjects, check_copies
-from noisy_jax.observed.observations.described import OUTSIDE, StandardDeviation, sd
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT, StandardDeviation, sd
 from noisy_jax.observed.observations.known import error_of
 from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import columns_of_copies, observations_of
@@ -148,7 +148,7 @@ def _parsed(
     rows = None
     for name in roles.used:
         given_one, called = column(name), f"column {given(name)}"
-        check_concrete(called, given_one, OUTSIDE)
+        check_concrete(called, given_one, TABLES_OUTSIDE_JIT)
         categories = levels_of(called, given_one) if name in roles.plain else None
         if name in labelled:
             cells = np.asarray(given_one, object)

@@ -31,7 +31,7 @@ class Reliability:
     ratio: float
 
 
-OUTSIDE = "make tables, and fit them, outside jit, vmap and grad"
+TABLES_OUTSIDE_JIT = "make tables, and fit them, outside jit, vmap and grad"
 
 
 def sd(
@@ -61,7 +61,7 @@ def sd(
     if column is not None and not isinstance(column, str):
         raise ValueError(f"column must be the name of a column, got {given(column)}")
     if value is not None:
-        check_concrete("sd", value, OUTSIDE)
+        check_concrete("sd", value, TABLES_OUTSIDE_JIT)
         value = error_size("sd", value, shape=None)
     return StandardDeviation(value, column, switch("gaussian", gaussian))
 
@@ -99,7 +99,7 @@ def reliability(ratio: float) -> Reliability:
         >>> print((fit.uncorrected.coefficients / fit.coefficients).round(6))
         [0.6]
     """
-    check_concrete("reliability", ratio, OUTSIDE)
+    check_concrete("reliability", ratio, TABLES_OUTSIDE_JIT)
     positive("reliability", within("reliability", ratio, 0, 1), "an exact column has 1")
     return Reliability(float(ratio))
 
@@ -128,4 +128,4 @@ def check_not_traced(noise: Any, cross_cov: Any) -> None:
     values = [error.value if isinstance(error, StandardDeviation) else error for error in stated]
     for name, sizes in (("noise", values), ("cross_cov", cross_cov)):
         for leaf in jax.tree.leaves(sizes):
-            check_concrete(name, leaf, OUTSIDE)
+            check_concrete(name, leaf, TABLES_OUTSIDE_JIT)

@@ -54,9 +54,9 @@ def columns_of_copies(features: Mapping[str, np.ndarray | Recoding]) -> Measured
     most = max(part.shape[1] if part.ndim == 2 else 1 for part in parts)
     x = np.empty((len(parts[0]), most, len(parts)))
     for j, part in enumerate(parts):
-        columns = part if part.ndim == 2 else np.broadcast_to(part[:, None], x.shape[:2])
-        x[:, : columns.shape[1], j] = columns
-        x[:, columns.shape[1] :, j] = np.nan
+        copies = part if part.ndim == 2 else np.broadcast_to(part[:, None], x.shape[:2])
+        x[:, : copies.shape[1], j] = copies
+        x[:, copies.shape[1] :, j] = np.nan
     return Measured(x, tuple(names), replicated, tuple(features), tuple(source), tuple(recoded))
 
 

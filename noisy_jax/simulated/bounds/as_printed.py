@@ -24,7 +24,7 @@ from noisy_jax.simulated.bounds.guarantee import Guarantee, TruncationGuarantee,
 from noisy_jax.simulated.bounds.kernel import covered_angle
 from noisy_jax.simulated.bounds.linear import DataMoments, check_moments
 from noisy_jax.simulated.bounds.linear import known_covariance as corrected_known_covariance
-from noisy_jax.simulated.bounds.multilevel import ON_HOST
+from noisy_jax.simulated.bounds.multilevel import USED_ON_HOST
 from noisy_jax.simulated.bounds.norma import RiskGuarantee, risk_guarantee
 from noisy_jax.simulated.bounds.norma import truncation_error as corrected_truncation_error
 from noisy_jax.simulated.bounds.unknown_noise import ORDER, check_estimator, guarantee
@@ -161,7 +161,7 @@ def random_truncation(
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
     """
     check_estimator(estimator)
-    check_concrete("p", p, ON_HOST)
+    check_concrete("p", p, USED_ON_HOST)
     p = base(p)
     maps = instance("estimator.maps", estimator.maps, MapEstimator, "the theorems are of kernels")
     with np.errstate(over="ignore", divide="ignore"):

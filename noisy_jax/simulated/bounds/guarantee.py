@@ -114,8 +114,8 @@ def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
 
 def _rate_of(bound, *arguments, **options):
     guarantee = bound(*arguments, **options)
-    hint = "a guarantee with a learning_rate"
-    instance("what bound returns", guarantee, hint, attribute="learning_rate")
+    kind = "a guarantee with a learning_rate"
+    instance("what bound returns", guarantee, kind, attribute="learning_rate")
     return guarantee._replace(regret=math.nan)
 
 

@@ -77,7 +77,7 @@ def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Arra
     Args:
         world: the world; its `ratio` κ is used.
         norm: B_w > 0, in the norm of the clean kernel.
-        angle: β ∈ [0, π] in radians between the parts of u with positive and with negative
+        angle: `[]`, β ∈ [0, π] in radians between the parts of u with positive and with negative
             coefficients (`comparators.KernelBall.angle`), positive.
 
     Example:

@@ -14,7 +14,7 @@ from noisy_jax.validation.values import ArrayLike, check_concrete
 _SHARES = np.linspace(0.01, 1, 100)
 _RATIOS = np.linspace(0.02, 0.98, 97)
 
-ON_HOST = "it is used on the host, outside jit, vmap and grad"
+USED_ON_HOST = "it is used on the host, outside jit, vmap and grad"
 
 
 def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
@@ -90,7 +90,7 @@ def multilevel(
         "continue_with": continue_with, "ratio": ratio, "price": price,
     }  # fmt: skip
     for name, value in numbers.items():
-        check_concrete(name, value, ON_HOST)
+        check_concrete(name, value, USED_ON_HOST)
     if (length_scale is None) == (lipschitz is None):
         raise ValueError("give length_scale, of a Gaussian kernel, or lipschitz, of any f")
     if length_scale is not None:

@@ -17,7 +17,7 @@ from noisy_jax.noise import Noise
 from noisy_jax.series import absolute_terms
 from noisy_jax.simulated.bounds.after_run import at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import TruncationGuarantee
-from noisy_jax.simulated.bounds.multilevel import ON_HOST, fourth_moment_of_mean, multilevel
+from noisy_jax.simulated.bounds.multilevel import USED_ON_HOST, fourth_moment_of_mean, multilevel
 from noisy_jax.unbiased.multilevel import RATIO
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, largest_argument
 from noisy_jax.unbiased.truncation.maps import MapEstimator
@@ -205,7 +205,7 @@ def unknown_noise(
     for name, value in {
         "length_scale": length_scale, "radius": radius, "y_second_moment": y_second_moment
     }.items():  # fmt: skip
-        check_concrete(name, value, ON_HOST)
+        check_concrete(name, value, USED_ON_HOST)
     length_scale = float(positive("length_scale", length_scale))
     radius = float(positive("radius", radius))
     size = float(non_negative("y_second_moment", y_second_moment)) ** 0.5

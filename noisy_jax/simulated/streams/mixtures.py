@@ -208,9 +208,9 @@ def _stream(key, horizon, difficulty, period, make_mixtures) -> Stream:
     counts = concrete(kept)
     if counts is not None and counts.min() < period:
         worst = counts.argmin()
-        share = f"{counts[worst]} of {_ATTEMPTS * _CANDIDATES * period} draws of period {worst}"
+        kept_text = f"{counts[worst]} of {_ATTEMPTS * _CANDIDATES * period} draws of period {worst}"
         wanted = f"use smaller ones, as {period} are needed"
-        raise ValueError(f"difficulty's margin or deviations keep only {share}: {wanted}")
+        raise ValueError(f"difficulty's margin or deviations keep only {kept_text}: {wanted}")
     return Stream(x.reshape(-1, 2)[:horizon], y.ravel()[:horizon])
 
 

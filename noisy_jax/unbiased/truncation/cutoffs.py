@@ -27,10 +27,10 @@ def order_for(
         order = whole(name, order)
     if degree is not None and (order is None or order >= degree):
         return degree
-    numbers = concrete(allowed) is not None and concrete(bias(1)) is not None
-    if order is not None and (not numbers or bias(order) <= allowed):
+    are_concrete = concrete(allowed) is not None and concrete(bias(1)) is not None
+    if order is not None and (not are_concrete or bias(order) <= allowed):
         return order
-    if not numbers:
+    if not are_concrete:
         raise ValueError(
             f"{name} must be given if parameters are traced: it sets shapes of arrays, so pass it "
             "explicitly under jit and vmap"
