@@ -47,6 +47,8 @@ def exportable(cls: _T) -> _T:
     `package.Class`.
 
     Example:
+        >>> from typing import NamedTuple
+        >>> import jax, jax.numpy as jnp
         >>> @exportable
         ... class CountState(NamedTuple):
         ...     count: jax.Array
@@ -67,8 +69,8 @@ def plain_signature(cls: _T) -> _T:
     Without it they are `ForwardRef('ArrayLike')`, and for functions 'ArrayLike'.
 
     Example:
-        >>> import inspect
-        >>> print(inspect.signature(Stream))
+        >>> import inspect, noisy_jax as nj
+        >>> print(inspect.signature(nj.Stream))
         (x: 'jax.Array', y: 'jax.Array')
     """
     new: Any = cls.__new__

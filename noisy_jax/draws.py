@@ -38,6 +38,7 @@ def uniform(
     """Uniform on [minval, maxval).
 
     Example:
+        >>> import jax
         >>> with jax.enable_x64(True):
         ...     print(f"{uniform(jax.random.key(0)):.4f}")
         0.9477

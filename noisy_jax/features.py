@@ -38,6 +38,7 @@ def cosines_and_sines(
         amplitude: `[P]`, c_j; 1 by default.
 
     Example:
+        >>> import numpy as np
         >>> print(cosines_and_sines(np.array([0.125]), np.array([[1.0], [2.0]])).round(2))
         [0.71 0.   0.71 1.  ]
     """

@@ -17,6 +17,7 @@ class Running(NamedTuple):
         squares: the same shapes, Σ (value − mean)².
 
     Example:
+        >>> import numpy as np
         >>> values = Running.of(np.array([1.0, 3.0])).plus(Running.of(np.array([5.0])))
         >>> print(values.count, values.mean, values.squares)
         3 3.0 8.0

@@ -97,6 +97,7 @@ def power_series(
         a radius, a bound on the rest where |a − c| is at most this radius.
 
     Example:
+        >>> import numpy as np
         >>> halves = power_series(  # of 1/(1 − a/2)
         ...     lambda order: 0.5 ** np.arange(order + 1), 3, convergence=2.0,
         ...     majorant=lambda m: (m * np.log(0.5), np.log(0.5)))

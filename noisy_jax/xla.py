@@ -36,6 +36,7 @@ def total(a: jax.Array) -> jax.Array:
     or three for 9.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> print(total(jnp.arange(100.0)))
         4950.0
     """
@@ -84,6 +85,7 @@ def random_bits(key: jax.Array, size: int) -> jax.Array:
     Threefry-2x32-20.
 
     Example:
+        >>> import jax
         >>> key = jax.random.key(0)
         >>> print((random_bits(key, 3) == jax.random.bits(key, (3,))).all())
         True

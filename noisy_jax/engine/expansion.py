@@ -61,8 +61,8 @@ class Round(NamedTuple):
     """Parts of one round's sample that the engine uses.
 
     Attributes:
-        atom: φ_t, one atom (its leaves have no leading axis of atoms); `[K]` atoms for a memory
-            with a `width`.
+        atom: φ_t, what this round adds to the learner's function f_t: a single atom, without an
+            axis of atoms, or `[K]` atoms for a memory with a `width`.
         query_points: `[P]`, further atoms at which f_t is evaluated; `None` if there are none.
         target: further data for the rule, such as the target y_t.
     """

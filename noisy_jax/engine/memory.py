@@ -85,6 +85,7 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> from noisy_jax.engine.memory import Space
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
         >>> memory = everything(horizon=100)(Space(gram, gram))
         >>> atoms, weights = memory.init(jnp.zeros(2))
@@ -121,6 +122,7 @@ def weight_vector() -> MakeMemory:
 
     Example:
         >>> import jax.numpy as jnp
+        >>> from noisy_jax.engine.memory import Space, products
         >>> memory = weight_vector()(Space(products, products))
         >>> memory.evaluate((), jnp.array([1.0, 2.0]), 0, jnp.ones((1, 2)))
         Array([3.], dtype=float32)

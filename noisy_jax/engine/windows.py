@@ -26,6 +26,7 @@ def ring(size: int) -> MakeMemory:
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> from noisy_jax.engine.memory import Space
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
         >>> memory = ring(50)(Space(gram, gram))
         >>> memory.init(jnp.zeros(2))[1].shape  # weights of 50 slots, whatever the horizon
@@ -58,10 +59,11 @@ def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
     t0, which drops most of the t0 atoms at once, more than its proof allows.
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> from noisy_jax.engine.memory import Space
         >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
         >>> memory = growing(1000, start=80, excess=0.4)(Space(gram, gram))
-        >>> memory.init(jax.numpy.zeros(2))[1].shape  # 1000^0.9, in whole chunks
+        >>> memory.init(jnp.zeros(2))[1].shape  # 1000^0.9, in whole chunks
         (512,)
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")

@@ -32,7 +32,7 @@ def fourier_features(
     Source: Rahimi and Recht, Random features for large-scale kernel machines (2007).
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> kernel, x = nj.kernels.gaussian(length_scale=1.0), jnp.array([[0.0, 0.0], [1.0, 0.0]])
         >>> z = fourier_features(kernel, jax.random.key(0), num_features=2048)(x)
         >>> print((z @ z.T).round(1), kernel(x, x).round(1))

@@ -86,34 +86,35 @@ def known_covariance(
 
     By default it is linear regression (Algorithm 1, right), under noise of any distribution.
 
-    **Other losses** are corrected for noise of one distribution (under other noise `rollout`
-    warns) and need its exact covariance. An unbiased estimate of Σ_t, as for noise that depends on
-    x, is enough for the squared loss only, whose correction is linear in Σ. The gradient estimates
-    are unbiased. For a convex loss the expected regret at the adaptive rate is therefore at most
-    2√2 B_w √(E Σ‖∇̃_t‖²) (`bounds.adaptive_rate`). If the weights reach a point without a
-    correction, the results are NaN from then on: with smoothed losses keep B_w²‖Σ‖ below their δ²
-    (`losses.corrected`). Independent noise in y is not corrected; for the squared and the Poisson
-    loss it has no effect on average.
+    **Other losses** are corrected for noise of one distribution (under other noise `rollout` warns)
+    and need its exact covariance. An unbiased estimate of Σ_t, as for noise that depends on x, is
+    enough for the squared loss only, whose correction is linear in Σ. The gradient estimates are
+    unbiased. For a convex loss the expected regret at the adaptive rate is therefore at most
+    2√2 B_w √(E Σ‖∇̃_t‖²) with the radius B_w (`bounds.adaptive_rate`). If the weights reach a point
+    without a correction, the results are NaN from then on: with smoothed losses keep B_w²‖Σ‖ below
+    their δ², the square of a width δ, or 1/(2s²) at a sharpness s (`losses.corrected`). Independent
+    noise in y is not corrected; for the squared and the Poisson loss it has no effect on average.
 
     In each round the learner reads the covariance from `sample.cov`, of shape `[]`, `[d]` or
     `[d, d]`; it may change from round to round. `wrappers.assuming` supplies one if there is none.
 
     Args:
-        radius: as in `gradient_descent`, like `learning_rate` and `optimizer`.
+        radius: B_w > 0, the norm of the largest predictor that competes.
         loss: `None` for the squared loss; a loss that has a correction for Gaussian noise; or one
             from `losses.corrected`, for Gaussian or Laplace noise.
-        learning_rate: `bounds.known_covariance` gives the theorem's.
-        optimizer: instead of a rate.
+        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default the adaptive rate.
+            `bounds.known_covariance` gives the theorem's.
+        optimizer: an optax transformation, which takes the place of the learning rate.
         as_printed: whether to subtract Σw instead of 2Σw, to show the error of the printed formula.
 
     Returns:
         A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
         a full one, and with clean estimates. At the theorem's rate its expected regret for the
-        squared loss on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴
-        (`bounds.known_covariance`), at the adaptive rate 2√2 times that.
+        squared loss on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴ and
+        B_y² ≥ E ỹ² (`bounds.known_covariance`), at the adaptive rate 2√2 times that.
 
     Example:
-        >>> import jax, noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> learner = known_covariance(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
@@ -128,6 +129,8 @@ def known_covariance(
         >>> run = nj.rollout(learner, labels, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.06
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, corrected.
     """
     noise, targets, labels, flips = None, "any", False, False
     if loss is None:

@@ -87,10 +87,10 @@ def norma(
     A step with one copy for both is biased, unless x has no noise.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, and a share ν of
-    them are support vectors. With few of them f detects little: ν < 25ηλ gives a UserWarning.
-    Choose a larger ν, less decay, or `decay="on_update"`: then f remembers 1/(ηλ) alarms at any ν,
-    but its steps are not gradients (`colabs/papers/novelty.py` compares both). Give a learning
-    rate: at the default, ρ moves too slowly.
+    them (`losses.novelty(nu=ν)`) are support vectors. With few of them f detects little: ν < 25ηλ
+    gives a UserWarning. Choose a larger ν, less decay, or `decay="on_update"`: then f remembers
+    1/(ηλ) alarms at any ν, but its steps are not gradients (`colabs/papers/novelty.py` compares
+    both). Give a learning rate: at the default, ρ moves too slowly.
 
     Args:
         kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
@@ -107,10 +107,10 @@ def norma(
             the loss of counts, have no default.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
             for the default rate.
-        buffer: τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
-            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a
-            memory, such as `engine.weight_vector()` with the linear kernel. `None` with random
-            features, which have no terms.
+        buffer: required with a kernel or a world; `None` only with random features, which have no
+            terms. τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
+            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a memory,
+            such as `engine.weight_vector()` with the linear kernel.
         offset: whether to learn b, which does not decay.
         decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
@@ -131,6 +131,8 @@ def norma(
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")
         share of mistakes 0.08
+
+    Source: Online Learning with Kernels, Secs. II and III, whose equations are named above.
     """
     if not isinstance(loss, (Loss, AdaptiveLoss)):
         raise ValueError(f"loss must be one such as losses.hinge(), got {given(loss)}")

@@ -82,10 +82,10 @@ def parameter_free(
     factor the regret of projected gradient descent that was told ‖u‖. Against u = 0 it is of
     order ε.
 
-    **Guarantee** (see the module, and `bounds.parameter_free` after a run): it holds for all
-    sequences of gradients g_t. So its expectation holds for unbiased gradients with unbounded
-    noise. Clipping then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is
-    finite only if these moments are.
+    **Guarantee** (`bounds.parameter_free` gives it after a run): it holds for all sequences of
+    gradients g_t. So its expectation holds for unbiased gradients with unbounded noise. Clipping
+    then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite only if
+    these moments are.
 
     **The loss that it minimizes.** With a kernel and clean inputs: the loss against the targets
     that the learner sees, averaged over their noise. With a world: E ℓ(f(x̃'), y) over the noise of

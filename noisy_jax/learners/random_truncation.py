@@ -1,6 +1,6 @@
 """Kernel learning under unknown noise, from a random number of noisy copies of each instance.
 
-    f_{t+1} = P(f_t − η g̃_t Ψ̃_t),   P the projection on {‖f‖² ≤ B_w}
+    f_{t+1} = P(f_t − η g̃_t Ψ̃_t),   P the projection on {‖f‖ ≤ B}
 
 Ψ̃_t is an unbiased estimate of the feature map at x_t, and g̃_t one of the derivative of the loss at
 f_t. Each comes from fresh copies of x_t and a power series that is cut off at a random order
@@ -16,8 +16,9 @@ f̂(x̃_j) − y_t for the margin. So classification is unbiased there, with ana
 
 Predictions on clean data are ⟨f_t, Ψ(x)⟩, from the stored copies.
 
-Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4. It prints √B_w/‖f‖²
-for √(B_w/‖f‖²) in the projection, and the derivative without the label inside its product.
+Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4, where B is √B_w. It
+prints √B_w/‖f‖² for √(B_w/‖f‖²) in the projection, and the derivative without the label inside its
+product.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ def random_truncation(
         A `Learner` of `estimator.copies` copies, the most that one round may use, with O(tnd) time
         in round t for kernels of order n. The number used in each round is `state.atoms.copies`,
         `[slots]` with at least T slots, zero for rounds not yet played. The function f stays in the
-        ball {‖f‖² ≤ B_w} of the estimator. With B_Ψ ≥ E‖Ψ̃‖² for the estimated feature maps Ψ̃, and
-        B_g ≥ E g̃² for the estimated derivatives g̃ of the loss, the expected regret on clean data,
-        apart from the bias of cut-off series, is at most √(B_w B_g B_Ψ T) at the theorem's rate
-        (`bounds.random_truncation`), and 2√2 times as large at the adaptive rate. Its clean
-        estimates are unbiased for the kernel with its series cut off; they use copies that a round
-        may not need.
+        ball {‖f‖ ≤ B} of the estimator's radius B. With B_Ψ ≥ E‖Ψ̃‖² for the estimated feature maps
+        Ψ̃, and B_g ≥ E g̃² for the estimated derivatives g̃ of the loss, the expected regret on
+        clean data, apart from the bias of cut-off series, is at most B √(B_g B_Ψ T) at the
+        theorem's rate (`bounds.random_truncation`), and 2√2 times as large at the adaptive rate.
+        Its clean estimates are unbiased for the kernel with its series cut off; they use copies
+        that a round may not need.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

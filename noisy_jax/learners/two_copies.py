@@ -34,14 +34,15 @@ def two_copies(
 ) -> Learner:
     """Online linear regression from two noisy copies of each instance (Algorithm 1, left).
 
-    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
-    η > 0 (a number or an optax schedule; `bounds.two_copies` gives the theorem's) or an optax
-    optimizer takes its place (`gradient_descent`).
+    The weights stay in the ball of radius B_w > 0 (`radius`). The rate is adaptive by default; a
+    learning rate η > 0 (a number or an optax schedule; `bounds.two_copies` gives the theorem's) or
+    an optax optimizer takes its place (`gradient_descent`).
 
     Returns:
         A `Learner` of 2 copies with O(d) time and memory a round, and with clean estimates. At
         the theorem's rate its expected regret for the squared loss on clean data is at most
-        2 B_w B_x (B_w B_x + B_y) √T (`bounds.two_copies`), at the adaptive rate 2√2 times that.
+        2 B_w B_x (B_w B_x + B_y) √T with B_x² ≥ E‖x̃‖² and B_y² ≥ E ỹ² (`bounds.two_copies`), at
+        the adaptive rate 2√2 times that.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -33,8 +33,8 @@ def uncorrected(
 ) -> Learner:
     """Online linear regression that treats one noisy copy as the clean instance.
 
-    The weights stay in the ball of radius B_w > 0. The rate is adaptive by default; a learning rate
-    η > 0 (a number or an optax schedule) or an optax optimizer takes its place
+    The weights stay in the ball of radius B_w > 0 (`radius`). The rate is adaptive by default; a
+    learning rate η > 0 (a number or an optax schedule) or an optax optimizer takes its place
     (`gradient_descent`).
 
     Returns:

@@ -61,7 +61,8 @@ def logistic() -> Loss:
     about a centre c converges for |a − c| < √(c² + π²), the distance to the poles at ±iπ.
 
     Example:
-        >>> print(logistic().gradient(0.0, 1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.logistic().gradient(0.0, 1.0))
         -0.5
     """
     return Loss("logistic()", "margin", _log_logistic, _logistic_derivative, _logistic_series)

@@ -89,7 +89,8 @@ def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
         width: δ > 0, standard deviation of the Gaussian noise z.
 
     Example:
-        >>> loss = epsilon_insensitive(epsilon=1.0)
+        >>> import noisy_jax as nj
+        >>> loss = nj.losses.epsilon_insensitive(epsilon=1.0)
         >>> for width in (0.01, 0.5):
         ...     print(f"{smoothed(loss, width=width)(1.0, 0.0):.3f}")
         0.004

@@ -287,6 +287,7 @@ def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
     """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
         [0.5 2. ]
     """

@@ -58,6 +58,7 @@ class Multiplicative(Dependent):
             error.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> print(Multiplicative(0.25).estimated_cov(jnp.array([1.0, 10.0])))
         [ 0.2 20. ]
     """

@@ -30,6 +30,7 @@ def standard_normal(key: jax.Array, size: int, dtype) -> jax.Array:
     Source: Box and Muller, A Note on the Generation of Random Normal Deviates (1958).
 
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> n = standard_normal(jax.random.key(0), 1_000_000, jnp.float32)
         >>> print(f"moments {(n**2).mean():.2f} and {(n**4).mean():.2f}")
         moments 1.00 and 3.00

@@ -47,7 +47,7 @@ def observe(
         y_noise: scalar distribution of the noise in `y`, or `noise.Correlated`; none by default.
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> key, x = jax.random.key(0), jnp.zeros(2)
         >>> sample = observe(key, x, 1.0, nj.noise.Rademacher(0.5), copies=3)
         >>> print(abs(sample.x), sample.cov)

@@ -82,6 +82,7 @@ class Flip(Noise):
     Source: Natarajan, Dhillon, Ravikumar and Tewari, Learning with noisy labels (2013).
 
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> flip = Flip((0.3, 0.1))
         >>> keys = jax.random.split(jax.random.key(0), 50_000)
         >>> for label in (1.0, -1.0):

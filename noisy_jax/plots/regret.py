@@ -21,9 +21,10 @@ from noisy_jax.validation.objects import instance
 def regret(study: Any, *, axes: Any = None) -> Any:
     """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
 
-    Solid lines are regrets, dotted lines with hollow markers of the same colour their bounds. The
-    legend has the fitted exponent a of T^a over the upper half of the horizons, with its 95%
-    interval, if there is one.
+    The y axis is linear near 0 if an interval reaches below 0. Solid lines are regrets, dotted
+    lines with hollow markers of the same colour their bounds. The legend has the fitted exponent a
+    of T^a over the upper half of the horizons, with its 95% interval; no exponent is shown where it
+    has no interval.
 
     Args:
         study: results of `nj.study`.
@@ -34,7 +35,13 @@ def regret(study: Any, *, axes: Any = None) -> Any:
 
     Example:
         >>> from noisy_jax.simulated.results import Row, Study, growth
-        >>> rows = tuple(Row("two copies", t, 8, *[t**0.5] * 10) for t in (16, 64, 256))
+        >>> columns = {
+        ...     "std_error": 0.1, "bound_over_regret": 4.0, "difference": 0.0,
+        ...     "difference_std_error": 0.0, "learning_rate": 0.1, "diverged": 0.0}
+        >>> rows = tuple(
+        ...     Row("two copies", t, num_seeds=8, regret=t**0.5, low=0.9 * t**0.5,
+        ...         high=1.1 * t**0.5, bound=4 * t**0.5, **columns)
+        ...     for t in (16, 64, 256))
         >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}
         >>> regret(Study(rows, exponents, {})).get_xscale()
         'log'

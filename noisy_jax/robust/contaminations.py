@@ -201,6 +201,7 @@ def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array
     """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows, for targets y `[n]` and ε = `contamination`.
 
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> print(random_rows(jax.random.key(0), jnp.zeros(10), 0.3).sum())
         3
     """

@@ -76,8 +76,9 @@ def rollout(
     under `jax.vmap` over keys for many draws.
 
     Forward and reverse mode differentiate it, also by parameters of the noise. A Gaussian copy is
-    x + √v n, so that its derivative by the variance v is infinite at v = 0, and NaN by s at v = s².
-    By the scale of a distribution there is a derivative: see the second example.
+    x + √v n, so that its derivative by the variance v is infinite at v = 0, and with v = s² the
+    derivative by s is NaN at s = 0. By the scale of a distribution there is a derivative: see the
+    second example.
 
     Args:
         learner: any learner.

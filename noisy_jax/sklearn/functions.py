@@ -15,8 +15,8 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
     """Kernel regression on noisy features: `nj.methods.Fourier`.
 
     Args:
-        noise: the distribution of the error in X, such as `nj.noise.Gaussian(0.1)`; see the module.
-            A variance alone is not enough.
+        noise: the distribution of the error in X, such as `nj.noise.Gaussian(0.1)` (see
+            `help(noisy_jax.sklearn)`). A variance alone is not enough.
         length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", to choose it by
             estimated errors on clean data, as in `nj.methods.Fourier`.
         num_features: number of random features, even.

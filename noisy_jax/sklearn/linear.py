@@ -22,8 +22,8 @@ class NoisyLinearRegression(RegressorMixin, Affine):
     `LinearRegression()` of scikit-learn.
 
     Args:
-        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
-            says.
+        noise: error in X: a variance, a covariance, a distribution or a mapping (see
+            `help(noisy_jax.sklearn)`).
 
     Attributes:
         coef_: `[d]`, corrected coefficients.
@@ -68,7 +68,8 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
     `LogisticRegression()` of scikit-learn, with a penalty.
 
     Args:
-        noise: Gaussian error in X: a variance, a covariance or a mapping, as the module says.
+        noise: Gaussian error in X: a variance, a covariance or a mapping (see
+            `help(noisy_jax.sklearn)`).
 
     Attributes:
         classes_: `[2]`, the labels.
@@ -136,7 +137,8 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
     penalty.
 
     Args:
-        noise: Gaussian error in X: a variance, a covariance or a mapping, as the module says.
+        noise: Gaussian error in X: a variance, a covariance or a mapping (see
+            `help(noisy_jax.sklearn)`).
 
     Attributes:
         coef_: `[d]`, corrected coefficients.
@@ -181,8 +183,8 @@ class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
         estimator: a regressor with `coef_` and `intercept_`, or with predictions affine in X, such
             as a `Pipeline` of a scaler and a linear regressor. It is cloned, and fitted to NumPy
             arrays.
-        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
-            says.
+        noise: error in X: a variance, a covariance, a distribution or a mapping (see
+            `help(noisy_jax.sklearn)`).
         levels: λ > 0, at least two: multiples of the error's covariance that are added.
         draws: draws of added noise at each level, at least two.
         extrapolation: "quadratic", or "rational" for a + b/(c + λ).

@@ -36,8 +36,8 @@ class OnlineRegressor(RegressorMixin, Noisy):
         learner: a `Learner`, or a function without arguments that returns one, such as
             `functools.partial(nj.learners.known_covariance, radius=3.0)`, which can be pickled, as
             a learner cannot. By default least squares on corrected moments, `corrected_ftrl`.
-        noise: error in X: a variance, a covariance, a distribution or a mapping, as the module
-            says.
+        noise: error in X: a variance, a covariance, a distribution or a mapping (see
+            `help(noisy_jax.sklearn)`).
         standardize: whether columns and y are divided by standard deviations, as in `nj.learn`.
         random_state: seed of the learner's own randomness, or as everywhere in scikit-learn.
 

@@ -40,14 +40,17 @@ class Diagnosis:
         bias_std_error: its standard error.
         next_order: the risk if `replicates` had one order more, less `risk`. NaN for any other g.
         next_order_std_error: its standard error.
-        spread: the standard deviation of gradients of single rows, over that without correction.
+        spread: the standard deviation of corrected gradients of single rows, divided by that of
+            uncorrected ones.
         effective_rows: (Σ‖G_i‖)²/Σ‖G_i‖² for gradients G_i of single rows: n if all have the same
             norm, 1 if one of them outweighs the rest.
         pays_from: the number of rows from which the mean of corrected gradients has a smaller mean
-            squared error than the mean of uncorrected ones; infinite if no bias is seen.
+            squared error than the mean of uncorrected ones: 0 if corrected gradients spread no
+            more; else infinite if no bias is seen.
         verdict: "exploited": the model was trained to where the estimated risk is far below the
-            true one; "heavy tails": few rows decide the mean gradient; "average": the rows are too
-            few for a correction to pay; or "correct": the correction works.
+            true one; "heavy tails": corrected gradients of rows spread far more than uncorrected
+            ones, or few rows decide their mean; "average": the rows are too few for a correction to
+            pay; or "correct": the correction works.
     """
 
     num_rows: int

@@ -45,7 +45,8 @@ class Multilevel(Transformed):
         It is `[]`, known before any copy is measured, and does not depend on f.
 
         Example:
-            >>> g = multilevel(jnp.sin)
+            >>> import jax, jax.numpy as jnp, noisy_jax as nj
+            >>> g = nj.unbiased.multilevel(jnp.sin)
             >>> [int(g.copies_needed(key)) for key in jax.random.split(jax.random.key(0), 8)]
             [4, 1, 4, 1, 1, 2, 4, 1]
         """

@@ -18,9 +18,10 @@ BELOW = (
 
 
 class AssumptionWarning(UserWarning):
-    """Warning that the rows of a table contradict an assumption of the fit to them.
+    """Warning about the rows of a table in a fit.
 
-    `nj.fit` and `nj.learn` give it. Its text names the columns, and says what to do.
+    They contradict an assumption of it, some of them are left out, or a part of their error stays
+    in. `nj.fit` and `nj.learn` give it. Its text names the columns, and says what to do.
     """
 
 

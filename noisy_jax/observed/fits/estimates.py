@@ -245,6 +245,7 @@ class Estimates(Summarized):
             A table: print it; `.rows` and `.to_frame()` have the numbers, `.save(path)` writes CSV.
 
         Example:
+            >>> import numpy as np
             >>> from noisy_jax.observed.fits import Estimates
             >>> fit = Estimates(
             ...     labels=("intercept", "dose"),

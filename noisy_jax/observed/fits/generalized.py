@@ -35,11 +35,11 @@ class Logistic(Method[Fit]):
 
         Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w.
 
-    The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩); there is
-    no regret bound. The equations may have several roots: the one that continues the uncorrected
-    fit, as C grows from 0, is taken. In small tables it may end before the whole C: then a smaller
-    share of C is taken away, with a warning and wide intervals (`Fit.share`). Replicates
-    of unknown noise are pooled: the covariance of their noise must then be the same in all rows.
+    The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩). The
+    equations may have several roots: the one that continues the uncorrected fit, as C grows from 0,
+    is taken. In small tables it may end before the whole C: then a smaller share of C is taken
+    away, with a warning and wide intervals (`Fit.share`). Replicates of unknown noise are pooled:
+    the covariance of their noise must then be the same in all rows.
 
     Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
     equations are summed over all true categories and labels, with weights that are right on
@@ -49,12 +49,15 @@ class Logistic(Method[Fit]):
         flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, which
             are 1 − sensitivity and 1 − specificity; or one number for both; 0 by default. They may
             depend on the true label, and on nothing else.
-        weights: `[n]` weights of the rows: factors of their scores, or the name of their column, as
-            in `Linear`; 1 by default. Rows of weight 0 are left out.
+        weights: `[n]` weights of the rows, each of which counts so many times in the equations, or
+            the name of their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column, which standard errors then take as one.
         errors: "sandwich", by the scores of rows and their leverages (HC3); or "jackknife", by fits
             without one of up to 32 groups of rows, or of clusters, at a time, as in `Linear`.
+
+    Give it to `nj.fit`, which raises ValueError if y is not 0 or 1 or has errors, if a distribution
+    of noise is not Gaussian, or if not even half of the error's covariance can be taken away.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.
@@ -97,6 +100,9 @@ class Poisson(Method[Fit]):
             E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
             Predictions are then counts at an exposure of 1.
         errors: kind of the standard errors, as in `Logistic`.
+
+    Give it to `nj.fit`, which raises ValueError if y is below 0 or has errors, if a distribution of
+    noise is not Gaussian, or if not even half of the error's covariance can be taken away.
 
     Source: the corrected score of Nakamura (1990).
     """

@@ -238,7 +238,7 @@ def _weigh(
 def _target(
     name: str, y: np.ndarray, errors: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """y `[n]` less the known mean of its error, whose variance `[n]` is taken out of `known`."""
+    """y `[n]` less the known mean of its error, whose variance `[n]` is taken out of `errors`."""
     if name not in errors:
         return y, None
     if isinstance(errors[name], Misclassified):

@@ -65,6 +65,10 @@ def chunked_gram(kernel: Callable[[Array, Array], Array], x: Array, *, chunk: in
         x: `[n, d]` points.
         chunk: number of rows in memory at a time, at least 1.
 
+    Returns:
+        An object with `product(v)` = K v and `norm` ≥ ‖K‖, which `ridge` and `logistic` take in
+        place of a matrix.
+
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> gram = chunked_gram(nj.kernels.linear(), jnp.arange(6.0)[:, None], chunk=4)

@@ -139,6 +139,7 @@ def trimmed(
     """The trimmed problem of a squared or logistic loss; arguments as in `ridge`.
 
     Example:
+        >>> import jax.numpy as jnp
         >>> from noisy_jax.losses import squared
         >>> options = {"contamination": 0.2, "regularization": 1.0}
         >>> problem = trimmed(squared(), jnp.eye(5), jnp.ones(5), **options)

@@ -70,7 +70,7 @@ def clean_regret(
         used = jnp.arange(horizon) < (horizon if rounds is None else rounds)
         gram = jnp.where(used[:, None] & used[None], gram, 0)
         best = kernel_ball(gram, fixed.y, radius)
-        # The values come from `found`, as float32 coefficients may cancel.
+        # The values come from `best.predictions`, as float32 coefficients may cancel.
         values = jnp.matmul(kernel(stream.x, fixed.x), best.coefficients, precision="highest")
         comparator = best.predictions + values - jax.lax.stop_gradient(values)
     return final_regret(
@@ -115,8 +115,8 @@ def ascend(
     Ba (2015).
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> starts = Stream(jnp.full((1, 2, 1), 0.5), jnp.full((1, 2), 0.5))
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> starts = nj.Stream(jnp.full((1, 2, 1), 0.5), jnp.full((1, 2), 0.5))
         >>> def regret(stream, key):
         ...     return jnp.sum(stream.x) - jnp.sum(stream.y)
         >>> found, _ = ascend(regret, starts, jax.random.key(0), x_norm=2.0)

@@ -94,7 +94,8 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
     B_w B_x, the bound is nearly attained; elsewhere the bound of `self_bounding` is smaller.
 
     Args:
-        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
+            `bounds.moments` computes them.
         horizon: T > 0, number of rounds.
         radius: B_w > 0, radius of the ball that holds the weights.
 
@@ -102,7 +103,9 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
     corrected.
 
     Example:
-        >>> print(two_copies(DataMoments(1.0, 1.0, 1.0, 0.0), horizon=100, radius=1.0).regret)
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
+        >>> print(two_copies(moments, horizon=100, radius=1.0).regret)
         40.0
     """
     check_moments(moments)
@@ -117,7 +120,8 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
     (`moments.x_fourth_moment`).
 
     Args:
-        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
+            `bounds.moments` computes them.
         horizon: T > 0, number of rounds.
         radius: B_w > 0, radius of the ball that holds the weights.
 
@@ -125,7 +129,8 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
     the estimator and G corrected.
 
     Example:
-        >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
         >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
         40.0
     """
@@ -143,12 +148,14 @@ def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) 
     ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
 
     Args:
-        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
+            `bounds.moments` computes them.
         horizon: T > 0, number of rounds.
         radius: B_w > 0, radius of the ball that holds the weights.
 
     Example:
-        >>> moments = DataMoments(1.0, x_fourth_moment=1.0, y_second_moment=1.0, noise_norm=0.5)
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
         >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
@@ -181,7 +188,8 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
     B_y², R²)` and B_w = W: there E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.
 
     Args:
-        moments: bounds on the moments of the noisy data, as `bounds.moments` computes them.
+        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
+            `bounds.moments` computes them.
         horizon: T > 0, number of rounds.
         radius: B_w > 0, radius of the ball that holds the weights.
 
@@ -189,8 +197,9 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
     Smoothness, low noise and fast rates (2010).
 
     Example:
-        >>> moments = DataMoments(1.0, 1.0, 1.0, 0.0)
-        >>> for bound in (two_copies, self_bounding):
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
+        >>> for bound in (nj.bounds.two_copies, nj.bounds.self_bounding):
         ...     print(bound(moments, horizon=10_000, radius=1.0).regret)
         400.0
         201.0

@@ -137,7 +137,8 @@ def margin_errors(
         comparator_loss: K ≥ 0, their cumulative loss.
 
     Example:
-        >>> still = Drift(norm=2.0, length=0.0, squared_length=0.0)
+        >>> import noisy_jax as nj
+        >>> still = nj.bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
         >>> options = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 0.0}
         >>> print(margin_errors(1.0, still, margin=0.5, **options).mistakes)
         16.0
@@ -167,7 +168,8 @@ def mistakes(
     Source: Online Learning with Kernels, Theorem 3, as printed.
 
     Example:
-        >>> still = Drift(norm=2.0, length=0.0, squared_length=0.0)
+        >>> import noisy_jax as nj
+        >>> still = nj.bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
         >>> options = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 0.0}
         >>> print(mistakes(1.0, still, **options).mistakes)
         4.0

@@ -37,12 +37,14 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     """Returns the lower bound on the average regret of all learners that read one copy a round.
 
     Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has at
-    least this expected average regret on clean data in A or in B, against the best weight in
-    [−B, B], for every T. It is (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the
-    hinge, 4/9 at 5/9 for the absolute loss.
+    least this expected average regret on clean data against one of the adversaries A and B of
+    `streams.one_copy_adversaries`, compared with the best weight in [−B, B], for every T. It is
+    (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the
+    absolute loss.
 
-    From one minimizer to the other the excess of A increases and the excess of B decreases, so that
-    the lower bound is where they cross. Both are found by bisection, in float64 on the host.
+    From one minimizer to the other the average regret against A increases and that against B
+    decreases, so that the lower bound is where they cross. Both are found by bisection, in float64
+    on the host.
 
     Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which
     show that it is positive; the values are computed here.
@@ -68,9 +70,11 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: Array, *, radius: float) -> np.ndarray:
-    """Returns excess_A(w) and excess_B(w), `[2, ...]` in float64, of constant weights `[...]`.
+    """Returns the average regret of constant weights `[...]` against two adversaries, `[2, ...]`.
 
-    They are average regrets; loss and radius are as in `one_copy_lower_bound`.
+    That is how much more they lose in a round than the best weight in the ball, in float64. The
+    adversaries are A and B of `streams.one_copy_adversaries`; loss and radius are as in
+    `one_copy_lower_bound`.
 
     Example:
         >>> import noisy_jax as nj

@@ -1,9 +1,9 @@
 """Guarantees of learning under unknown noise from a random number of copies.
 
 `unknown_noise` is polynomial in the variance of the noise. In `random_truncation`, with
-B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖² ≤ B_w} with unbiased g̃Ψ̃
-and η = √(B_w/(B_g B_Ψ T)) has regret at most √(B_w B_g B_Ψ T). Both moments grow exponentially, in
-the size of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
+B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², projected gradient descent on {‖f‖ ≤ B} with unbiased g̃Ψ̃ and
+η = B/√(B_g B_Ψ T) has regret at most B √(B_g B_Ψ T). Both moments grow exponentially, in the size
+of the data and in the sharpness of the loss: check `vacuous` before you rely on the bound.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def random_truncation(
     closed_form: bool = False,
     p: ArrayLike | None = None,
 ) -> TruncationGuarantee:
-    """Guarantee of `learners.random_truncation`: η = √(B_w/(B_g B_Ψ T)), regret ≤ √(B_w B_g B_Ψ T).
+    """Guarantee of `learners.random_truncation`: η = B/√(B_g B_Ψ T), regret ≤ B √(B_g B_Ψ T).
 
-    B_Ψ bounds E‖Ψ̃‖² for the estimated feature maps Ψ̃, B_g bounds E g̃² for the estimated derivatives
-    g̃ of the loss, and √B_w is the radius. By default B_Ψ and B_g are exact sums over the
-    distributions that the estimator draws from (in a world B_Ψ is R²), and 2 b √(B_w max k) a round
-    is added to the regret for the bias b of a derivative whose series is cut off. Predictions and
-    competitors use the kernel with its series cut off, which differs from the kernel by at most
-    `estimator.kernel_bias`.
+    B_Ψ bounds E‖Ψ̃‖² for the estimated feature maps Ψ̃, B_g bounds E g̃² for the estimated
+    derivatives g̃ of the loss, and B is the estimator's radius (the paper's √B_w). By default B_Ψ
+    and B_g are exact sums over the distributions that the estimator draws from (in a world B_Ψ is
+    R²), and 2 b B √(max k) a round is added to the regret for the bias b of a derivative whose
+    series is cut off. Predictions and competitors use the kernel with its series cut off, which
+    differs from the kernel by at most `estimator.kernel_bias`.
 
     `closed_form=True` gives the theorems' bound, for the geometric distribution of all orders with
     base p:
 
-        u = B_w (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
-        u = B_w (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
-        regret ≤ ℓ'₊(r) √(uT),   η = B_w/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
+        u = B² (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
+        u = B² (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
+        regret ≤ ℓ'₊(r) √(uT),   η = B²/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
 
     where k(x, z) = Q(⟨x, z⟩), ℓ'₊ is the power series of ℓ' with absolute coefficients, and √p B_y
     is added to r for residual losses. The squared loss reads exactly one value of f, which

@@ -27,7 +27,7 @@ from noisy_jax.validation.values import ArrayLike, check_concrete
 
 @comparator
 def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
-    """The best weights in the l1 ball {‖w‖₁ ≤ radius} for a whole clean stream.
+    """The weights in the l1 ball {‖w‖₁ ≤ radius} of least squared loss on a whole clean stream.
 
     Its loss is the least one up to rounding in float64: to 10⁻¹⁰‖y‖², unless the scales of features
     differ by more than 10⁶. The result is rounded to JAX's default precision. It takes

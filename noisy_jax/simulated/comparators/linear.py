@@ -44,13 +44,13 @@ class LinearBall(NamedTuple):
 @comparator
 @jax.default_matmul_precision("highest")
 def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
-    """The best weights in the ball {‖w‖ ≤ radius} for a whole clean stream, exactly.
+    """The weights in the ball {‖w‖ ≤ radius} of least squared loss on a clean stream, exactly.
 
     Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below
     8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
     differ by more than 10⁵, work in float64 (`jax.enable_x64`).
 
-    Without a stream, it returns the comparator for `study`, a function of a stream.
+    `linear_ball(radius=B)`, without a stream, is a comparator for `study`.
 
     Example:
         >>> import noisy_jax as nj

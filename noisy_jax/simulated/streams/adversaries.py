@@ -41,11 +41,12 @@ def one_copy_adversaries(key: jax.Array, horizon: int) -> OneCopyAdversaries:
     probability ½ each, independently in every round. The weights of a learner that reads one copy
     and knows nothing else therefore have the same distribution in both. But the best weights
     differ: for the squared loss w = 1/5 in A and w = 1 in B. By convexity the mean w̄ of the weights
-    has regret of at least T max(excess_A(w̄), excess_B(w̄)) in one of the two, linear in T
-    (`bounds.one_copy_lower_bound`). Two copies tell A from B, because they are equal in A.
+    has regret of at least T max(excess_A(w̄), excess_B(w̄)) in one of the two, linear in T, where
+    excess(w) is what w loses in a round more than the best weight (`bounds.one_copy_lower_bound`).
+    Two copies tell A from B, because they are equal in A.
 
     Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
-    x = e_1. Corrected: Theorem 3 is stated for any compact convex set of competitors. It is false
+    d = 1. Corrected: Theorem 3 is stated for any compact convex set of competitors. It is false
     for some, such as {0} or [0, 0.1], whose best member is the same in both; it holds for a ball
     where the two minimisers differ.
 

@@ -132,8 +132,9 @@ def drifting(
         raises ValueError; under `jit` the last rounds of the period are NaN instead.
 
     Example:
-        >>> import jax
-        >>> drifting(jax.random.key(0), 100, difficulty=DIFFICULTIES["C"]).x.shape
+        >>> import jax, noisy_jax as nj
+        >>> hardest = nj.streams.DIFFICULTIES["C"]
+        >>> drifting(jax.random.key(0), 100, difficulty=hardest).x.shape
         (100, 2)
 
     Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top.

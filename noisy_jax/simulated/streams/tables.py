@@ -147,8 +147,8 @@ def resampled(key: jax.Array, stream: Stream, horizon: int) -> Stream:
         horizon: T ≥ 1 rounds to draw; may exceed n.
 
     Example:
-        >>> import jax
-        >>> table = from_arrays([[0.0], [1.0]], [0.0, 1.0])
+        >>> import jax, noisy_jax as nj
+        >>> table = nj.streams.from_arrays([[0.0], [1.0]], [0.0, 1.0])
         >>> stream = resampled(jax.random.key(0), table, horizon=1000)
         >>> print(abs(stream.y.mean() - 0.5) < 0.1)
         True

@@ -63,7 +63,7 @@ class GradientEstimator(NamedTuple):
         loss: ℓ.
         maps: of the estimate Ψ̃ of the feature map Ψ(x), or a world.
         derivative: of the estimate g̃ of the loss's derivative at f(x).
-        radius: √B_w, the largest ‖f‖ that bounds are for.
+        radius: B, the largest ‖f‖ that bounds are for (the paper's √B_w).
         x_second_moment: B_x² ≥ E‖x̃‖²; `None` in a world.
         y_largest: B_y ≥ |y|.
     """
@@ -161,20 +161,22 @@ def kernel_gradient(
     kernel_order: int | None = None,
     loss_order: int | None = None,
 ) -> GradientEstimator:
-    """An estimator of the clean gradient, from bounds on data and predictor.
+    """Makes an estimator of the gradient ℓ'(f(x), y) Ψ(x) in f, from several noisy copies of x.
 
-    Series are cut off at finite orders, as shapes must be fixed. For polynomial kernels and the
-    squared loss nothing is lost; otherwise the estimate is unbiased for a kernel and a derivative
-    that differ from the given ones by at most `max_bias`.
+    f is a predictor in the space of a kernel, and Ψ the kernel's feature map. Series are cut off at
+    finite orders, as shapes must be fixed. For polynomial kernels and the squared loss nothing is
+    lost; otherwise the estimate is unbiased for a kernel and a derivative that differ from the
+    given ones by at most `max_bias`.
 
     Args:
-        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² grows like exp(2B_x²/ℓ²) for Gaussian
-            kernels, center the data first. Or one of `worlds`: every value of f takes one copy,
-            G + 1 of them in a round, and nothing of the kernel is cut off.
+        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² of the estimate Ψ̃ of Ψ(x) grows like
+            exp(2B_x²/ℓ²) for Gaussian kernels, center the data first. Or one of `worlds`: then
+            every value of f takes one copy, a round at most G + 1 of them, where the derivative's
+            series is cut off after order G, and nothing of the kernel is cut off.
         loss: with a power series: squared, logistic, exponential, smoothed_absolute or
             smoothed_hinge.
-        radius: √B_w > 0, the norm of the largest predictor that competes; in a world W, in the
-            surrogate's norm.
+        radius: B > 0, the norm of the largest predictor that competes (the paper's √B_w); in a
+            world W, in the surrogate's norm.
         x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
             (`bounds.moments`): the variance is all that must be known of the noise. `None` in a
             world.
@@ -184,10 +186,11 @@ def kernel_gradient(
         p: base of the geometric distribution, above 1, by default 2; larger means fewer copies.
         center: c, of the series of the derivative; best left at 0, unless values are known to be
             near another number.
-        value_second: E(X − c)² > 0 for the optimal distribution of the derivative's order; by
-            default its bound. A smaller guess saves copies; a wrong one costs variance, never bias.
+        value_second: E(X − c)² > 0 of the estimated value X of f, as margin or residual, for the
+            optimal distribution of the derivative's order; by default its bound. A smaller guess
+            saves copies; a wrong one costs variance, never bias.
         max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest
-            value, over ‖f‖² ≤ B_w and ‖x‖² ≤ B_x².
+            value, over ‖f‖ ≤ B and ‖x‖ ≤ B_x.
         kernel_order: where the kernel's series (and a Gaussian kernel's envelope) is cut off; by
             default the smallest order that `max_bias` allows.
         loss_order: where the derivative's series is cut off; by default the smallest order that

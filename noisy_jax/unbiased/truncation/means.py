@@ -32,7 +32,7 @@ class MeanEstimator(NamedTuple):
         orders: distribution of the order.
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax.numpy as jnp, numpy as np, noisy_jax as nj
         >>> series = nj.kernels.exponential().series(3)  # 1 + a + a²/2 + a³/6
         >>> orders = nj.unbiased.truncation.geometric(series.coefficients, p=2.0)
         >>> estimator = MeanEstimator(series, orders)
