@@ -94,11 +94,11 @@ def leader(
     if sums.squares is not None and not moments.linear:
         raise ValueError("sums must be of these moments, got sums of moments of other features")
     zero = jnp.zeros_like(sums.cross[0])
+    slack = non_negative("slack", slack, shape=None)
+    previous = non_negative("previous", previous, shape=None)
     for name, value in {"slack": slack, "previous": previous}.items():
         if jnp.ndim(value):
             check_shape(name, value, zero.shape, "as the weights")
-    slack = non_negative("slack", slack, shape=None)
-    previous = non_negative("previous", previous, shape=None)
     before = Leader(zero, jnp.broadcast_to(jnp.asarray(previous, zero.dtype), zero.shape))
     return leader_and_penalty(moments, sums, radius, share, slack, before, zero)[0]
 

@@ -19,7 +19,7 @@ import optax
 
 from noisy_jax.base import Learner
 from noisy_jax.engine import everything, function_space
-from noisy_jax.engine.rules import squared_loss
+from noisy_jax.engine.rules import parsed_radius, squared_loss
 from noisy_jax.kernels.kernel import Kernel, check_kernel
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import ArrayLike
@@ -130,5 +130,6 @@ def uncorrected_kernel(
 
 
 def _descent(kernel, buffer, radius, learning_rate, block) -> Learner:
+    radius = parsed_radius(radius)
     rule = squared_loss(learning_rate, radius=radius)
     return function_space(kernel, buffer).learner(rule, radius=radius, block=block)

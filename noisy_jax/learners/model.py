@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax.core import Tracer
 
 from noisy_jax import gone
 from noisy_jax.base import Learner, Needs, Sample, Unrolled, check_sample, exportable, fresh
@@ -111,7 +112,8 @@ def model(
     method = descent(radius, optimizer)
     start, whole_of = trained(params)
     for leaf in jax.tree.leaves(start):
-        if getattr(leaf, "is_fully_addressable", True):  # all of it is on devices of this process
+        traced = isinstance(leaf, Tracer)
+        if not traced and getattr(leaf, "is_fully_addressable", True):  # all on this process
             check_finite("params", leaf)
     if not jax.tree.leaves(start):
         raise ValueError("params must have at least one array of floating point, which is trained")

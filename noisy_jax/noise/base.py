@@ -154,7 +154,8 @@ class Noise:
         for name, field in self._fields().items():
             if field.metadata.get("static"):
                 continue
-            if isinstance(value := collected(getattr(self, name)), (list, tuple)):
+            value = collected(getattr(self, name))
+            if isinstance(value, (list, tuple)) or hasattr(value, "to_numpy"):  # or of a data frame
                 value = real_array(f"{type(self).__name__}.{name}", value)
                 object.__setattr__(self, name, value)
         self.check(stacked=False)

@@ -24,6 +24,14 @@ from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import Array, ArrayLike, array_module, collected
 
 
+def _scale(name: str, value, hint: str = "", *, shape: tuple[()] | None = ()):
+    """Returns the value if it is positive and floats can hold its square, for the variance."""
+    value = positive(name, value, hint, shape=shape)
+    dtype = jnp.finfo(jax.dtypes.canonicalize_dtype(float))
+    hint = f"{dtype.dtype} must hold its square; measure the features in another unit"
+    return between(name, value, 0, float(dtype.max) ** 0.5, hint, shape=shape)
+
+
 class _Independent(Noise):
     """Noise with independent coordinates whose scale is the parameter named `_spread`."""
 
@@ -82,7 +90,7 @@ class Laplace(_Independent):
         0.5
     """
 
-    scale: ArrayLike = parameter(positive)
+    scale: ArrayLike = parameter(_scale)
     mean: ArrayLike = 0.0
 
     excess_kurtosis = 3.0
@@ -114,7 +122,7 @@ class Uniform(_Independent):
         3.0
     """
 
-    half_width: ArrayLike = parameter(positive)
+    half_width: ArrayLike = parameter(_scale)
     mean: ArrayLike = 0.0
 
     _spread = "half_width"
@@ -147,7 +155,7 @@ class Rademacher(_Independent):
         4.0
     """
 
-    scale: ArrayLike = parameter(positive)
+    scale: ArrayLike = parameter(_scale)
     mean: ArrayLike = 0.0
 
     excess_kurtosis = -2.0
@@ -187,7 +195,7 @@ class StudentT(_Independent):
         between, 2, np.inf, scalar=True,
         hint="with fewer the variance is infinite, and infinite ν is Gaussian noise",
     )  # fmt: skip
-    scale: ArrayLike = parameter(positive)
+    scale: ArrayLike = parameter(_scale)
     mean: ArrayLike = 0.0
 
     @property

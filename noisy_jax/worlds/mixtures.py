@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
+from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.validation.numbers import positive, within
 from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
@@ -51,7 +52,7 @@ def rational_mixture(cutoff: ArrayLike, *, length_scale: ArrayLike, alpha: Array
         alpha: α from 0.2 to 50. Below, the tail is too heavy for the nodes; above, the kernel is
             almost the Gaussian exp(−r²/2ℓ²).
     """
-    length_scale = positive_float("length_scale", length_scale)
+    length_scale = positive_float("length_scale", length_scale_of(length_scale))
     hint = f"for less, {NUM_NODES} nodes miss the tail; for more, it is almost exp(−r²/2ℓ²)"
     alpha = within("alpha", positive_float("alpha", alpha), *ALPHAS, hint)
     m = 2 * alpha * length_scale**2
@@ -85,7 +86,7 @@ def matern_mixture(cutoff: ArrayLike, *, length_scale: ArrayLike, nu: ArrayLike)
     """
     hint = "for less, the kernel is almost white noise; for more, almost exp(−r²/2ℓ²)"
     nu = within("nu", positive_float("nu", nu), *NUS, hint)
-    length_scale = positive_float("length_scale", length_scale)
+    length_scale = positive_float("length_scale", length_scale_of(length_scale))
     beta = nu / (2 * length_scale**2)
     xp = array_module(nu, length_scale, cutoff)
     # u = z^(−4) is smooth at the cutoff. The range leaves out negligible mass: β/u follows a Gamma

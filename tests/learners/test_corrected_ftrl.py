@@ -483,6 +483,7 @@ def test_gradients_by_step_are_those_of_unroll(x64):
         ({"slack": -1.0}, "slack must be"),
         ({"previous": np.nan}, "previous must be"),
         ({"previous": np.ones(3)}, "previous must be [2]"),
+        ({"slack": iter([0.1, 0.1, 0.1])}, "slack must be [2]"),
     ],
 )
 def test_the_leader_of_wrong_numbers(options, message):

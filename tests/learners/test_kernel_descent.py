@@ -133,6 +133,14 @@ def test_rejects_other_types_than_worlds():
     raises("features must be a FourierWorld, got World", fourier, world, radius=1.0)
 
 
+def test_the_ball_is_needed_with_a_rate_of_ones_own():
+    world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
+    raises(
+        "radius must be numbers, got None", nj.learners.parallel_worlds,
+        world, horizon=5, radius=None, learning_rate=0.1,
+    )  # fmt: skip
+
+
 def test_rejects_data_of_another_dimension():
     noise = nj.noise.Gaussian(0.1)
     world = nj.worlds.gaussian(dim=3, length_scale=LENGTH_SCALE, noise=noise)

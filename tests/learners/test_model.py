@@ -308,6 +308,16 @@ def test_a_model_of_several_numbers_is_rejected():
     raises(r"apply's result must be \[\], one number .* got \[2\]", learner.init, 2)
 
 
+def test_parameters_may_be_traced():
+    def prediction(params):
+        learner = nj.learners.model(lambda w, x: w @ x, params, SQUARED, radius=1.0)
+        return learner.predict(learner.init(2), jnp.ones(2))
+
+    params = jnp.array([1.0, 2.0])
+    assert jax.jit(prediction)(params) == 3
+    assert np.isnan(jax.jit(prediction)(params * jnp.nan))
+
+
 def test_parameters_are_finite():
     raises(
         r"params must be finite, but params\[1\] is nan", nj.learners.model,

@@ -162,6 +162,11 @@ THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
         (lambda: ContaminatedGaussian(-1.0, 0.5), r"Gaussian\.outlier_cov must be .* >= 0, got -1"),
         (lambda: ContaminatedGaussian(1.0, 1.5), r"probability must be in \[0, 1\], got 1\.5"),
         (lambda: Laplace(0.0), r"Laplace\.scale must be positive and finite, got 0\.0"),
+        (lambda: Laplace(1e300), r"scale must be .* below 1\.84.*, got 1e\+300: float32 must hold"),
+        (
+            lambda: Uniform(1e300),
+            r"half_width must be .* got 1e\+300: float32 must hold its square",
+        ),
         (lambda: Rademacher(np.ones((2, 2))), r"Rademacher\.scale must have shape \[\] or \[d\]"),
         (lambda: StudentT(df=2.0, scale=1.0), r"StudentT\.df must be above 2 and finite, got 2\.0"),
         (lambda: sampled(Gaussian(np.eye(2))), "dimension 3"),

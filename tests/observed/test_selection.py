@@ -154,6 +154,7 @@ ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.
     ("candidates", "options", "message"),
     [
         ({}, {}, "candidates must map at least one name to a learner"),
+        (ONE, {}, "candidates must map at least one name to a learner, .*, got Learner"),
         ({"a": 3}, {}, "candidate 'a': must be a learner, a function .*, got 3"),
         ({"a": lambda rows: 3}, {}, "candidate 'a': must return a fit .* returned 3"),
         ({"a": KERNEL}, {}, "candidate 'a': of this learner noisy rows do not show its error"),

@@ -339,6 +339,8 @@ LARGE = {"dim": 400, "noise": Gaussian(0.49), "length_scale": 0.5**0.5}
         (lambda: build(cutoff=1.5), r"cutoff must be .* below 1\.38889, got 1\.5: from 1/\("),
         (lambda: build(cutoff=0.0), "cutoff must be positive and finite, got 0"),
         (lambda: build(length_scale=0.0), "length_scale must be positive"),
+        (lambda: build(length_scale=1e300), r"got 1e\+300: float32 must hold its square"),
+        (lambda: of_laplacian(1.0, length_scale=1e300), r"got 1e\+300: float32 must hold its sq"),
         (lambda: build(alpha=0.1), r"alpha must be in \[0\.2, 50\], got 0\.1"),
         (lambda: build(alpha=np.ones(2)), r"alpha must be one number, got shape \[2\]"),
         (lambda: build(alpha=50.0, length_scale=0.1, cutoff=0.1), "cutoff must be larger than 0.1"),
