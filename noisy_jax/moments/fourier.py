@@ -160,7 +160,8 @@ def gaussian_frequencies(
         if (array := concrete(total)) is not None and not np.all(np.isfinite(array)):
             raise ValueError("characteristic must be finite, but a value is NaN or infinite")
     else:
-        noise = cast(Noise, characteristic)
+        hint = "one distribution, such as noise.Laplace(0.1), or a function of frequencies"
+        noise = instance("characteristic", characteristic, Noise, hint)
         check_characteristic(noise, dim)
         phi = characteristics(noise, omega)
     amplitude = jnp.asarray(1 / np.sqrt(pairs))

@@ -23,6 +23,7 @@ from noisy_jax.unbiased.continuation import Continued
 from noisy_jax.unbiased.entire import continued
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.unbiased.transformed import Transformed
+from noisy_jax.validation.objects import function
 
 
 def unbiased(
@@ -62,6 +63,7 @@ def unbiased(
         0.31 0.29
         0.29 0.29
     """
+    function("features", features)
     transformation = Estimate.of(estimate)
     probe = transformation.probed(features)
     copies = probe.copies

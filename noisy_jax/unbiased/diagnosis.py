@@ -161,12 +161,12 @@ def diagnose(
         the correction works: keep it
     """
     g = instance("g", g, Transformed, "nj.unbiased.replicates(f, argnum=1) makes one")
-    key = parsed_key(key)
-    least = float(number("least", least))
-    rows = collected(rows)
+    key, rows = parsed_key(key), collected(rows)
     function("f", f, "of one clean input, such as a loss")
     if not isinstance(rows, tuple | list):
         raise ValueError(f"rows must be a tuple of arrays such as (copies, y), got {given(rows)}")
+    if not rows:
+        raise ValueError("rows must be a tuple of arrays such as (copies, y), got an empty one")
     place = g.place(1 + len(rows))
     if place == 0:
         raise ValueError("params must be the first argument of f, and x another: set argnum in g")
@@ -178,11 +178,14 @@ def diagnose(
             f"got {shapes}"
         )
     keys = jax.random.split(key, count)
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, rows, keys))):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((params, rows, keys, least))):
         raise ValueError("diagnose reads numbers, and returns words: call it outside jit and vmap")
     params, whole_of = trained(params)
     if not jax.tree.leaves(params):
         raise ValueError("params must have at least one array of floating point")
+    for leaf in jax.tree.leaves(params):
+        check_finite("params", leaf)
+    least = float(number("least", least))
     trained_on = count if num_rows is None else whole("num_rows", num_rows)
 
     def of_row(row, key):

@@ -135,6 +135,7 @@ def test_frequencies_are_gaussian_vectors_over_the_length_scale():
 
 
 def test_frequencies_need_a_characteristic_function_without_zeros():
+    raises("characteristic must be a Noise, got 0.1", features, 0.1, dim=1)
     raises("without zeros, got Uniform", features, nj.noise.Uniform(1.0), dim=1)
     raises(r"StudentT, whose .* is not known", features, nj.noise.StudentT(5.0, 1.0), dim=1)
 

@@ -214,7 +214,7 @@ def test_too_few_copies_raise():
 def test_what_cannot_be_right_raises():
     features = waves()
     unbiased = nj.moments.unbiased
-    raises("f must be a function, got 'rbf'", unbiased, "rbf", pair)
+    raises("features must be a function, got 'rbf'", unbiased, "rbf", pair)
     raises("'tanh'", one_round, unbiased(jnp.tanh, pair), np.zeros((2, 1)))
     raises("pass a key", one_round, unbiased(features, multilevel), np.zeros((32, 1)))
     read = unbiased(features, gaussian).clean_estimates

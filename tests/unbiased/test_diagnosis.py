@@ -199,6 +199,10 @@ def test_bad_arguments_give_one_clear_line():
     raises(message, diagnose, G, squared, w, (copies.at[3, 0, 1].set(np.nan), y), KEY)
     raises(r"rows\[1\]\[0\] is inf", diagnose, G, squared, w, (copies, y.at[0].set(np.inf)), KEY)
     raises("outside jit", jax.jit(lambda w: diagnose(G, squared, w, rows, KEY).risk), w)
+    of_least = jax.jit(lambda least: diagnose(G, squared, w, rows, KEY, least=least).risk)
+    raises("outside jit", of_least, 0.0)
+    raises("params must be finite", diagnose, G, squared, w * jnp.nan, rows, KEY)
+    raises("rows must be a tuple of arrays", diagnose, G, squared, w, (), KEY)
     raises("params must be the first argument", diagnose, first, squared, w, rows, KEY)
     raises("f must return one number for a row", diagnose, G, lambda w, x, y: x * y, w, rows, KEY)
     message = "params must have at least one array"

@@ -10,7 +10,7 @@ from noisy_jax.learners.wrappers.dependence import depends
 from noisy_jax.linalg.matrices import check_covariance
 from noisy_jax.noise import Gaussian
 from noisy_jax.noise.base import register_distribution
-from noisy_jax.validation.values import ArrayLike
+from noisy_jax.validation.values import ArrayLike, collected
 
 
 @register_distribution
@@ -47,6 +47,7 @@ def assuming(learner: Learner, cov: ArrayLike) -> Learner:
         told 0.5: mean squared loss 0.01
     """
     check_learner(learner)
+    cov = collected(cov)
     check_covariance("cov", cov)
     cov = jnp.asarray(cov, float)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from noisy_jax.base import Learner, Sample, check_learner, unrolled
 from noisy_jax.engine.expansion import ExpansionState
 from noisy_jax.learners.wrappers.dependence import depends
+from noisy_jax.validation.arrays import real_array
 from noisy_jax.validation.messages import given
 from noisy_jax.varying import of_this_device
 
@@ -43,6 +44,9 @@ def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
         raise ValueError(
             f"values must be arrays with one leading axis K >= 1, got the shapes {shapes}"
         )
+    for leaf in leaves:
+        if not isinstance(leaf, jax.Array):  # which may hold keys
+            real_array("values", leaf)
     if not callable(make):
         raise ValueError(f"make must be a function value -> Learner, got {given(make)}")
     values = jax.tree.map(jnp.asarray, values)

@@ -107,7 +107,8 @@ def convex_ball(
     check_loss(loss)
     if kernel is not None:
         check_kernel(kernel)
-    for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():
+    read = {"stream.x": stream.x, "stream.y": stream.y, "radius": radius, "tolerance": tolerance}
+    for name, value in read.items():
         check_concrete(name, value, "the minimizer is found on the host")
     parsed = float(positive("radius", radius)), float(positive("tolerance", tolerance))
     x, y = (np.asarray(leaf, np.float64) for leaf in stream)

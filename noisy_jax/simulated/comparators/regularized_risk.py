@@ -105,7 +105,8 @@ def regularized(
     """
     check_loss(loss, flips=False)
     check_matrix("gram", gram)
-    for name, value in {"gram": gram, "y": y, "regularization": regularization}.items():
+    read = {"gram": gram, "y": y, "regularization": regularization, "tolerance": tolerance}
+    for name, value in read.items():
         check_concrete(name, value, "the minimizer is found on the host")
     parsed = (
         np.float64(positive("regularization", regularization)),

@@ -250,6 +250,7 @@ def test_columns_may_be_nested_and_finished():
         (lambda: nj.wrappers.swept(lambda r: r, RATES), "what make returns must be a Learner"),
         (lambda: nj.wrappers.swept(linear, 0.1), r"axis K >= 1, got the shapes \[\[\]\]"),
         (lambda: nj.wrappers.swept(linear, ()), "one leading axis K >= 1"),
+        (lambda: nj.wrappers.swept(linear, np.array(["1.0"])), "values must be an array of"),
         (lambda: nj.bounds.mixture(linear(0.1).init(2)), "MixtureState, got GradientDescentState"),
     ],
 )

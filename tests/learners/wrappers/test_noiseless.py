@@ -169,6 +169,11 @@ def test_assuming_serves_where_the_covariance_is_unknown_and_can_be_swept():
     raises(message, nj.wrappers.assuming, learner, -0.1)
 
 
+def test_assuming_takes_an_iterator_of_variances():
+    told = nj.wrappers.assuming(LEARNERS["known_covariance"], iter([0.1, 0.2]))
+    np.testing.assert_allclose(told.needs.noise.cov, [0.1, 0.2])
+
+
 def test_assuming_raises_if_the_learner_ignores_the_covariance():
     ignoring = [LEARNERS["two_copies"], LEARNERS["uncorrected_kernel"], in_world(NOTHING)]
     for learner in (*ignoring, nj.wrappers.paired(*ignoring)):

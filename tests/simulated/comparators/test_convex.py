@@ -162,3 +162,5 @@ def test_bad_arguments_raise(rng):
     raises("y must", convex_ball, stream, losses.hinge(), 1.0)
     traced = jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))
     raises("radius must be concrete", traced, 1.0)
+    traced = jax.jit(lambda small: convex_ball(stream, losses.squared(), 1.0, tolerance=small))
+    raises("tolerance must be concrete", traced, 1e-6)

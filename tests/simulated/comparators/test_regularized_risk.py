@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -203,3 +205,6 @@ def test_bad_arguments_raise(change, message):
 def test_traced_values_raise():
     traced = jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))
     raises("regularization must be concrete, got a traced one", traced, 0.1)
+    solved = functools.partial(regularized, np.eye(2), [1.0, -1.0], losses.squared(), 1.0)
+    traced = jax.jit(lambda tolerance: solved(tolerance=tolerance))
+    raises("tolerance must be concrete, got a traced one", traced, 0.1)
