@@ -36,7 +36,8 @@ class AnyHorizon:
 
     Args:
         make: `make(horizon, room) -> (learner, guarantee)`: a learner that is tuned for `horizon`
-            rounds, with room for `room`, an int, and the theorem's guarantee, or `None`.
+            rounds, and the theorem's guarantee, or `None`. `room`, an int, is the number of rounds
+            that the learner's state has space for, at least `horizon`.
 
     Example:
         >>> import noisy_jax as nj
@@ -128,6 +129,7 @@ def tuned(
         )
     of_data = () if moments is None else (moments,)
     needs_room = moments is None if room is None else switch("room", room)
+    # Options are given by position: a checkpoint knows its study again by the text of this partial.
     return AnyHorizon(
         functools.partial(_tuned, factory, bound, of_data, rate_factor, needs_room, options)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from noisy_jax.validation.values import Array
 
 
 def rooms_for(entries: Sequence[Entry], horizons: Sequence[int]) -> list[int]:
-    """Returns the number of rounds, for each horizon, that its learners are made with room for.
+    """Returns each horizon's room: the number of rounds that its learners' states have space for.
 
     If all entries serve any horizon, they share one program. Its room is of whole blocks, so that
     other horizons of as many blocks share it too.
@@ -31,16 +31,30 @@ def rooms_for(entries: Sequence[Entry], horizons: Sequence[int]) -> list[int]:
     return [-(-horizons[-1] // BLOCK) * BLOCK] * len(horizons)
 
 
+class Regrets(NamedTuple):
+    """Results of one seed of a study, one for each of its L learners.
+
+    Attributes:
+        regret: `[L]`, NaN where the run diverged.
+        difference: `[L]`, the regret less the first learner's.
+        diverged: `[L]`, whether the regret is not finite.
+    """
+
+    regret: jax.Array
+    difference: jax.Array
+    diverged: jax.Array
+
+
 @dataclasses.dataclass(frozen=True)
 class _Program:
-    """The run of one seed: `(stream, noise, y_noise, best, rounds, key)` to three `[L]` arrays.
+    """The run of one seed: `(stream, noise, y_noise, best, rounds, key)` to `Regrets`.
 
     Programs of equal entries are equal, so that JAX compiles one of them for several studies.
 
     Attributes:
         entries: entries of the study.
         horizon: horizon of the learners; `None` if the program makes them, for its `rounds`.
-        room: number of rounds that there is room for.
+        room: number of rounds that the learners' states have space for.
         loss: loss of the regret.
         learners: the learners, if there is a horizon.
     """
@@ -51,8 +65,8 @@ class _Program:
     loss: Loss
     learners: tuple[Learner, ...] = dataclasses.field(compare=False, default=())
 
-    def __call__(self, stream, noise, y_noise, best, rounds, key):
-        """Returns each learner's regret, the same minus the first one's, and if it diverged."""
+    def __call__(self, stream, noise, y_noise, best, rounds, key) -> Regrets:
+        """Returns each learner's results."""
         learners = self.learners
         if self.horizon is None:
             horizon = jnp.asarray(rounds, float)
@@ -64,7 +78,7 @@ class _Program:
         )
         diverged = ~jnp.isfinite(regret)
         regret = jnp.where(diverged, jnp.nan, regret)
-        return regret, regret - regret[0], diverged
+        return Regrets(regret, regret - regret[0], diverged)
 
 
 def programs(
@@ -75,7 +89,7 @@ def programs(
     loss: Loss,
     data: tuple[Stream, Any, Any],
 ) -> list[jax.tree_util.Partial]:
-    """Returns the run of one seed, `key -> (regret, difference, diverged)`, for each horizon.
+    """Returns the run of one seed, `key -> Regrets`, for each horizon.
 
     If all entries serve any horizon, they share one compiled program, which runs on the longest
     stream and stops after its number of rounds.

@@ -264,7 +264,7 @@ def study_of_estimates(
     bounds: Mapping[tuple[str, int], tuple[float, float]],
     config: Mapping[str, Any],
 ) -> Study:
-    """Returns the study with these estimates of (regret, difference, diverged), `[learners]` each.
+    """Returns the study with these estimates of `programs.Regrets`.
 
     Args:
         names: of the learners.
@@ -276,21 +276,31 @@ def study_of_estimates(
     summaries = [(e.num_seeds, e.mean, e.std_error, e.half_width, e.quantiles) for e in estimates]
     for i, name in enumerate(names):
         of_learner = []
-        for horizon, (seeds, means, errors, halves, tails) in zip(horizons, summaries, strict=True):
-            bound, rate = bounds[name, horizon]
-            regret, difference, diverged = (float(mean[i]) for mean in means)
-            error, paired_error, _ = (float(error[i]) for error in errors)
-            half = float(halves[0][i])
-            quantiles = () if tails is None else tails[0][:, i].tolist()
-            ratio = bound / regret if regret else math.inf
+        for horizon, (num_seeds, mean, std_error, half_widths, quantiles) in zip(
+            horizons, summaries, strict=True
+        ):
+            bound, learning_rate = bounds[name, horizon]
+            regret, half = float(mean.regret[i]), float(half_widths.regret[i])
             of_learner.append(
                 Row(
-                    name, horizon, seeds, regret, error, regret - half, regret + half,
-                    bound, ratio, difference, paired_error, rate, diverged, tuple(quantiles),
+                    learner=name,
+                    horizon=horizon,
+                    num_seeds=num_seeds,
+                    regret=regret,
+                    std_error=float(std_error.regret[i]),
+                    low=regret - half,
+                    high=regret + half,
+                    bound=bound,
+                    bound_over_regret=bound / regret if regret else math.inf,
+                    difference=float(mean.difference[i]),
+                    difference_std_error=float(std_error.difference[i]),
+                    learning_rate=learning_rate,
+                    diverged=float(mean.diverged[i]),
+                    quantiles=() if quantiles is None else tuple(quantiles.regret[:, i].tolist()),
                 )
-            )  # fmt: skip
-        means, errors = [row.regret for row in of_learner], [row.std_error for row in of_learner]
-        exponents[name] = growth(horizons, means, errors, of_learner[0].num_seeds)
+            )
+        regrets, errors = [row.regret for row in of_learner], [row.std_error for row in of_learner]
+        exponents[name] = growth(horizons, regrets, errors, of_learner[0].num_seeds)
         rows += of_learner
     return Study(tuple(rows), exponents, config, tuple(estimates))
 

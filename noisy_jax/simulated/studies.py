@@ -132,6 +132,7 @@ def study(
     check_noise(noise, y_noise, rounds)
 
     # Learners, their guarantees and the comparator, for each horizon.
+    # They are checked here; a program for all horizons makes its learners again, for a traced one.
     rooms = zip(horizons, rooms_for(entries, horizons), strict=True)
     pairs = [[entry.at(horizon, room) for entry in entries] for horizon, room in rooms]
     for entry, (learner, _) in zip(entries, pairs[-1], strict=True):
@@ -167,7 +168,10 @@ def study(
     runs = programs(entries, by_horizon, bests, horizons, loss, data)
     keys = [jax.random.fold_in(key, np.uint32(horizon)) for horizon in horizons]
     keyed = list(zip(runs, keys, strict=True))
-    estimates = estimates_of(keyed, seeds, (batch_size, mesh), levels, store, progress, horizons)
+    sizes = batch_size, mesh
+    estimates = estimates_of(
+        keyed, seeds, sizes, levels, store=store, progress=progress, weights=horizons
+    )
     devices = jax.devices()[:1] if mesh is None else list(mesh.devices.flat)
     config = same | {
         "num_seeds": len(seeds),

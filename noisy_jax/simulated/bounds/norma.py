@@ -25,7 +25,7 @@ from noisy_jax.validation.values import Array, ArrayLike
 
 
 class RiskGuarantee(NamedTuple):
-    """The guarantee of Theorems 4 and 6 for the regularized risk in m rounds; all `[]`.
+    """The guarantee of `regularized_risk` in m rounds; all `[]`.
 
     Attributes:
         learning_rate: η of η_t = η/√t.
