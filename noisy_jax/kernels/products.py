@@ -81,11 +81,12 @@ def exponential_series(rate, order) -> PowerSeries:
     xp = array_module(rate)
     log_rate = xp.log(xp.abs(xp.asarray(rate, float)))
 
-    def coefficients(order):
-        n = np.arange(order + 1)
-        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials(order))
+    def coefficients(last):
+        n = np.arange(last + 1)
+        return xp.sign(rate) ** n * xp.exp(n * log_rate - log_factorials(last))
 
     def majorant(m):
+        """Returns (log b, log q) of `power_series`."""
         return m * log_rate - math.lgamma(m + 1), log_rate - math.log(m + 1)
 
     return power_series(coefficients, order, majorant=majorant)
@@ -112,13 +113,14 @@ def binomial(*, alpha: ArrayLike) -> Kernel:
     def series(order):
         xp = array_module(alpha)
 
-        def coefficients(order):
-            n = np.arange(1, order + 1)
+        def coefficients(last):
+            n = np.arange(1, last + 1)
             return xp.concatenate([xp.ones(1), xp.cumprod((alpha + n - 1) / n)])
 
         def majorant(m):
-            largest = xp.maximum(1.0, (alpha + m) / (m + 1))
-            return xp.log(coefficients(m)[m]), xp.log(largest)
+            """Returns (log b, log q) of `power_series`."""
+            largest_ratio = xp.maximum(1.0, (alpha + m) / (m + 1))
+            return xp.log(coefficients(m)[m]), xp.log(largest_ratio)
 
         return power_series(coefficients, order, majorant=majorant, convergence=1.0)
 

@@ -164,7 +164,9 @@ def corrected_ftrl(
         check_copies_given(moments.copies, samples.x.shape[1])
         keys = keys if moments.random else None
         rounds = x.shape[0]
-        span = min(every, rounds)  # of blocks that end where the weights are solved
+        # The rounds lie in a grid of blocks of `span` rounds, from the place `first` on, so that
+        # blocks end where the weights are solved: at rounds that are multiples of `every`.
+        span = min(every, rounds)
         blocks = (rounds + span - 2) // span + 1
         first = jnp.maximum(span - (every - state.round % every), 0)
 

@@ -51,6 +51,8 @@ def two_copies(
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 4.
     """
     learner = gradient_descent(
         gradient_estimate, copies=2, radius=radius, learning_rate=learning_rate, optimizer=optimizer

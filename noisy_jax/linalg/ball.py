@@ -52,25 +52,26 @@ def in_ball(
         least: 0, or a larger lower bound of μ.
     """
 
-    def judged(solution, mu, last, steps):
+    def with_flag(w_and_half, mu, mu_before, steps):
         """Returns the carry, with a flag that the loop goes on.
 
         `vmap` computes a loop's condition twice, to stop the loop and to choose the lanes that it
         changes. If these computed ‖w‖ with two roundings, the loop might never end.
         """
-        size, slack = norm(solution[0]), _NORM_ROUNDINGS * precision(solution[0])
+        w, _ = w_and_half
+        size, slack = norm(w), _NORM_ROUNDINGS * precision(w)
         # A step that leaves less than half of μ may have lost its digits.
-        beyond = (size < radius * (1 - slack)) & (mu > least) & (mu < last / 2)
+        beyond = (size < radius * (1 - slack)) & (mu > least) & (mu < mu_before / 2)
         outside = (size > radius * (1 + slack)) & (steps < _NEWTON_STEPS)
-        return solution, mu, steps, outside | beyond
+        return w_and_half, mu, steps, outside | beyond
 
     def newton(carry):
         (w, half), mu, steps, _ = carry
         unit = w / largest_size(w)  # the squares of w may underflow
         new = jnp.maximum(mu + (norm(w) / radius - 1) * (unit @ unit / (half @ half)), least)
-        return judged(at(new, *parameters), new, mu, steps + 1)
+        return with_flag(at(new, *parameters), new, mu, steps + 1)
 
-    first = judged(at(start, *parameters), start, jnp.inf, 0)
+    first = with_flag(at(start, *parameters), start, jnp.inf, 0)
     (w, _), mu, *_ = jax.lax.while_loop(lambda carry: carry[-1], newton, first)
     return jnp.where(jnp.isnan(radius), jnp.nan, w), mu  # no comparison holds with NaN
 

@@ -299,8 +299,9 @@ class _Traced(NamedTuple):
         """Σ_j w_j Re f(p_j + iq_j), summed in at least float32.
 
         A result that is no number of floating point, such as a counter, is returned as it is, if it
-        does not depend on x. If f exchanges numbers between rows, this estimates the function of
-        all rows, for which they need the same weights; it is NaN if they have others.
+        does not depend on x. If f uses collectives over the rows (`jax.lax.psum`), this estimates
+        the function of all rows, for which they need the same weights; it is NaN if they have
+        others.
         """
         weights = points.weights
         for axis in self.axes:

@@ -190,20 +190,31 @@ class FourierFit(FourierPredictor, Result):
 
     def summary(self) -> Table:
         """Returns the printed table: candidates, and the comparison with the uncorrected fit."""
-        printed, freedom = self.candidates[:8], self.risk.degrees_of_freedom
-        halves = [float(half_width(c.std_error, freedom)) + c.bias for c in self.candidates]
-        rows = [vars(c) | {"half": half} for c, half in zip(self.candidates, halves, strict=True)]
+        freedom = self.risk.degrees_of_freedom
+        # Of the estimated error of each candidate: half its interval, and its bias.
+        allowances = [
+            float(half_width(candidate.std_error, freedom)) + candidate.bias
+            for candidate in self.candidates
+        ]
+        rows = [
+            vars(candidate) | {"half": allowance}
+            for candidate, allowance in zip(self.candidates, allowances, strict=True)
+        ]
+        printed = rows[:8]
         title = (
             f"{self.target} as a function of {counted_features(len(self.center))}, "
             f"{self.num_rows:,} noisy rows"
         )
         lines = []
-        above = [c.risk - self.candidates[0].risk for c in self.candidates]
-        ties = sum(more < half for more, half in zip(above[1:], halves[1:], strict=True))
+        least = self.candidates[0].risk
+        ties = sum(
+            candidate.risk - least < allowance
+            for candidate, allowance in zip(self.candidates[1:], allowances[1:], strict=True)
+        )
         if ties:
             lines.append(f"{ties} more cannot be told apart from the first.")
         lines.append("Each error is that of its best λ factor, hence slightly too low.")
-        if any(c.risk < 0 for c in printed):
+        if any(row["risk"] < 0 for row in printed):
             lines.append("An error is not below 0: where its estimate is, the noise hides it.")
         below = self._below(lines, "This curve is")
-        return Table(rows, _COLUMNS, title, rows[:8], below)
+        return Table(rows, _COLUMNS, title, printed, below)

@@ -267,8 +267,15 @@ def linear_result(
     for solved, corrected in ((equations, True), (plain_equations, False)):
         root, left_out = solved.root(corrected), solved.without_each(corrected)
         moved = solved.recorded(corrected)
-        at = solved.cov, solved.center, moved
-        original = OriginalUnits.line(solved.table, solved.units, "linear", *at, **more)
+        original = OriginalUnits.line(
+            solved.table,
+            solved.units,
+            "linear",
+            cov=solved.cov,
+            at=solved.center,
+            moved=moved,
+            **more,
+        )
         of_groups = left_out if errors == "jackknife" else None
         estimates.append(estimated(root, original, solved.clusters, of_groups)[0])
         lines, line = solved.lines(left_out @ moved.T), moved @ root.theta

@@ -258,7 +258,11 @@ class Simulation:
         )
 
     def _needs_jackknife(self) -> bool:
-        """Returns whether only the jackknife counts all errors; ValueError if it must not run."""
+        """True if only the jackknife counts all errors.
+
+        Raises:
+            ValueError: `errors="extrapolated"` was asked for then.
+        """
         why = ""
         if self.estimated:
             why = "takes the covariance of the noise as known, but it is estimated from the rows"

@@ -132,6 +132,7 @@ class Method(Generic[_Fit]):
             return self._of_chunks(observations)
         roles = {role: getattr(self, role) for role in ROLES if hasattr(self, role)}
         sample = Sample.of_table(with_roles(observations, roles, self._name))
+        # Doubts: of the table here, of the method by `sample.tell`; `remarked` adds the last one.
         sample.doubts.extend(warned(sample.table, sample.clusters))
         fit = self._solved(sample)
         return remarked(fit, sample.doubts)

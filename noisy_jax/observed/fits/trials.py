@@ -163,14 +163,14 @@ def _without(without: Callable[..., Frequencies], sums, rows: float, *groups: in
     return _corrected(without(*groups), rest, _WIENER * float(rest.count) / rows)
 
 
-def without_negative(parts, count) -> list[Any]:
+def without_negative(parts, counts) -> list[Any]:
     """The moments, with no negative eigenvalue of the sum, which the clean moments do not have.
 
     Training would find the functions whose estimated squares are negative.
     """
     values, vectors = np.linalg.eigh(sum(gram for gram, _ in parts))
-    missing = (vectors * np.maximum(-values, 0)) @ vectors.T / count.sum()
-    return [(gram + n * missing, cross) for (gram, cross), n in zip(parts, count, strict=True)]
+    missing = (vectors * np.maximum(-values, 0)) @ vectors.T / counts.sum()
+    return [(gram + n * missing, cross) for (gram, cross), n in zip(parts, counts, strict=True)]
 
 
 class _Solver:
@@ -180,10 +180,10 @@ class _Solver:
     or from the sum less their parts.
     """
 
-    def __init__(self, parts, count, rest=None):
-        self.parts, self.count, self._rest = parts, count, rest
+    def __init__(self, parts, counts, rest=None):
+        self.parts, self.counts, self._rest = parts, counts, rest
         self.gram, self.cross = (sum(part[k] for part in parts) for k in (0, 1))
-        share = count / count.sum()
+        share = counts / counts.sum()
         apart = [gram - s * self.gram for (gram, _), s in zip(parts, share, strict=True)]
         square = sum(a @ a for a in apart) * len(parts) / (len(parts) - 1)
         self.spread = np.sqrt(max(np.linalg.eigvalsh(square)[-1], 0.0))
@@ -191,14 +191,14 @@ class _Solver:
 
     def weights(self, *left_out) -> np.ndarray:
         """`[F, D]`, for each regularization, without some groups."""
-        gram, cross, rows = self.gram, self.cross, self.count.sum()
+        gram, cross, rows = self.gram, self.cross, self.counts.sum()
         for g in left_out:
-            part, rows = self.parts[g], rows - self.count[g]
+            part, rows = self.parts[g], rows - self.counts[g]
             gram, cross = gram - part[0], cross - part[1]
         if left_out and self._rest:
             gram, cross = self._rest(*left_out)
         values, vectors = np.linalg.eigh(gram)
-        penalty = FACTORS * self.spread * np.sqrt(rows / self.count.sum()) + 1e-6 * rows
+        penalty = FACTORS * self.spread * np.sqrt(rows / self.counts.sum()) + 1e-6 * rows
         return (vectors.T @ cross / (np.maximum(values, 0) + penalty[:, None])) @ vectors.T
 
     def risks(self, judge, yy) -> np.ndarray:

@@ -76,7 +76,7 @@ def observations_of(
     Args:
         measured: the features; its array becomes the table's.
         y: `[n]` targets.
-        noise: by the names of columns, `None` for a mapping that names none; or by position.
+        noise: a mapping by names of columns, or by position; `None`: estimated from replicates.
         target: name of y.
         cross_cov: as in `from_arrays`, for the features.
         products: pairs of names of columns.
@@ -103,6 +103,7 @@ def observations_of(
                 f"by their names, as noise={{{names[j]!r}: 0.25}}"
             )
     errors = (*stated, *measured.recoded)
+    # A single copy; or one kind of error, every noisy column replicated, no copy missing.
     even = x.shape[1] == 1 or (
         len(errors) < 2
         and all(copied[j] for error in errors for j in error.noisy())

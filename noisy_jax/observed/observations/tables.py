@@ -138,7 +138,7 @@ class Observations:
             entries, (some, moves) = np.ix_(error.places, error.places), error.uncertainty(self)
             if some is not None:
                 std_error[entries] = some
-            if moves is not None:
+            if moves is not None:  # of one error at most: the covariance given by position
                 deviations = np.zeros((len(moves), dim, dim))
                 deviations[:, *entries] = moves
         return std_error, deviations
