@@ -56,8 +56,9 @@ def alma(
             nothing.
         threshold: θ ≥ 0, the margin that the first update requires; zero for ALMA₀.
         scale: C > 0, step size of the first update.
-        buffer: as for `norma`. ‖w‖ is exact as long as no term has been dropped; choose τ so large
-            that dropped terms are negligible.
+        buffer: τ ≥ 1, number of newest rounds whose terms are kept, or a memory, as in `norma`. ‖w‖
+            is exact as long as no term has been dropped; choose τ so large that dropped terms are
+            negligible.
         block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
 
     Returns:

@@ -136,8 +136,8 @@ def ridge(
     where no small change alters these rows; other results have none. With a radius or a
     `chunked_gram` only forward mode works (`jax.jvp`, `jax.jacfwd`), through the iterations.
 
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (see
-        `problem` and `steps`).
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (the
+        modules `problem` and `steps` of noisy_jax.robust.subquantile say how).
 
     Example:
         >>> import jax.numpy as jnp
@@ -231,7 +231,7 @@ def logistic(
         >>> import jax.numpy as jnp
         >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, -1.0])
         >>> fit = logistic(jnp.ones((5, 5)), y, contamination=0.2, radius=2.0)
-        >>> print(fit.kept, fit.predict(jnp.ones((1, 5))))
+        >>> print(fit.kept, fit.predict(jnp.ones((1, 5))).round(2))
         [ True  True  True  True False] [2.]
     """
     problem = trimmed(

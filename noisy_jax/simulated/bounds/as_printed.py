@@ -6,7 +6,7 @@ further arguments of the corrected function, passed on unchanged.
     >>> from noisy_jax import bounds
     >>> moments = bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
     >>> right = bounds.two_copies(moments, horizon=100, radius=1.0)
-    >>> printed = two_copies(moments, horizon=100, radius=1.0)
+    >>> printed = bounds.as_printed.two_copies(moments, horizon=100, radius=1.0)
     >>> print(right.second_moment, printed.second_moment)
     16.0 8.0
 
