@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.numbers import number, positive, whole
 from noisy_jax.validation.objects import function
 from noisy_jax.validation.values import Array, ArrayLike, array_module, concrete
@@ -111,7 +112,8 @@ def power_series(
         function("majorant", majorant, "m -> (log b, log q)")
     if degree is not None:
         degree = whole("degree", degree, 0)
-    if concrete(convergence) is None or concrete(convergence) != np.inf:
+    single = np.ndim(convergence) == 0 and not is_typed_key(convergence)
+    if not single or concrete(convergence) is None or concrete(convergence) != np.inf:
         convergence = positive("convergence", convergence)
     if majorant is None and degree is None:
         raise ValueError("majorant must be given where degree is not: an infinite series needs one")

@@ -211,6 +211,8 @@ def test_rejects_bad_input(use, message):
         ({"degree": "2"}, "degree must be a whole number"),
         ({"degree": -1}, "degree must be a whole number"),
         ({"convergence": -1.0}, "convergence must be positive"),
+        ({"convergence": [1.0, 2.0]}, "convergence must be one number"),
+        ({"convergence": jax.random.key(0)}, "convergence must be numbers, got a key"),
         ({"majorant": 1.0}, "majorant must be a function"),
     ],
 )

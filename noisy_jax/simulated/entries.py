@@ -48,6 +48,9 @@ class AnyHorizon:
 
     make: Callable[[Any, int], tuple[Learner, Any]]
 
+    def __post_init__(self) -> None:
+        function("make", self.make, "make(horizon, room) -> (learner, guarantee)")
+
     def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
         """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
         if room is None and not isinstance(horizon, jax.Array):

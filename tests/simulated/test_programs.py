@@ -142,6 +142,7 @@ def test_an_error_of_a_function_for_any_horizon_is_shown():
         return nj.learners.two_copies(radius=1.0), None
 
     raises("no learner for this", study, {"a": nj.simulated.AnyHorizon(make)}, [60])
+    raises("make must be a function, got 3", nj.simulated.AnyHorizon, 3)
 
 
 @pytest.mark.slow

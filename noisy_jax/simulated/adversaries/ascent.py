@@ -61,7 +61,7 @@ def clean_regret(
     """
     if kernel is not None and not callable(kernel):
         raise ValueError(f"kernel must be a function (x, z) -> [n, m], got {given(kernel)}")
-    fixed = jax.lax.stop_gradient(stream)
+    fixed = jax.lax.stop_gradient(instance("stream", stream, Stream))
     if kernel is None:
         comparator = stream.x @ linear_ball(fixed, radius).weights
     else:
@@ -123,6 +123,7 @@ def ascend(
         >>> print(found.x.ravel(), found.y.ravel())
         [2. 2.] [-1. -1.]
     """
+    key = parsed_key(key)
     function("regret", regret, "(stream, key) -> []")
     instance("starts", starts, Stream, "R streams, stacked")
     check_axes("starts.x", starts.x, "[R, T, d]")

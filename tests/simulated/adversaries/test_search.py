@@ -252,11 +252,17 @@ def test_what_is_wrong_is_said_in_one_line(wrong, message):
         ({"starts": nj.Stream(jnp.ones((2, 1)), jnp.ones(2))}, r"starts.x must be \[R, T, d\]"),
         ({"x_norm": 0.0}, "x_norm must be positive"),
         ({"steps": 0}, "steps must be a whole number of at least 1"),
+        ({"key": 0}, "key must be a key such as"),
     ],
 )
 def test_what_is_wrong_with_an_ascent_is_said_in_one_line(wrong, message):
     options = {"starts": nj.Stream(jnp.ones((1, 2, 1)), jnp.ones((1, 2))), "key": key()}
     raises(message, ascend, lambda stream, key: jnp.sum(stream.x), **options | wrong)
+
+
+def test_the_regret_on_clean_data_needs_a_stream():
+    clean_regret = nj.adversaries.clean_regret
+    raises("stream must be a Stream, got list", clean_regret, learner(), [], NOISY, key(), radius=1)
 
 
 @pytest.mark.slow
