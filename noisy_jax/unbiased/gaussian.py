@@ -12,7 +12,7 @@ from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.unbiased.transformed import Points, Transformed, mean
 from noisy_jax.validation.arrays import check_dimension
 from noisy_jax.validation.numbers import whole
-from noisy_jax.validation.values import ArrayLike, at_least_float32
+from noisy_jax.validation.values import ArrayLike, at_least_float32, collected
 
 
 def gaussian(
@@ -70,7 +70,7 @@ def gaussian(
             f"gaussian needs Gaussian noise, got {type(noise).__name__}: multilevel and replicates "
             "take any noise"
         )
-    cov: Any = noise.cov if isinstance(noise, Gaussian) else noise
+    cov: Any = noise.cov if isinstance(noise, Gaussian) else collected(noise)
     check_covariance("noise", cov)
 
     def rule(copies, key):

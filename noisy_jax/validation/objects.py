@@ -29,8 +29,9 @@ def switch(name: str, value) -> bool:
 
 
 def choice(name: str, value, choices: Collection):
-    """Returns the value if it is one of the choices."""
-    if isinstance(value, Tracer) or is_typed_key(value) or np.ndim(value) or value not in choices:
+    """Returns the value if it is one of the choices: texts and numbers, as which no bool counts."""
+    unlike = isinstance(value, Tracer | bool | np.bool_) or is_typed_key(value)
+    if unlike or np.ndim(value) or value not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(message(name, what, value, ""))

@@ -66,6 +66,11 @@ def test_gaussian_of_a_kernel_is_the_surrogate_of_its_world():
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def test_the_noise_may_be_an_iterator_of_variances():
+    g = nj.unbiased.gaussian(lambda x: x @ x, iter([0.1, 0.2]))
+    np.testing.assert_allclose(g.noise.cov, [0.1, 0.2])
+
+
 @pytest.mark.claim("EXT-EstimatingEquations")
 def test_estimating_equations_have_their_root_at_the_truth():
     """y = θ_0 + θ_1 e^(θ_2 x): the mean gradient is 0 at θ over all noise, not without correction.
