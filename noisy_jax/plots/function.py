@@ -9,8 +9,10 @@ import numpy as np
 
 from noisy_jax.plots.style import COLOURS, label, plain, single
 from noisy_jax.reports.intervals import LEVEL
+from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import number
 from noisy_jax.validation.objects import check_columns, choice, instance
+from noisy_jax.validation.values import collected_map
 
 _POINTS = 201
 _ROWS = 2000  # noisy rows that are drawn
@@ -53,16 +55,19 @@ def function(
         >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
-    if getattr(fit, "form", None) != "curve":
+    if isinstance(fit, type) or getattr(fit, "form", None) != "curve":
         maker = "nj.fit(table, nj.methods.Fourier(length_scale=…)) makes one"
         instance("fit", fit, "a FourierFit", maker, attribute="band")
     names = fit.names
     check_columns(table, names)
     column = names[0] if column is None else choice("column", column, names)
     others = [name for name in names if name != column]
+    at = collected_map({} if at is None else at)
+    if not isinstance(at, Mapping):
+        raise ValueError(f"at must map names to numbers, got {given(at)}")
     fixed = {
         choice("each name in at", name, others): float(number(f"at[{name!r}]", value))
-        for name, value in (at or {}).items()
+        for name, value in at.items()
     }
     place, noisy = names.index(column), table.x.mean(axis=1)
     low, high = np.quantile(noisy[:, place], [0.05, 0.95])

@@ -32,11 +32,11 @@ import numpy as np
 
 from noisy_jax.draws import normal, uniform
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.validation.arrays import check_axes, check_shape, real_array
+from noisy_jax.validation.arrays import check_axes, check_shape, real_array, real_numbers
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.numbers import check_finite, non_negative, number
 from noisy_jax.validation.rows import check_stream, check_targets
-from noisy_jax.validation.values import Array, ArrayLike, concrete
+from noisy_jax.validation.values import Array, ArrayLike
 
 __all__ = ["adaptive", "covariate", "one_sided", "random_rows", "shift"]
 
@@ -189,7 +189,7 @@ def covariate(
     spread, label = non_negative("spread", spread), number("label", label)
     row_key, x_key = jax.random.split(key)
     rows = random_rows(row_key, y, contamination)
-    check_finite("center", center)
+    center = number("center", center, shape=None)
     if np.shape(center) not in ((), x.shape[1:]):
         shape = list(np.shape(center))
         raise ValueError(f"center must be one number or [{x.shape[1]}], as a row of x, got {shape}")
@@ -219,7 +219,7 @@ def _parsed(key, x, y, contamination) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, y = real_array("x", x), real_array("y", y)
     check_stream(x, y)
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
-    if concrete(contamination) is None:
+    if real_numbers("contamination", contamination) is None:
         y = jnp.where(jnp.isnan(contamination), jnp.nan, y)
     return key, x, y
 

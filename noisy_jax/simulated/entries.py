@@ -15,7 +15,7 @@ from noisy_jax.base import Learner, check_learner
 from noisy_jax.simulated.bounds import DataMoments, at_adaptive_rate
 from noisy_jax.simulated.bounds.guarantee import at_rate_factor
 from noisy_jax.validation.messages import given
-from noisy_jax.validation.numbers import whole
+from noisy_jax.validation.numbers import positive, whole
 from noisy_jax.validation.objects import function, instance, switch
 from noisy_jax.validation.values import ArrayLike
 
@@ -118,6 +118,7 @@ def tuned(
     """
     function("factory", factory, "such as nj.learners.two_copies, not the learner that it makes")
     function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")
+    rate_factor = None if rate_factor is None else positive("rate_factor", rate_factor)
     if moments is not None:
         instance("moments", moments, DataMoments, "bounds.moments(stream, noise) makes one")
     learner, theorem = _without_partial(factory), _without_partial(bound)

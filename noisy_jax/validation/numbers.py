@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from noisy_jax.validation.arrays import real_array, real_numbers, shape_of
 from noisy_jax.validation.keys import is_typed_key
@@ -77,7 +78,7 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
 
 def check_finite(name: str, value, hint: str = "") -> None:
     """Raises ValueError if there is NaN or infinity, and names the first place."""
-    if concrete(value) is not None:
+    if not isinstance(value, Tracer):
         number(name, value, hint, shape=None)
 
 

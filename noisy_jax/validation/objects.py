@@ -53,7 +53,7 @@ def instance(name, value, kind, hint="", *, attribute=""):
     what the function reads of it.
     """
     if isinstance(kind, str):
-        right = hasattr(value, attribute)
+        right = hasattr(value, attribute) and not isinstance(value, type)
     else:
         right = isinstance(value, kind)
         kind = f"{'an' if kind.__name__[0] in 'AEIOUaeiou' else 'a'} {kind.__name__}"

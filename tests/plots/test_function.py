@@ -83,10 +83,12 @@ def test_wrong_input_is_one_clear_line(rng):
         ({"column": "sex"}, "column must be 'dose' or 'age', got 'sex'"),
         ({"at": {"dose": 1.0}}, "each name in at must be 'age', got 'dose'"),
         ({"at": {"age": np.nan}}, r"at\['age'\] must be finite, got nan"),
+        ({"at": 3}, "at must map names to numbers, got 3"),
         ({"level": 95}, "level must be above 0 and below 1, got 95"),
     ):
         raises(f"^{message}$", nj.plots.function, fit, table, **arguments)
     one, its_table = fitted(rng, 1)
     raises(r"columns of the fit, 'dose', got 'dose', 'age'$", nj.plots.function, one, table)
+    raises("fit must be a FourierFit, got type", nj.plots.function, type(one), its_table)
     with pytest.raises(ValueError, match="fit must be a FourierFit, got LinearFit"):
         nj.plots.function(nj.fit(its_table), its_table)

@@ -96,6 +96,9 @@ CONTAMINATION = r"contamination must be one number in \[0, 0.5\), got "
         ("covariate", {"spread": -1.0}, "spread must be finite and >= 0, got -1"),
         ("covariate", {"center": np.ones(2)}, r"center must be one number or \[1\], .* got \[2\]"),
         ("covariate", {"center": np.nan}, "center must be finite"),
+        ("covariate", {"center": iter([1.0, 2.0])}, r"center must be one number or .* got \[2\]"),
+        ("covariate", {"center": jax.random.key(0)}, "center must be numbers, got a key"),
+        ("covariate", {"contamination": jax.random.key(0)}, "contamination must be numbers, got a"),
     ],
 )
 def test_bad_input_raises(name, options, message):

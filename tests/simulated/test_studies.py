@@ -261,6 +261,12 @@ def test_the_bound_of_another_learner_is_an_error(factory, bound, names):
     raises(message, nj.tuned, factory, bound)
 
 
+def test_a_factor_of_the_rate_is_positive():
+    tuned = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, MOMENTS)
+    raises("rate_factor must be positive", tuned, radius=1.0, rate_factor=-1.0)
+    raises("rate_factor must be numbers, got 'fast'", tuned, radius=1.0, rate_factor="fast")
+
+
 def test_a_custom_factory_may_take_any_bound():
     def factory(**options):
         return nj.wrappers.averaged(nj.learners.two_copies(**options))

@@ -180,8 +180,11 @@ class FourierFit(FourierPredictor, Result):
             >>> print((low < np.sin([0.0, 1.0])) & (np.sin([0.0, 1.0]) < high))
             [ True  True]
         """
+        for name, value in {"level": level, "x": x}.items():
+            check_concrete(
+                name, value, "bands are computed on the host, outside jit, vmap and grad"
+            )
         level = float(between("level", level, 0, 1))
-        check_concrete("x", x, "bands are computed on the host, outside jit, vmap and grad")
         waves = self.undersmoothed._waves(x)
         middle = waves @ self.undersmoothed.weights + self.constant
         left_out = self.left_out @ waves.reshape(-1, waves.shape[-1]).T

@@ -118,8 +118,8 @@ def rows_kept(size: int, contamination: Any) -> jax.Array:
     share = real_numbers("contamination", contamination)
     if np.ndim(contamination) or not (share is None or 0 <= share < 0.5):
         raise ValueError(
-            f"contamination must be one number in [0, 0.5), got {contamination}: it is the share "
-            "of corrupted rows"
+            "contamination must be one number in [0, 0.5), got "
+            f"{contamination if share is None else share}: it is the share of corrupted rows"
         )
     # Concrete shares stay in NumPy's float64: 0.1 in float32 lacks digits that ⌈·⌉ needs.
     xp, share = (jnp, contamination) if share is None else (np, share)
