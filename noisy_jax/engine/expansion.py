@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -48,10 +48,12 @@ from noisy_jax.base import (
 )
 from noisy_jax.engine.memory import Atoms, Memory, count
 from noisy_jax.engine.rules import Rule, parsed_radius
+from noisy_jax.noise import Noise
 from noisy_jax.noise.observation import scan_in_blocks
 from noisy_jax.validation.arrays import check_made_for, real_array
+from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import sound_labels, whole
-from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.objects import choice, function, instance, switch
 from noisy_jax.validation.rows import check_copies_given
 from noisy_jax.validation.values import ArrayLike
 
@@ -154,6 +156,15 @@ def expansion(
     function("round_of", round_of, "(sample, key) -> Round")
     instance("rule", rule, Rule)
     instance("memory", memory, Memory, "engine.everything(horizon)(space) makes one")
+    copies = whole("copies", copies)
+    dim = None if dim is None else whole("dim", dim)
+    labels, targets = switch("labels", labels), choice("targets", targets, get_args(Targets))
+    rates = isinstance(flips, tuple) and len(flips) == 2
+    if not (rates or flips is None or flips is False):
+        raise ValueError(f"flips must be two rates, False or None, got {given(flips)}")
+    of_any_size = isinstance(noise, type) and issubclass(noise, Noise)  # such as noise.Gaussian
+    if noise is not None and not of_any_size:
+        instance("noise", noise, Noise)
     if estimates is not None:
         function("estimates", estimates, "(outputs, target) -> (value, square)")
     if block is not None:

@@ -184,6 +184,12 @@ def test_rounds_beyond_the_horizon_are_reported():
     ("options", "message"),
     [
         ({"block": 0}, "block must be a whole number of at least 1, got 0"),
+        ({"copies": 1.5}, "copies must be a whole number of at least 1, got 1.5"),
+        ({"dim": 0}, "dim must be a whole number of at least 1, got 0"),
+        ({"labels": "yes"}, "labels must be True or False, got 'yes'"),
+        ({"flips": 2}, "flips must be two rates, False or None, got 2"),
+        ({"targets": "all"}, "targets must be 'exact', 'independent' or 'any', got 'all'"),
+        ({"noise": 0.1}, "noise must be a Noise, got 0.1"),
         ({"radius": -1.0}, "radius must be positive"),
         ({"radius": 1e-20}, r"radius must be above 3\.1\d+e-16 .* float32 cannot hold .* squares"),
         ({"radius": 2e19}, r"below 1\.8\d+e\+19, got 2e\+19: float32 cannot hold .* squares"),
