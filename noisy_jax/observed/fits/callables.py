@@ -86,6 +86,12 @@ def _traced(name: str, f: Callable[..., Any], called: str, *args: Any) -> Any:
             ) from error
         if isinstance(error, LookupError) or "string index" in str(error):
             raise ValueError(f"{name} reads what is not there ({error}); {called}") from error
+        if isinstance(error, TypeError) and isinstance(args[0], list | tuple):
+            first_line = str(error).partition("\n")[0]
+            raise ValueError(
+                f"{name} takes params as start has them, a {type(args[0]).__name__}: {first_line}; "
+                "for `x @ params` give start as an array, such as np.zeros(2)"
+            ) from error
         error.add_note(f"{name} raised this; {called}")
         raise
 

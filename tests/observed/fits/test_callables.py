@@ -37,6 +37,12 @@ def test_wrong_curves_give_one_clear_line(message, curve, start):
     raises(message, check, curve, start)
 
 
+def test_a_start_that_is_a_list_gives_the_curve_a_list():
+    check(lambda p, x: p[0] + p[1] * x[0])
+    raises("params as start has them, a list: .* give start as an array", check, lambda p, x: x @ p)
+    check(lambda p, x: x @ p, np.zeros(2))
+
+
 def test_wrong_losses_and_other_errors():
     raises("loss must be written with jax.numpy", check, lambda p, x: p[0], LIST, np.logaddexp)
     raises("is called as loss.prediction, y.", check, lambda p, x: p[0], LIST, lambda p, y: p[0])
