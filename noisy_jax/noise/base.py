@@ -154,8 +154,8 @@ class Noise:
         for name, field in self._fields().items():
             if field.metadata.get("static"):
                 continue
-            value = collected(getattr(self, name))
-            if isinstance(value, (list, tuple)) or hasattr(value, "to_numpy"):  # or of a data frame
+            # A column of a data frame keeps the labels of its rows, which tables compare.
+            if isinstance(value := collected(getattr(self, name)), (list, tuple)):
                 value = real_array(f"{type(self).__name__}.{name}", value)
                 object.__setattr__(self, name, value)
         self.check(stacked=False)

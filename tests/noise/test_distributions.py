@@ -5,7 +5,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pytest
 
 import noisy_jax as nj
@@ -147,12 +146,3 @@ def test_from_variance_has_that_variance(name):
     np.testing.assert_allclose(swept[:2], [0.3, 2.0], rtol=1e-6)
     assert np.isnan(swept[2])
     raises(name, make.from_variance, -1.0, **parameters)
-
-
-def test_parameters_may_be_columns_of_a_data_frame():
-    frame = pd.DataFrame({"size": [0.3, 2.0], "mean": [0.5, -0.5]}, index=["a", "b"])
-    for make in (Laplace, Gaussian):
-        noise = make(frame["size"], mean=frame["mean"])
-        expected = make(frame["size"].to_numpy(), mean=frame["mean"].to_numpy())
-        drawn, wanted = (each.sample(key(), jnp.ones((3, 2))) for each in (noise, expected))
-        np.testing.assert_array_equal(drawn, wanted)
