@@ -54,7 +54,8 @@ def alma(
     Args:
         kernel: any of `kernels`. Instances are divided by √k(x, x); one with k(x, x) = 0 changes
             nothing.
-        threshold: θ ≥ 0, the margin that the first update requires; zero for ALMA₀.
+        threshold: θ ≥ 0: the k-th update is made where y f(x) ≤ θ/√k, by a step of size C/√k and a
+            projection on the unit ball; zero for ALMA₀.
         scale: C > 0, step size of the first update.
         buffer: τ ≥ 1, number of newest rounds whose terms are kept, or a memory, as in `norma`. ‖w‖
             is exact as long as no term has been dropped; choose τ so large that dropped terms are
@@ -63,9 +64,10 @@ def alma(
 
     Returns:
         A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on
-        its mistakes on clean data (`bounds.alma`). Its state's field `rule` is an `AlmaState`.
-        Predictions are f(x), in [−1, 1]; y f(x) ≤ 0 is a mistake. A run ends in NaN if a traced
-        label is not ±1, or a traced θ or C is out of range.
+        its mistakes on clean data as long as no term has been dropped (`bounds.alma`); predictions
+        f(x) are in [−1, 1] as long. y f(x) ≤ 0 is a mistake. Its state's field `rule` is an
+        `AlmaState`. A run ends in NaN if a traced label is not ±1, or a traced θ or C is out of
+        range.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

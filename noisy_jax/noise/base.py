@@ -51,10 +51,12 @@ def parameter(
 def register_distribution(cls: _T) -> _T:
     """Class decorator: makes a subclass of `Noise` a frozen dataclass and a pytree.
 
-    Parameters are checked when a user constructs the distribution. They are not checked when JAX
-    unflattens the pytree, so that leaves may be tracers, arrays stacked over rounds, or JAX's
-    placeholders. Fields with the metadata `static` are no leaves. `jax.export` can serialize
-    functions of the distribution, if its static fields are numbers, texts and tuples of them.
+    When a user constructs the distribution, `mean` is checked, and that all parameters have one d:
+    check the ranges of your own in `__post_init__`, and call that of the superclass. Nothing is
+    checked when JAX unflattens the pytree, so that leaves may be tracers, arrays stacked over
+    rounds, or JAX's placeholders. A subclass without `mean` or `cov` raises ValueError. Fields with
+    the metadata `static` are no leaves. `jax.export` can serialize functions of the distribution,
+    if its static fields are numbers, texts and tuples of them.
     """
     if not isinstance(cls, type):
         raise ValueError(f"register_distribution takes a subclass of Noise, got {given(cls)}")

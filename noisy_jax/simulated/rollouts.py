@@ -95,6 +95,10 @@ def rollout(
         first_round: number of the stream's first round, for a run that is continued. Only the
             random keys use it; the state has its own round counter.
 
+    Returns:
+        A `Rollout`. Its state is not finished: to predict from it, take `learner.finish(run.state)`
+        where the learner has a `finish`, as `corrected_ftrl` has.
+
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)

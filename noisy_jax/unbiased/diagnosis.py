@@ -136,7 +136,8 @@ def diagnose(
 
     Args:
         g: the estimate of f, from `multilevel`, `pair`, `gaussian` or `replicates`.
-        f: the loss of one row, `f(params, …) -> []`.
+        f: the loss of one row, `f(params, …) -> []`; uncorrected gradients are those of f at the
+            mean of the row's copies.
         params: the first argument of f, any pytree; gradients are in its arrays of floating point.
         rows: the other arguments of g, such as `(copies [n, V, *x.shape], y [n])`, with a leading
             axis of rows in each array.

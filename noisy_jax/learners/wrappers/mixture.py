@@ -61,11 +61,12 @@ class MixtureState(NamedTuple):
 
 
 def mixture(*learners: Learner) -> Learner:
-    """Returns a learner that follows the best of several, chosen while they run, from noisy data.
+    """Returns a learner that averages several by shares, which go to the best on clean data.
 
-    Use it to choose among radii, rates, length scales, worlds or kinds of learners. Its regret
-    exceeds the regret of the best of them by at most `bounds.mixture`. It has no clean estimates;
-    `select` judges learners one by one.
+    Use it to choose among radii, rates, length scales, worlds or kinds of learners. The best has
+    the least squared error on clean data, which noisy data estimate, whatever loss the learners
+    have; for the squared loss the regret exceeds the regret of the best of them by at most
+    `bounds.mixture`. It has no clean estimates; `select` judges learners one by one.
 
     Args:
         *learners: learners with `clean_estimates`, which see the same samples, as in `paired`.

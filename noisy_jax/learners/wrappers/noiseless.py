@@ -46,8 +46,10 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     once.
 
     Args:
-        learner: a learner without noise correction. A learner with a world would subtract noise
-            that is absent. Each of its copies is the clean instance, and `sample.cov` is zero.
+        learner: one that is right on clean data, such as `uncorrected`, `two_copies` or
+            `known_covariance`; one that is built for noise of a variance above zero, as with a
+            world, or for flipped labels raises ValueError. Each of its copies is the clean
+            instance, and `sample.cov` is zero.
         stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
 
     Example:

@@ -41,8 +41,8 @@ def from_arrays(
     Args:
         x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
             A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
-            has one for each replicate. Masked values of a masked array are NaN. All pandas
-            arguments must have the same index.
+            has one for each replicate. NaN and masked values are missing, which raises ValueError,
+            also in single replicates. All pandas arguments must have the same index.
         y: `[n]` targets.
         noise: the error in one copy of a row, in the units of x:
             a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a

@@ -122,7 +122,8 @@ def margin_errors(
         M_ρ ≤ (√(C/γ²) + √(K/γ + C/γ²))²,   η' = 2h/X²,   λη' = √(D_2/m)/B,   η = η'/(1 + λη'),
 
     for every sequence g_t of this drift with Σ_t max(0, μ − y_t g_t(x_t)) ≤ K. If K = 0 and
-    nothing drifts, M_ρ ≤ X²B²/(μ − ρ)².
+    nothing drifts, M_ρ ≤ X²B²/(μ − ρ)². It holds for `learners.norma` on clean data with
+    `losses.hinge(margin=ρ)`, this η and λ, and all terms kept (`engine.everything(m)`).
 
     Source: Online Learning with Kernels, Eqs. 30-32 and Theorem 2, as printed; h in a form without
     cancellation. (At ρ = μ/2 Sec. IV.C prints 4X²B²/μ for 4X²B²/μ², and Lemma 7 "maximised" for
@@ -161,9 +162,9 @@ def mistakes(
     """Bound on the number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
 
     The bound, η and λ are as for `margin_errors` at γ = μ, and so are the arguments, without the
-    learner's margin. They hold for a learner with margin ρ = μ − h, which is returned, and for
-    ρ = 0 as well. If K = 0, μ − h = μ/2; if nothing drifts either, the perceptron attains the bound
-    on orthogonal instances of norm X.
+    learner's margin. They hold for the learner named there with the margin ρ = μ − h, which is
+    returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2; if nothing drifts either, the perceptron
+    attains the bound on orthogonal instances of norm X.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 
@@ -211,13 +212,15 @@ def alma(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike = 0.0,
 ) -> Array:
-    """Bound `[]` on the number of updates, and so of mistakes, of `learners.alma` on every stream.
+    """Bound `[]` on the number of updates, and so of mistakes, of `learners.alma` on clean data.
 
         m ≤ (R/2 + √(R²/4 + K/γ + A))² − A,   R = max(2, A)/(Cγ),   A = C² + 2θC
 
-    It holds for instances of norm one, against every u of norm one with
-    Σ_t max(0, γ − y_t⟨u, x_t⟩) ≤ K. On separable data, K = 0, the result is the smaller of this
-    bound with R = max(1, A)/(Cγ) and of ((A + 2)/(2Cγ))² + A + 2.
+    It holds on every stream as long as the learner has dropped no term
+    (`buffer=engine.everything(T)`), for its instances x_t/√k(x_t, x_t) of norm one in the kernel's
+    space, against every u of norm one with Σ_t max(0, γ − y_t⟨u, x_t⟩) ≤ K. On separable data, K =
+    0, the result is the smaller of this bound with R = max(1, A)/(Cγ) and of ((A + 2)/(2Cγ))² + A +
+    2.
 
     Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, for
     separable data: 2(2/α − 1)²/γ² + 8/α − 4 for θ = √8(1 − α)/α and C = √2. The bound for K > 0 is
