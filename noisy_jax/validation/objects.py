@@ -28,7 +28,7 @@ def switch(name: str, value) -> bool:
     return bool(value)
 
 
-def choice(name: str, value, choices: Collection):
+def choice(name: str, value: Any, choices: Collection) -> Any:
     """Returns the value if it is one of the choices: texts and numbers, as which no bool counts."""
     unlike = isinstance(value, Tracer | bool | np.bool_) or is_typed_key(value)
     if unlike or np.ndim(value) or value not in choices:
