@@ -28,10 +28,11 @@ def switch(name: str, value) -> bool:
     return bool(value)
 
 
-def choice(name: str, value: Any, choices: Collection) -> Any:
+def choice(name: str, value: _T, choices: Collection) -> _T:
     """Returns the value if it is one of the choices: texts and numbers, as which no bool counts."""
-    unlike = isinstance(value, Tracer | bool | np.bool_) or is_typed_key(value)
-    if unlike or np.ndim(value) or value not in choices:
+    item: Any = value
+    unlike = isinstance(item, Tracer | bool | np.bool_) or is_typed_key(item)
+    if unlike or np.ndim(item) or item not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(message(name, what, value, ""))
