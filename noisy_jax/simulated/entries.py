@@ -1,4 +1,4 @@
-"""What enters a study: learners, and functions that make them for its horizons, as `tuned` does."""
+"""Learners of a study, and functions that make them for its horizons, as `tuned` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users say of errors beside numbers: `sd` and `reliability`; checks of what they said."""
+"""Errors that are stated by `sd` and `reliability`, and checks of statements of errors."""
 
 from __future__ import annotations
 
