@@ -80,26 +80,34 @@ def power_series(
     convergence: ArrayLike = math.inf,
     degree: int | None = None,
 ) -> PowerSeries:
-    """Returns the terms of Σ_n γ_n (a − c)^n up to an order, and a bound on the rest.
+    """Returns the first terms of a power series, which evaluate it, with a bound on the rest.
 
-    The bound sums the sizes of the next 32 terms, and a geometric series for all after them.
+        f(a) = Σ_{n ≤ order} γ_n (a − c)^n + rest
+
+    A `Loss` or `Kernel` of your own gets its series from it, for `unbiased.kernel_gradient`. The
+    bound on the rest sums the sizes of the next 32 terms, and a geometric series for all after
+    them.
 
     Args:
-        coefficients: `order -> [order + 1]`, a function that returns γ_0, …, γ_order.
+        coefficients: `order -> [order + 1]`, a function that returns γ_0, …, γ_order for any order.
         order: the highest power that is kept, at least 0.
-        majorant: `m -> (log b, log q)` with |γ_n| ≤ b q^(n − m) for n ≥ m; it must
-            be given unless `degree` is.
-        center: c, the centre of the series.
+        majorant: `m -> (log b, log q)`, a function that returns numbers with |γ_n| ≤ b q^(n − m)
+            for all n ≥ m. It must be given unless `degree` is.
+        center: c, 0 by default.
         convergence: radius of convergence, above 0; infinite by default.
-        degree: of a polynomial; `None` for an infinite series.
+        degree: of a polynomial, at least 0; `None`, the default, for an infinite series.
 
     Returns:
-        A `PowerSeries`: called with a it gives the sum of the terms kept, and its `remainder`, for
-        a radius, a bound on the rest where |a − c| is at most this radius.
+        An object that, called with a `[...]`, returns the sum of the terms kept, `[...]`; with
+        |a − c| at or above `convergence` that is a ValueError, or NaN if traced. Its
+        `remainder(radius)` is a bound on |rest|, `[]`, for all |a − c| ≤ radius, zero for a
+        polynomial of at most this order. Its `absolute(radius)` is a bound on Σ_n |γ_n| radius^n
+        over all n. Its fields `coefficients` `[order + 1]`, `center`, `convergence` and `degree`
+        are as given.
 
     Example:
-        >>> import numpy as np
-        >>> halves = power_series(  # of 1/(1 − a/2)
+        >>> import numpy as np, noisy_jax as nj
+        >>> halves = nj.series.power_series(  # of 1/(1 − a/2)
         ...     lambda order: 0.5 ** np.arange(order + 1), 3, convergence=2.0,
         ...     majorant=lambda m: (m * np.log(0.5), np.log(0.5)))
         >>> print(halves(1.0), round(float(halves.remainder(1.0)), 6))

@@ -13,26 +13,29 @@ _CURVE = "nj.plots.function(fit, table) draws it"
 
 
 def coefficients(fit: Any, *, axes: Any = None) -> Any:
-    """Corrected and uncorrected coefficients with 95% intervals, one row a coefficient.
+    """Draws corrected and uncorrected coefficients with their 95% intervals, one row a coefficient.
 
-    Coefficients are multiplied by the standard deviation of the noisy column, so that they share a
-    scale: the change of y for a change of x by one standard deviation. In logistic and Poisson fits
-    it is the log odds, or the log rate, of y that changes. Numbers that are not of columns, as
-    SIMEX of a function has, are drawn as they are.
+    Each coefficient is multiplied by the standard deviation of its noisy column, so that all share
+    a scale: the change of y for a change of x by one standard deviation. In logistic and Poisson
+    fits it is the change of the log odds, or of the log rate, of y. Numbers that do not belong to
+    columns, as SIMEX of a function has, are drawn as they are. The intercept is left out.
 
     Args:
-        fit: result of `nj.fit`: linear, logistic or Poisson, calibrated, or by SIMEX. Of a curve
-            of your own `nj.plots.function` draws the picture.
-        axes: matplotlib axes to draw on; new ones by default.
+        fit: a result of `nj.fit` with coefficients: linear, logistic, Poisson, calibrated, or by
+            SIMEX. A curve is a ValueError: `nj.plots.function` draws it.
+        axes: matplotlib axes to draw on; by default those of a new figure.
 
     Returns:
-        The axes.
+        The axes; `axes.figure.savefig("coefficients.png")` saves the picture.
+
+    Raises:
+        ImportError: matplotlib is not installed.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
         >>> x = np.random.default_rng(0).normal(size=(500, 3))
         >>> fit = nj.fit(nj.observations.from_arrays(x[:, :2], x.sum(axis=1), noise=0.1))
-        >>> coefficients(fit).get_xlabel()
+        >>> nj.plots.coefficients(fit).get_xlabel()
         'change of y for one standard deviation of the column'
     """
     makers = "linear, logistic and Poisson fits, RegressionCalibration and SIMEX make one"

@@ -27,32 +27,37 @@ def function(
     level: float = LEVEL,
     axes: Any = None,
 ) -> Any:
-    """A fit as a function of one column, with its bands, over the middle 90% of noisy rows.
+    """Draws a fitted curve as a function of one column, with its bands.
 
-    The darker band is for the curve at each point. A kernel fit also has a lighter band for the
-    whole curve that is drawn (`FourierFit.band`). The dashed line is the uncorrected fit. Where the
-    fit has one column only, points show up to 2,000 of the noisy rows.
+    The solid line is the corrected fit over the middle 90% of the column's noisy values, the dashed
+    one the uncorrected fit. The darker band holds the curve at each point with probability `level`.
+    A kernel fit also has a lighter band, for the whole curve at once. If the fit has one column
+    only, points show up to 2,000 of the noisy rows.
 
     Args:
-        fit: result of `nj.fit(table, nj.methods.Fourier(…))` or of
-            `nj.fit(table, nj.methods.Model(…))`.
-        table: its table.
+        fit: a result of `nj.fit(table, nj.methods.Fourier(…))` or of `nj.fit(table,
+            nj.methods.Model(…))`; any other is a ValueError.
+        table: the table that it was fitted to.
         column: name of the column; by default the first one.
-        at: values of other columns, by name; the mean of a column that is left out.
-        level: of the bands, between 0 and 1.
-        axes: matplotlib axes to draw on; new ones by default.
+        at: values of the other columns, by name; the mean of the noisy values where one is left
+            out.
+        level: of the bands, between 0 and 1; 0.95 by default.
+        axes: matplotlib axes to draw on; by default those of a new figure.
 
     Returns:
-        The axes.
+        The axes; `axes.figure.savefig("curve.png")` saves the picture.
+
+    Raises:
+        ImportError: matplotlib is not installed.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
         >>> x, n = np.random.default_rng(0).normal(size=(2, 500, 2))
         >>> y = np.sin(x[:, 0]) + 0.3 * n[:, 1]
-        >>> error = nj.noise.Gaussian([0.1, 0.0])
+        >>> error = nj.noise.Gaussian([0.1, 0.0])  # variances: the second column is exact
         >>> table = nj.observations.from_arrays(x + [0.1**0.5, 0] * n, y, noise=error)
         >>> fit = nj.fit(table, nj.methods.Fourier(length_scale=0.7, num_features=64))
-        >>> function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
+        >>> nj.plots.function(fit, table, "x1", at={"x2": 1.0}).get_xlabel()
         'x1, at x2 = 1'
     """
     if isinstance(fit, type) or getattr(fit, "form", None) != "curve":

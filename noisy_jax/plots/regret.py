@@ -19,31 +19,31 @@ from noisy_jax.validation.objects import instance
 
 
 def regret(study: Any, *, axes: Any = None) -> Any:
-    """Mean regret against the horizon on log-log axes, with 95% intervals, bounds and exponents.
+    """Draws the mean regret of each learner of a study against the horizon, on log-log axes.
 
-    The y axis is linear near 0 if an interval reaches below 0. Solid lines are regrets, dotted
-    lines with hollow markers of the same colour their bounds. The legend has the fitted exponent a
-    of T^a over the upper half of the horizons, with its 95% interval; no exponent is shown where it
-    has no interval.
+    Solid lines are mean regrets over seeds, with 95% intervals as bands. Dotted lines with hollow
+    markers, of the same colour, are the bounds, if there are any. The legend has the exponent a of
+    T^a, fitted over the upper half of the horizons, with its 95% interval; it is left out where
+    there is no interval. The y axis is linear near 0 if an interval reaches below 0.
 
     Args:
-        study: results of `nj.study`.
-        axes: matplotlib axes to draw on; new ones by default.
+        study: a result of `nj.study`.
+        axes: matplotlib axes to draw on; by default those of a new figure.
 
     Returns:
-        The axes.
+        The axes; `axes.figure.savefig("regret.png")` saves the picture.
+
+    Raises:
+        ImportError: matplotlib is not installed.
 
     Example:
-        >>> from noisy_jax.simulated.results import Row, Study, growth
-        >>> columns = {
-        ...     "std_error": 0.1, "bound_over_regret": 4.0, "difference": 0.0,
-        ...     "difference_std_error": 0.0, "learning_rate": 0.1, "diverged": 0.0}
-        >>> rows = tuple(
-        ...     Row("two copies", t, num_seeds=8, regret=t**0.5, low=0.9 * t**0.5,
-        ...         high=1.1 * t**0.5, bound=4 * t**0.5, **columns)
-        ...     for t in (16, 64, 256))
-        >>> exponents = {"two copies": growth([16, 64, 256], [4.0, 8.0, 16.0], [0.1, 0.1, 0.1], 8)}
-        >>> regret(Study(rows, exponents, {})).get_xscale()
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+        >>> found = nj.study(
+        ...     {"two copies": nj.learners.two_copies(radius=1.0)}, stream, nj.noise.Gaussian(0.1),
+        ...     jax.random.key(1), num_seeds=4, horizons=[16, 32, 64],
+        ...     comparator=nj.comparators.linear_ball(radius=1.0))
+        >>> nj.plots.regret(found).get_xscale()
         'log'
     """
     instance("study", study, "a Study", "nj.study makes one", attribute="growth")

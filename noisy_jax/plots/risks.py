@@ -11,23 +11,27 @@ from noisy_jax.validation.objects import instance
 
 
 def risks(found: Any, *, axes: Any = None) -> Any:
-    """Estimated clean errors with 95% intervals, the lowest at the top, one row a candidate.
+    """Draws the estimated error of each candidate on clean data, with its 95% interval.
 
-    The dotted line marks the best candidate. Candidates that diverged have no point.
+    One row is a candidate, the best at the top; the dotted line marks its error. Candidates that
+    diverged have no point.
 
     Args:
-        found: result of `nj.select`.
-        axes: matplotlib axes to draw on; new ones by default.
+        found: a result of `nj.select`.
+        axes: matplotlib axes to draw on; by default those of a new figure.
 
     Returns:
-        The axes.
+        The axes; `axes.figure.savefig("risks.png")` saves the picture.
+
+    Raises:
+        ImportError: matplotlib is not installed.
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj
         >>> x = np.random.default_rng(0).normal(size=(500, 2))
         >>> table = nj.observations.from_arrays(x, x[:, 0] - x[:, 1], noise=0.1)
         >>> found = nj.select({"fit": nj.fit}, table, jax.random.key(0))
-        >>> risks(found).get_xlabel()
+        >>> nj.plots.risks(found).get_xlabel()
         'mean squared error on clean data'
     """
     instance("found", found, "a Selection", "nj.select(…) makes one", attribute="difference")

@@ -29,21 +29,32 @@ program for all of them.
 
 @dataclasses.dataclass(frozen=True)
 class AnyHorizon:
-    """A function that makes a learner for any horizon, also for a traced one.
+    """A function that makes a learner for any number of rounds, also for a traced one.
 
-    Studies compile one program for all their horizons if each of their learners is one of these, or
-    a `Learner`.
+    `study` takes it in place of a learner, if the learner depends on the number of rounds. It
+    compiles one program for all its horizons if each of its learners is an `AnyHorizon` or a
+    `Learner`; for another function (`MakeLearner`) it compiles one for each horizon. `tuned`
+    returns an `AnyHorizon`.
 
     Args:
-        make: `make(horizon, room) -> (learner, guarantee)`: a learner that is tuned for `horizon`
-            rounds, and the theorem's guarantee, or `None`. `room`, an int, is the number of rounds
-            that the learner's state has space for, at least `horizon`.
+        make: `make(horizon, room) -> (learner, guarantee)`. `horizon`, a number that may be traced,
+            is the number of rounds that the learner is tuned for; `room`, an int of at least
+            `horizon`, the number of rounds that its state must have space for. `guarantee` is a
+            result of `bounds`, or `None`.
+
+    Raises:
+        ValueError: `make` is not a function.
 
     Example:
-        >>> import noisy_jax as nj
+        >>> import jax, noisy_jax as nj
         >>> def make(horizon, room):
         ...     return nj.learners.two_copies(radius=1.0, learning_rate=horizon**-0.5), None
-        >>> learner, _ = AnyHorizon(make)(100)
+        >>> learners = {"own rate": nj.simulated.AnyHorizon(make)}
+        >>> learner, guarantee = learners["own rate"](100)  # as a study calls it
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+        >>> found = nj.study(
+        ...     learners, stream, nj.noise.Gaussian(0.1), jax.random.key(1), num_seeds=4,
+        ...     horizons=[32, 64], comparator=nj.comparators.linear_ball(radius=1.0))
     """
 
     make: Callable[[Any, int], tuple[Learner, Any]]
@@ -52,7 +63,7 @@ class AnyHorizon:
         function("make", self.make, "make(horizon, room) -> (learner, guarantee)")
 
     def __call__(self, horizon: Any, room: int | None = None) -> tuple[Learner, Any]:
-        """Returns the learner for a horizon, with room for its rounds, and its guarantee."""
+        """Returns learner and guarantee for `horizon` rounds; `room` is `horizon` by default."""
         if room is None and not isinstance(horizon, jax.Array):
             exact = isinstance(horizon, float) and horizon.is_integer()
             horizon = whole("horizon", int(horizon) if exact else horizon)

@@ -28,25 +28,28 @@ from noisy_jax.validation.values import Array
 
 
 def regret(loss: Loss, predictions: Array, comparator: Array, y: Array) -> Array:
-    """Regret R_t = Σ_{s ≤ t} (ℓ(p_s, y_s) − ℓ(q_s, y_s)) against a comparator, for every round t.
+    """Computes the regret of predictions against a comparator, after every round.
+
+        R_t = Σ_{s ≤ t} ℓ(p_s, y_s) − ℓ(q_s, y_s)
 
     The differences are summed, which in float32 is more precise over long streams than the
     difference of two sums.
 
     Args:
         loss: ℓ, one of `losses`.
-        predictions: p, `[T]`, of the learner.
-        comparator: q, `[T]`, such as `comparators.linear_ball(stream, radius).predictions`.
-        y: `[T]` clean targets; −1 or +1 for a margin loss.
+        predictions: p, `[T]`, of the learner on clean instances, such as `rollout(…).predictions`.
+        comparator: q, `[T]`, predictions of the best fixed predictor, such as
+            `comparators.linear_ball(stream, radius).predictions`.
+        y: `[T]` clean targets; −1 or +1 for a loss of the margin.
 
     Returns:
-        R, `[T]`.
+        R, `[T]`, cumulative: R_T is the regret of the whole run.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> p, q, y = jnp.zeros(3), jnp.array([1.0, 1.0, 1.0]), jnp.array([1.0, 2.0, 0.0])
-        >>> regret(nj.losses.squared(), p, q, y)
-        Array([1., 4., 3.], dtype=float32)
+        >>> print(nj.simulated.regret(nj.losses.squared(), p, q, y))
+        [1. 4. 3.]
     """
     check_loss(loss, flips=False)
     predictions = real_array("predictions", predictions)
@@ -79,25 +82,35 @@ def growth(
     std_error: Sequence[float],
     num_seeds: int,
 ) -> Growth:
-    """Estimates the exponent a in regret ~ T^a: least squares of log regret on log horizon.
+    """Estimates the exponent a in regret ~ T^a, with its 95% interval, from mean regrets.
 
-    Only the upper half of the horizons is used (at least two), so that the first rounds do not
-    count. The interval follows from the standard errors, which are independent across horizons:
-    Var a = Σ_h v_h with v_h = c_h² (SE_h/m_h)², means m_h and the weights c_h of the least-squares
-    slope. Student's t has (S − 1) (Σ_h v_h)² / Σ_h v_h² degrees of freedom (Welch, Satterthwaite).
+    a is the slope of least squares of log regret on log T. Only the upper half of the horizons is
+    used (at least two), so that the first rounds do not count. Standard errors must be independent
+    across horizons. With the mean m_h, its standard error SE_h and the weight c_h of horizon h in
+    the slope,
+
+        Var a = Σ_h v_h,   v_h = c_h² (SE_h/m_h)²,
+
+    and the interval is by Student's t with (S − 1) (Σ_h v_h)² / Σ_h v_h² degrees of freedom (Welch,
+    Satterthwaite).
 
     Args:
-        horizons: H increasing numbers of rounds.
-        mean_regret: m, H mean regrets.
-        std_error: SE, H standard errors of these means, at least 0.
-        num_seeds: S ≥ 1, seeds of each mean.
+        horizons: H increasing numbers of rounds T, above 0.
+        mean_regret: H mean regrets after so many rounds, over seeds.
+        std_error: H standard errors of these means, at least 0.
+        num_seeds: S ≥ 1, number of seeds of each mean.
 
     Returns:
-        `Growth`; NaN if there are fewer than two horizons or a mean that is used is not positive.
-        With one seed the ends of the interval are NaN.
+        A tuple of floats: `exponent` a, and the ends `low` and `high` of the interval. All are NaN
+        if there are fewer than two horizons, or if a mean that is used is not positive. With one
+        seed the ends are NaN.
+
+    Raises:
+        ValueError: lengths differ, horizons do not increase, or a standard error is negative.
 
     Example:
-        >>> fit = growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4], 8)
+        >>> import noisy_jax as nj
+        >>> fit = nj.simulated.growth([100, 400, 1600], [10.0, 20.0, 40.0], [0.1, 0.2, 0.4], 8)
         >>> print(f"{fit.exponent:.3f} [{fit.low:.3f}, {fit.high:.3f}]")
         0.500 [0.478, 0.522]
     """

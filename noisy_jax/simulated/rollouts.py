@@ -155,25 +155,41 @@ def final_regret(
     y_noise: Noise | PerRound | None = None,
     rounds: ArrayLike | None = None,
 ) -> jax.Array:
-    """Computes the regret after the last round of the rollout under the same key.
+    """Runs a learner on a stream as `rollout` does, and returns its regret after the last round.
 
-    It stores no predictions. The differences of losses on clean data are summed in blocks, so that
-    float32 is precise over long streams.
+        Σ_t ℓ(f_t(x_t), y_t) − ℓ(q_t, y_t)
+
+    f_t(x_t) are the learner's predictions on clean instances, and q_t the comparator's. It is the
+    regret of one run, under one draw of the noise, the same draw as in `rollout` under the same
+    key. No predictions are stored. The differences are summed in blocks, so that float32 is precise
+    over long streams. For many draws use `jax.vmap` over keys, or `nj.study`.
 
     Args:
         learner: any learner.
         stream: T clean rounds, `[T, d]` and `[T]`.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
-        key: a key of `jax.random.key`.
-        loss: any of `losses`.
-        comparator: `[T]` predictions of the comparator.
+        key: a key of `jax.random.key`, for the noise and for the learner's own randomness.
+        loss: ℓ, any of `losses`.
+        comparator: q, `[T]`, predictions of the comparator, such as
+            `comparators.linear_ball(stream, radius).predictions`.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
             default.
         rounds: number of rounds to run, from 1 to T; T by default. If it is traced, one program
             serves any number.
 
     Returns:
-        The regret, `[]`, or `[L]` for `wrappers.paired`; NaN or infinite if the learner diverged.
+        The regret, `[]`, or `[L]` for the L learners of `wrappers.paired`; NaN or infinite if the
+        learner diverged.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
+        >>> best = nj.comparators.linear_ball(stream, radius=1.0).predictions
+        >>> found = nj.simulated.final_regret(
+        ...     nj.learners.two_copies(radius=1.0), stream, nj.noise.Gaussian(0.1),
+        ...     jax.random.key(1), loss=nj.losses.squared(), comparator=best)
+        >>> print(found.shape)
+        ()
     """
     key, stream = parsed_key(key), sound_stream(stream)
     check_noise(noise, y_noise, len(stream.y))

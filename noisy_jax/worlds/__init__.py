@@ -1,7 +1,7 @@
 """Parallel worlds: surrogate kernels whose noisy inner products are right on average.
 
-A world is right for the noise distribution that it was built with. A rollout does not check that
-its noise is the same: under another distribution the learner is biased.
+A world is right for the distribution of noise that it was built with. Under another one the learner
+is biased, and `rollout` warns.
 
 The `length_scale` ℓ of a world is the `length_scale` of the same kernel in `kernels`. A `cutoff` is
 in units of 1/r².

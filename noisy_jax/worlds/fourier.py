@@ -74,23 +74,30 @@ class FourierWorld(NamedTuple):
 
 
 def fourier(key: jax.Array, world: World, num_features: int) -> FourierWorld:
-    """Draws random features of a world, with frequencies from its surrogate's spectral density.
-
-    With ω_j drawn from p/|φ|, normalized, and c_j² = R²/P for P = D/2 pairs (‖noisy(x̃)‖ = R),
+    """Draws random features of a world: maps to R^D that are right on average at noisy copies.
 
         noisy(x̃) = (c cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), c sin(⟨ω_j, x̃⟩ − arg φ(ω_j)))_j
         clean(x) = (c |φ(ω_j)| cos⟨ω_j, x⟩,       c |φ(ω_j)| sin⟨ω_j, x⟩)_j
 
-    E noisy(x + n) = clean(x) holds for every draw of the frequencies and every D. A linear learner
-    on two copies therefore has regret at most 2WR(WR + B_y)√T against every ⟨v, clean(·)⟩ with
-    ‖v‖ ≤ W. As D grows, ⟨noisy(x̃), noisy(z̃)⟩ tends to k̂(x̃, z̃) and ⟨noisy(x̃), clean(x)⟩ to k(x̃, x),
-    at the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a kernel of narrower spectrum than k.
+    φ is the characteristic function of the noise. The P = D/2 frequencies ω_j are drawn from the
+    spectral density of the world's surrogate k̂, and c² = R²/P for its `diagonal` R². For every
+    draw of them and every D, E noisy(x + n) = clean(x). `learners.fourier_worlds` learns a linear
+    function of these features from two copies; its regret bound is `bounds.parallel_worlds`. As D
+    grows, ⟨noisy(x̃), noisy(z̃)⟩ tends to k̂(x̃, z̃) and ⟨noisy(x̃), clean(x)⟩ to the world's
+    kernel k(x̃, x), at the rate 1/√D; ⟨clean(x), clean(z)⟩ tends to a smoother kernel than k.
 
     Args:
-        key: a random key for the frequencies.
-        world: one with a `spectrum`, and with noise of one distribution, whose characteristic
-            function is known and has no zeros.
+        key: a key of `jax.random.key`, for the frequencies.
+        world: a `World` with a `spectrum`, and with noise whose characteristic function is known
+            and has no zeros, such as every world of `worlds`.
         num_features: D, even and at least 2.
+
+    Returns:
+        A `FourierWorld`, with methods `noisy` and `clean` from `[..., d]` to `[..., D]`, and
+        `squared_norm` `[]`, ‖noisy(x̃)‖² = R² for every x̃.
+
+    Raises:
+        ValueError: D is odd, or the world has no noise or no spectrum.
 
     Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) of the surrogates of
     Learning from Noisy Data under Distributional Assumptions, Sec. 6. They come in pairs, as a
@@ -99,8 +106,10 @@ def fourier(key: jax.Array, world: World, num_features: int) -> FourierWorld:
     Example:
         >>> import jax, noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=3, length_scale=2**0.5, noise=nj.noise.Gaussian(0.5))
-        >>> fourier(jax.random.key(0), world, 256).noisy(jax.numpy.ones((5, 3))).shape
+        >>> features = nj.worlds.fourier(jax.random.key(0), world, 256)
+        >>> features.noisy(jax.numpy.ones((5, 3))).shape
         (5, 256)
+        >>> learner = nj.learners.fourier_worlds(features, radius=1.0)
     """
     pairs = number_of_pairs(num_features)
     check_world(world)
@@ -120,38 +129,44 @@ def fourier(key: jax.Array, world: World, num_features: int) -> FourierWorld:
 def fourier_gaussian(
     key: jax.Array, num_features: int, *, dim: int, length_scale: ArrayLike, noise: Noise
 ) -> FourierWorld:
-    """Draws random features of k(x, a) = exp(−‖x − a‖²/2ℓ²) under noise of known φ without zeros.
+    """Draws random features of the Gaussian kernel that are right on average at noisy copies.
 
-    φ is the characteristic function of the noise. Use this function for noise under which the
-    surrogate kernel has no closed form, or no sampler of its spectral density. The P = D/2
-    frequencies ω_j are drawn from the spectral density p of the clean kernel, N(0, I/ℓ²), with
-    importance weights c_j² = 1/(P |φ(ω_j)|). The maps are as in `fourier`:
-    E noisy(x + n) = clean(x) for each draw. ⟨noisy(x̃), clean(x)⟩ tends to k(x̃, x) as D grows, if
-    the noise is symmetric.
+        noisy(x̃) = (c_j cos(⟨ω_j, x̃⟩ − arg φ(ω_j)), c_j sin(⟨ω_j, x̃⟩ − arg φ(ω_j)))_j
+        clean(x) = (c_j |φ(ω_j)| cos⟨ω_j, x⟩,       c_j |φ(ω_j)| sin⟨ω_j, x⟩)_j
 
-    R² = Σ_j c_j² has the mean ∫p/|φ|. If this integral is infinite (Gaussian noise with ‖Σ‖ ≥ ℓ²),
-    no surrogate exists and R² grows with D without limit. R² and inner products of noisy copies
-    converge at the rate 1/√D only if ∫p/|φ|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
+    It takes any noise whose characteristic function φ is known and has no zeros; a world, as
+    `worlds.fourier` needs, exists for few. The P = D/2 frequencies ω_j are drawn from N(0, I/ℓ²),
+    the spectral density of k(x, a) = exp(−‖x − a‖²/2ℓ²), and c_j² = 1/(P |φ(ω_j)|). For every draw
+    of them and every D, E noisy(x + n) = clean(x). If the noise is symmetric, ⟨noisy(x̃), clean(x)⟩
+    tends to k(x̃, x) as D grows.
+
+    R² = ‖noisy(x̃)‖² = Σ_j c_j² is the same for all x̃. Its mean is E 1/|φ(ω)|. If that is infinite
+    (Gaussian noise with ‖Σ‖ ≥ ℓ²), no surrogate exists, and R² grows with D without limit. R²
+    converges at the rate 1/√D only if E 1/|φ(ω)|² is finite (Gaussian noise with 2‖Σ‖ < ℓ²).
 
     Args:
-        key: a random key for the frequencies.
+        key: a key of `jax.random.key`, for the frequencies.
         num_features: D, even and at least 2.
-        dim: d, the dimension of the data.
-        length_scale: ℓ > 0 of the Gaussian kernel.
-        noise: distribution of the noise, or a custom subclass of `noise.Noise`, with a known
-            characteristic function without zeros; its mean has no effect.
+        dim: d ≥ 1, the number of features of x.
+        length_scale: ℓ > 0 of the Gaussian kernel, in the units of x.
+        noise: distribution of the noise in each copy; its mean has no effect.
 
     Returns:
-        A `FourierWorld`, for `learners.fourier_worlds`; its maps take `[..., d]` to `[..., D]`.
+        A `FourierWorld`, for `learners.fourier_worlds`, with methods `noisy` and `clean` from
+        `[..., d]` to `[..., D]`, and `squared_norm` `[]`, R².
 
     Raises:
         ValueError: φ is not known or has zeros, or R² is so large that its square overflows.
 
+    Source: none of the papers; random Fourier features (Rahimi & Recht, 2007) with importance
+    weights.
+
     Example:
         >>> import jax, noisy_jax as nj
-        >>> distribution = nj.noise.ContaminatedGaussian(4.0, probability=0.7)
-        >>> features = fourier_gaussian(
-        ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=distribution)
+        >>> noise = nj.noise.ContaminatedGaussian(4.0, probability=0.7)
+        >>> features = nj.worlds.fourier_gaussian(
+        ...     jax.random.key(0), 64, dim=3, length_scale=2**0.5, noise=noise)
+        >>> learner = nj.learners.fourier_worlds(features, radius=1.0)
     """
     pairs = number_of_pairs(num_features)
     key = parsed_key(key)

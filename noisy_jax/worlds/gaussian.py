@@ -30,35 +30,44 @@ from noisy_jax.worlds.world import World, check_log_diagonal, world_of
 
 
 def gaussian(*, dim: int, length_scale: ArrayLike, noise: Noise) -> World:
-    """The world of k(x, a) = exp(−‖x − a‖²/2ℓ²) under Gaussian or Laplace noise.
+    """Makes the world of the Gaussian kernel under Gaussian or Laplace noise.
 
-    The surrogate k̂, with z = x − a, under each distribution (R², u, û and Ψ are as in `World`, W
-    and B_y as in `bounds.parallel_worlds`):
+        k(x, a) = exp(−‖z‖²/2ℓ²),   E k̂(x + n, a) = k(x, a),   z = x − a
 
-    - `noise.Gaussian` with covariance Σ. The world exists only if ‖Σ‖ < ℓ²:
-      k̂ = det(I − Σ/ℓ²)^(−½) exp(−½zᵀ(ℓ²I − Σ)⁻¹z). It is positive, and k̂ ≤ R²k.
-    - `noise.Laplace` with any scales b_i:
-      k̂ = Π_i (1 + b_i²/ℓ² − b_i²z_i²/ℓ⁴) exp(−z_i²/2ℓ²). It takes negative values and |k̂|/k is
-      unbounded (`ratio` is infinite), so that ‖û‖ has no bound in terms of ‖u‖. Regret is still at
-      most 2WR(WR + B_y)√T against every u = Σ_i a_i Ψ(z_i) with ‖û‖ ≤ W, where ‖û‖² is
-      Σ_ij a_i a_j k̂(z_i, z_j).
+    The surrogate k̂ has values at noisy copies that are right on average. For `noise.Gaussian` with
+    covariance Σ, whose largest eigenvalue ‖Σ‖ must be below ℓ², it is
 
-    If the world does not exist, or if R⁴ overflows, concrete parameters raise ValueError. Traced
-    ones give a surrogate of NaN.
+        k̂ = R² exp(−½zᵀ(ℓ²I − Σ)⁻¹z),   R² = det(I − Σ/ℓ²)^(−½),
+
+    and its `diagonal` and its `ratio` are R². For `noise.Laplace` with any scales b_i it is
+
+        k̂ = Π_i (1 + b_i²/ℓ² − b_i²z_i²/ℓ⁴) exp(−z_i²/2ℓ²),   R² = Π_i (1 + b_i²/ℓ²).
+
+    It takes negative values, so that its `ratio` is infinite: take the radius of a learner from
+    `comparators.world_ball`, as `bounds.surrogate_radius` raises ValueError.
+
+    For other noise `worlds.fourier_gaussian` has random features of this kernel.
 
     Args:
-        dim: d, at least 1.
-        length_scale: ℓ > 0, with ℓ² > ‖Σ‖ for Gaussian noise.
-        noise: `noise.Gaussian` or `noise.Laplace`. Its mean has no effect.
+        dim: d ≥ 1, the number of features.
+        length_scale: ℓ > 0, in the units of x.
+        noise: `noise.Gaussian` or `noise.Laplace`, in each copy. Its mean has no effect.
+
+    Returns:
+        A `World`: `kernel` k, `surrogate` k̂, `diagonal` R² = k̂(x, x), `ratio` and the others.
+
+    Raises:
+        ValueError: ‖Σ‖ ≥ ℓ², other noise, or R⁴ overflows. Traced parameters give NaN instead.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6, Eq. 5, here for any
     Σ. Theorem 3 prints ≤ instead of ‖Σ‖ < ℓ². Laplace noise is not in the papers.
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
+        >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
         >>> print(world.diagonal)
         2.0
+        >>> learner = nj.learners.parallel_worlds(world, horizon=1000, radius=1.0)
     """
     dim = whole("dim", dim)
     length_scale = length_scale_of(length_scale)

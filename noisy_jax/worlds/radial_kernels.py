@@ -43,31 +43,40 @@ def rational(
     length_scale: ArrayLike | None = None,
     alpha: ArrayLike = 1.0,
 ) -> World:
-    """The world of the truncated rational kernel; by default the paper's case study.
+    """Makes the world of a rational kernel, without its narrow parts, under Gaussian noise.
 
-    With r = ‖x − a‖ and m = 2αℓ², k = g P(α, u_max(m + r²)), where g = (1 + r²/m)^(−α) is the
-    kernel before truncation and P the regularized incomplete Gamma function, Q = 1 − P. With α = 1
-    and m = d that is g(1 − exp(−c/g)), c = u_max·d (Appendix E, Eq. 16), and under N(0, σ²I)
+        g = (1 + r²/m)^(−α),   k = g P(α, u_max(m + r²)),   r = ‖x − a‖,   m = 2αℓ²
 
-        k̂ = d ∫_0^u_max (1 − 2σ²u)^(−d/2) exp(−u r²/(1 − 2σ²u) − ud) du   (Eq. 17, corrected).
+    The rational kernel g is a mixture of Gaussians exp(−u r²) over u > 0. Those with u > u_max, the
+    `cutoff`, are dropped, because the ones that are narrower than the noise have no surrogate; k is
+    left. P is the regularized lower incomplete Gamma function. The largest |k − g| is 1 − P(α, m
+    u_max), at r = 0 (`approximation_error`). With 64 nodes u_q and weights w_q of a quadrature and
+    the noise covariance Σ,
 
-    With the 64 nodes u_q and weights w_q of its quadrature, `diagonal` is R² = k̂(x, x) =
-    Σ_q w_q det(I − 2u_qΣ)^(−1/2), and `ratio` κ = max_q det(I − 2u_qΣ)^(−1/2). The truncation error
-    (`approximation_error`) is largest at r = 0, where it is Q(α, m u_max): e^(−c) in the case
-    study. A Gram matrix is a sum of 64 Gaussians.
+        k = Σ_q w_q exp(−u_q r²),   k̂ = Σ_q w_q D_q exp(−u_q zᵀ(I − 2u_qΣ)⁻¹z),   z = x − a,
+
+    where D_q = det(I − 2u_qΣ)^(−½). `diagonal` is R² = Σ_q w_q D_q, and `ratio` is max_q D_q.
 
     Args:
-        dim: d, at least 1.
-        noise: `noise.Gaussian`.
-        cutoff: u_max, positive and below 1/(2‖Σ‖), from where on there is no surrogate. Theorem 5
-            bounds R² if it is below 1/(4‖Σ‖); above, R² is exact too, but may be large, and raises
-            ValueError if R⁴ overflows.
-        length_scale: ℓ > 0; by default √(d/2), as in the case study.
-        alpha: α from 0.2 to 50.
+        dim: d ≥ 1, the number of features.
+        noise: `noise.Gaussian`, in each copy, with covariance Σ.
+        cutoff: u_max, positive and below 1/(2‖Σ‖) (the largest eigenvalue), in the units of 1/x².
+            Near this end R² is large.
+        length_scale: ℓ > 0; by default √(d/2), as in the paper's case study, where m = d.
+        alpha: α from 0.2 to 50; 1 by default, as in the case study.
+
+    Returns:
+        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+
+    Raises:
+        ValueError: an argument is out of its range, or R⁴ overflows. Traced ones give NaN instead.
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6.1, Theorem 5 (a bound
+    on R² below 1/(4‖Σ‖)) and Appendix E, Eqs. 16 and 17, corrected: every σ there must be σ².
 
     Example:
         >>> import noisy_jax as nj
-        >>> print(rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5).diagonal)
+        >>> print(nj.worlds.rational(dim=4, noise=nj.noise.Gaussian(0.36), cutoff=0.5).diagonal)
         1.1714358
     """
     dim, cutoff = whole("dim", dim), positive_float("cutoff", cutoff)
@@ -77,21 +86,34 @@ def rational(
 
 
 def laplacian(*, dim: int, noise: Noise, cutoff: ArrayLike, length_scale: ArrayLike) -> World:
-    """The world of the Laplacian kernel exp(−r/ℓ), r = ‖x − a‖, truncated at c = u_max.
+    """Makes the world of the Laplacian kernel, without its narrow parts, under Gaussian noise.
 
-    k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)]; its truncation error is
-    erf(1/(2ℓ√c)) at r = 0, and falls at least like e^(−cr²). The cusp at r = 0 needs a large
-    cutoff.
+        g = e^(−r/ℓ),   r = ‖x − a‖,
+        k = ½[e^(−r/ℓ) erfc(1/(2ℓ√c) − r√c) + e^(r/ℓ) erfc(1/(2ℓ√c) + r√c)]
+
+    The Laplacian kernel g is a mixture of Gaussians exp(−u r²) over u > 0. Those with u > c, the
+    `cutoff`, are dropped, because the ones that are narrower than the noise have no surrogate; k is
+    left. The largest |k − g| is erf(1/(2ℓ√c)), at r = 0 (`approximation_error`), where g has a
+    cusp: it needs a large cutoff. The surrogate of k, and its `diagonal` and `ratio`, are sums over
+    64 Gaussians, by the formulas in `worlds.rational`.
 
     Args:
-        dim: d, at least 1.
-        noise: `noise.Gaussian`.
-        cutoff: u_max, positive and below 1/(2‖Σ‖), as in `rational`.
-        length_scale: ℓ > 0.
+        dim: d ≥ 1, the number of features.
+        noise: `noise.Gaussian`, in each copy, with covariance Σ.
+        cutoff: c, positive and below 1/(2‖Σ‖) (the largest eigenvalue), in the units of 1/x².
+        length_scale: ℓ > 0, in the units of x.
+
+    Returns:
+        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+
+    Raises:
+        ValueError: an argument is out of its range, or R⁴ overflows, for R² = `diagonal`. Traced
+            ones give NaN instead.
 
     Example:
         >>> import noisy_jax as nj
-        >>> world = laplacian(dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, length_scale=1.0)
+        >>> world = nj.worlds.laplacian(
+        ...     dim=2, noise=nj.noise.Gaussian(0.01), cutoff=20.0, length_scale=1.0)
         >>> print(f"{world.approximation_error:.4f}")
         0.1256
     """
@@ -101,21 +123,35 @@ def laplacian(*, dim: int, noise: Noise, cutoff: ArrayLike, length_scale: ArrayL
 def matern(
     *, dim: int, noise: Noise, cutoff: ArrayLike, nu: ArrayLike, length_scale: ArrayLike
 ) -> World:
-    """The world of the truncated Matérn kernel of smoothness ν from 0.1 to 100.
+    """Makes the world of a Matérn kernel, without its narrow parts, under Gaussian noise.
 
-    Its truncation error is P(ν, ν/(2ℓ²u_max)), P the regularized incomplete Gamma function.
+        g = 2^(1−ν)/Γ(ν) s^ν K_ν(s),   s = √(2ν) r/ℓ,   r = ‖x − a‖
+
+    The Matérn kernel g (K_ν is a Bessel function) is a mixture of Gaussians exp(−u r²) over u > 0.
+    Those with u > u_max, the `cutoff`, are dropped, because the ones that are narrower than the
+    noise have no surrogate; the kernel k of the world is left. The largest |k − g| is P(ν,
+    ν/(2ℓ²u_max)), at r = 0 (`approximation_error`), with P the regularized lower incomplete Gamma
+    function. k, its surrogate, `diagonal` and `ratio` are sums over 64 Gaussians, by the formulas
+    in `worlds.rational`.
 
     Args:
-        dim: d, at least 1.
-        noise: `noise.Gaussian`, of covariance Σ.
-        cutoff: u_max, positive and below 1/(2‖Σ‖), as in `rational`.
-        nu: ν from 0.1 to 100.
-        length_scale: ℓ > 0.
+        dim: d ≥ 1, the number of features.
+        noise: `noise.Gaussian`, in each copy, with covariance Σ.
+        cutoff: u_max, positive and below 1/(2‖Σ‖) (the largest eigenvalue), in the units of 1/x².
+        nu: smoothness ν from 0.1 to 100; ½ is the Laplacian kernel.
+        length_scale: ℓ > 0, in the units of x.
+
+    Returns:
+        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+
+    Raises:
+        ValueError: an argument is out of its range, or R⁴ overflows, for R² = `diagonal`. Traced
+            ones give NaN instead.
 
     Example:
         >>> import noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.01)
-        >>> world = matern(dim=2, noise=noise, cutoff=20.0, nu=1.5, length_scale=1.0)
+        >>> world = nj.worlds.matern(dim=2, noise=noise, cutoff=20.0, nu=1.5, length_scale=1.0)
         >>> print(f"{world.approximation_error:.4f}")
         0.0053
     """

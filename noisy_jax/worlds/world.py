@@ -32,26 +32,30 @@ from noisy_jax.validation.values import ArrayLike, concrete
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World:
-    """A clean kernel k and its surrogate k̂ under a noise distribution; `world_of` makes one.
+    """A clean kernel k and its surrogate k̂ under one distribution of noise; `world_of` makes one.
 
-    For noise n, E k̂(x + n, a) = k(x, a): the learner evaluates k̂ on noisy copies, and predicts
-    with k. Below, Ψ(z) = k(z, ·) is the feature map of k. The function u = Σ_i a_i Ψ(z_i) has the
-    counterpart û = Σ_i a_i Ψ̂(z_i) in the space of the surrogate, whose feature map is Ψ̂.
+        E k̂(x + n, a) = k(x, a)   for all points x and a, and noise n
+
+    So values of the surrogate at noisy copies are right on average: learners in a world
+    (`learners.parallel_worlds`) evaluate k̂ at noisy copies, and predict with k at clean instances.
+    The world is right only for the noise it was made for. Below, a function u = Σ_i a_i k(z_i, ·)
+    has the counterpart û = Σ_i a_i k̂(z_i, ·) in the surrogate's Hilbert space, whose norm is
+    ‖û‖² = Σ_ij a_i a_j k̂(z_i, z_j). Ψ(z) = k(z, ·) and Ψ̂(z) = k̂(z, ·) are the feature maps.
 
     Attributes:
-        dim: d, the dimension of the data.
-        kernel: k, for clean data.
-        surrogate: `(x[n, d], z[m, d]) -> [n, m]`, k̂ between noisy copies.
-        diagonal: `[]`, R² ≥ k̂(x̃, x̃), the largest squared norm of a noisy copy in the
-            surrogate's space.
+        dim: d, the number of features.
+        kernel: k, a `Kernel`, for clean data.
+        surrogate: k̂, `(x[n, d], z[m, d]) -> [n, m]`, values between noisy copies.
+        diagonal: `[]`, R² ≥ k̂(x̃, x̃) = ‖Ψ̂(x̃)‖² for all x̃, which `bounds.parallel_worlds`
+            takes.
         ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, so that ‖û‖² ≤ κ(‖u₊‖² + ‖u₋‖²) for the parts
-            u₊ and u₋ of u with positive and with negative a_i; infinite where k̂ takes negative
-            values or no such κ exists.
-        approximation_error: `[]`, sup |k − g|, if k is a mixture g that was cut off; zero for other
-            worlds.
-        noise: distribution of the noise; `None` if it is not known.
-        spectrum: `(key, n) -> omega[n, d]`, draws from the surrogate's spectral density, normalised
-            to a probability; `None` where there is no sampler.
+            u₊ and −u₋ of u with positive and with negative a_i; infinite where there is no such κ.
+        approximation_error: `[]`, the largest |k − g|, where k is what is left of a kernel g whose
+            narrow parts were cut off (`worlds.rational`, `laplacian`, `matern`); zero otherwise.
+        noise: distribution of the noise in each copy; `None` if it is not known.
+        spectrum: `(key, n) -> omega[n, d]`, draws of frequencies from the surrogate's spectral
+            density, normalised to a probability, for `worlds.fourier`; `None` where there is no
+            sampler.
     """
 
     dim: int
@@ -79,12 +83,36 @@ def world_of(
     noise: Noise | None = None,
     spectrum: Callable[[jax.Array, int], Any] | None = None,
 ) -> World:
-    """Returns the world of a kernel and its surrogate; see `World` for the arguments.
+    """Makes the `World` of a kernel k and a surrogate k̂ of your own.
+
+        E k̂(x + n, a) = k(x, a)   for all points x and a, and noise n
+
+    You must know that this holds, and that R² and κ are right: nothing is checked but shapes and
+    signs.
+
+    Args:
+        kernel: k, a `Kernel`, such as one of `kernels`, for clean data.
+        surrogate: k̂, `(x[n, d], z[m, d]) -> [n, m]`, values between noisy copies; positive
+            definite.
+        dim: d ≥ 1, the number of features.
+        diagonal: `[]`, R² ≥ k̂(x̃, x̃) for all x̃.
+        ratio: `[]`, κ with 0 < k̂ ≤ κ k everywhere, for `bounds.surrogate_radius`; infinite, the
+            default, if there is none.
+        approximation_error: `[]`, at least 0: the largest |k − g|, if k approximates a kernel g; 0
+            by default.
+        noise: distribution of the noise; unknown by default. With it `rollout` warns if a learner
+            in this world runs under other noise.
+        spectrum: `(key, n) -> omega[n, d]`, draws of frequencies from the surrogate's spectral
+            density, normalised to a probability, which only `worlds.fourier` needs; none by
+            default.
+
+    Returns:
+        A `World`, whose attributes are these arguments.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> kernel = nj.kernels.gaussian(length_scale=1.0)
-        >>> without_noise = world_of(kernel, kernel.gram, dim=2, diagonal=1.0)
+        >>> without_noise = nj.worlds.world_of(kernel, kernel.gram, dim=2, diagonal=1.0)
         >>> print(without_noise.surrogate(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.36787945]]
     """

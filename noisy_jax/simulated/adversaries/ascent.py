@@ -38,23 +38,35 @@ def clean_regret(
     y_noise: Noise | None = None,
     rounds: ArrayLike | None = None,
 ) -> jax.Array:
-    """Returns the regret `[]` of one run on clean data, squared loss, against the best in a ball.
+    """Computes the regret of one run on a stream, in a form whose gradient can be taken.
 
         R = Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
-    Its gradient in the stream takes the minimizer u* as a constant: by the envelope theorem the
-    derivative of the minimum is the derivative of Σ_t (u*(x_t) − y_t)² at fixed u*.
+    f_t is the learner's predictor in round t, after noisy copies of rounds before t, and u the best
+    fixed predictor in a ball. Both losses are on clean data. For the gradient in the stream, u* is
+    a constant: by the envelope theorem the derivative of the minimum is the derivative of Σ_t
+    (u*(x_t) − y_t)² at fixed u*. `ascend` climbs along it.
 
-    It takes the arguments of `simulated.final_regret`; x and y must be zero after the `rounds`
-    that count. The learner must allow reverse mode only if you take a gradient. Comparators are
-    weights in the ball of radius B by default, and with a `kernel` the functions of its space.
+    Args:
+        learner: any learner; for a gradient, one that can be differentiated in reverse mode.
+        stream: T clean rounds, `[T, d]` and `[T]`.
+        noise: distribution of the noise in each copy of x.
+        key: a key of `jax.random.key`, for the noise and for the learner's own randomness.
+        radius: B > 0, radius of the ball of u.
+        kernel: `(x[n, d], z[m, d]) -> [n, m]`, if u is in its space; by default u(x) = ⟨u, x⟩.
+        y_noise: scalar distribution of the noise in y; none by default.
+        rounds: number of rounds to run, from 1 to T; T by default. In rounds after these, x and y
+            must be zero.
+
+    Returns:
+        R, `[]`, of this draw of the noise.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0], [1.0]], [1.0, -1.0])
         >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=0.25)
         >>> def of(stream):
-        ...     return clean_regret(
+        ...     return nj.adversaries.clean_regret(
         ...         learner, stream, nj.noise.Gaussian(0.0), jax.random.key(0), radius=1.0)
         >>> print(of(stream), jax.grad(of)(stream).y)  # 1 + 1.5² − 2, with u* = 0
         1.25 [ 1.5 -1. ]
@@ -91,25 +103,30 @@ def ascend(
     learning_rate: Any = 0.1,
     used: Array | None = None,
 ) -> tuple[Stream, jax.Array]:
-    """Increases the expected regret of streams, within ‖x_t‖ ≤ B_x and |y_t| ≤ B_y.
+    """Moves streams by gradient ascent to a larger expected regret, within limits.
 
-    Each step estimates the gradient of the mean regret over new draws of the noise, which all
-    streams share. It moves by optax's Adam, whose rate falls to zero by a cosine, and projects each
-    x_t and y_t. It works under `jit`, and under `vmap` over arrays that `regret` closes over.
+    The limits are ‖x_t‖ ≤ B_x and |y_t| ≤ B_y in every round. Each step estimates the gradient of
+    the mean regret over new draws of the noise, which all streams share. It moves by optax's Adam,
+    whose rate falls to zero by a cosine, and projects each x_t and y_t into its limits. It works
+    under `jit`, and under `vmap` over arrays that `regret` closes over. `worst` calls it from many
+    starts.
 
     Args:
-        regret: `(stream, key) -> []`, such as `clean_regret` of a learner.
-        starts: R streams, `[R, T, d]` and `[R, T]`.
-        key: randomness of the noise.
-        x_norm: B_x > 0, the largest ‖x_t‖.
-        y_size: B_y > 0, the largest |y_t|.
-        steps: number of steps.
-        draws: draws of the noise in a step.
-        learning_rate: first learning rate of Adam, in units of B_x and B_y.
-        used: `[T]`, one for rounds that may change, zero for fixed rounds; all ones by default.
+        regret: `(stream, key) -> []`, a differentiable function, such as `clean_regret` of a
+            learner.
+        starts: R streams to start from, stacked in one `Stream` of `[R, T, d]` and `[R, T]`.
+        key: a key of `jax.random.key`, for the noise.
+        x_norm: B_x > 0, the largest ‖x_t‖; 1 by default.
+        y_size: B_y > 0, the largest |y_t|; 1 by default.
+        steps: number of steps, 100 by default.
+        draws: number of draws of the noise in a step, 16 by default.
+        learning_rate: first learning rate of Adam, in units of B_x and B_y; 0.1 by default.
+        used: `[T]`, one for rounds that count; in rounds with zero, x and y are set to zero. All
+            ones by default.
 
     Returns:
-        R streams, and `[]`, true if all gradients were finite (other gradients count as zero).
+        `(streams, sound)`: R streams, stacked as `starts`, and `[]`, true if all gradients were
+        finite. Numbers in a gradient that are not finite count as zero.
 
     Source: the gradient of the minimum by the envelope theorem (`clean_regret`); Adam is Kingma and
     Ba (2015).
@@ -119,7 +136,7 @@ def ascend(
         >>> starts = nj.Stream(jnp.full((1, 2, 1), 0.5), jnp.full((1, 2), 0.5))
         >>> def regret(stream, key):
         ...     return jnp.sum(stream.x) - jnp.sum(stream.y)
-        >>> found, _ = ascend(regret, starts, jax.random.key(0), x_norm=2.0)
+        >>> found, _ = nj.adversaries.ascend(regret, starts, jax.random.key(0), x_norm=2.0)
         >>> print(found.x.ravel(), found.y.ravel())
         [2. 2.] [-1. -1.]
     """
@@ -173,34 +190,37 @@ def structured_starts(
     x_norm: ArrayLike = 1.0,
     y_size: ArrayLike = 1.0,
 ) -> Mapping[str, Stream]:
-    """Returns streams of known kinds, by name, from which `worst` starts its search.
+    """Makes streams of known kinds, by name, from which `worst` starts its search.
 
-    All have ‖x_t‖ ≤ B_x and |y_t| ≤ B_y:
+    All have T rounds with ‖x_t‖ ≤ B_x and |y_t| ≤ B_y. Except in "random" and "one copy", all x_t
+    are the same; e_1 is the first unit vector.
 
-    - "random": x_t uniform on the sphere, y_t = ±B_y at random.
-    - "constant": y_t = B_y; this stream and all below have x_t = B_x e_1, unless they name another.
+    - "random": x_t uniform on the sphere of radius B_x, y_t = ±B_y at random.
+    - "constant": x_t = B_x e_1, as in the next four, and y_t = B_y.
     - "alternating": y_t = ±B_y in turn.
     - "reversal": the sign of y_t changes once, at T/2.
-    - "sawtooth": the sign changes every √T rounds, the time that gradient descent at the rate of
-      `bounds.two_copies` takes from the centre of its ball of radius B_w to the boundary. Weights
-      near the boundary then meet the targets that make the second moment of the gradient largest
-      (y = −B_y at w = B_w e_1).
+    - "sawtooth": the sign of y_t changes every √T rounds. This is the time in which gradient
+      descent at the rate of `bounds.two_copies` gets from the centre of its ball to the boundary,
+      so that targets of the other sign then make its gradients as large as possible.
     - "late": y_t = ±B_y in turn, and constant for the last √T rounds. For linear losses this
-      attains the bound B_w √(GT) of gradient descent (G as in `bounds.Guarantee`).
-    - "one copy": the noiseless adversary of `streams.one_copy_adversaries`, x_t = B_x e_1 or
-      −B_x e_1/3 at random, y_t = B_y.
-    - "small": the clean data of the noisy adversary, x_t = B_x e_1/3, y_t = B_y.
+      attains the bound of gradient descent, `regret` of a `bounds.Guarantee`.
+    - "one copy": x_t = B_x e_1 or −B_x e_1/3 at random, y_t = B_y: the stream of the noiseless
+      adversary of `streams.one_copy_adversaries`.
+    - "small": x_t = B_x e_1/3, y_t = B_y: the stream of the noisy one.
 
     Args:
-        key: randomness of "random" and "one copy".
-        horizon: T ≥ 1 rounds.
-        dim: d ≥ 1 features.
-        x_norm: B_x > 0, the largest ‖x_t‖.
-        y_size: B_y > 0, the largest |y_t|.
+        key: a key of `jax.random.key`, for "random" and "one copy".
+        horizon: T ≥ 1, number of rounds.
+        dim: d ≥ 1, number of features.
+        x_norm: B_x > 0, the largest ‖x_t‖; 1 by default.
+        y_size: B_y > 0, the largest |y_t|; 1 by default.
+
+    Returns:
+        A dict from each of the names above to a `Stream` of `[T, d]` and `[T]`.
 
     Example:
-        >>> import jax
-        >>> starts = structured_starts(jax.random.key(0), horizon=6, dim=2)
+        >>> import jax, noisy_jax as nj
+        >>> starts = nj.adversaries.structured_starts(jax.random.key(0), horizon=6, dim=2)
         >>> print(starts["alternating"].y, starts["sawtooth"].y)
         [ 1. -1.  1. -1.  1. -1.] [ 1.  1. -1. -1.  1.  1.]
     """

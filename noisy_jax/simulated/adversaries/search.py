@@ -75,39 +75,45 @@ def worst(
     draws: int = 16,
     held_out: int = 512,
 ) -> Worst:
-    """Returns the worst stream for a learner that projected gradient ascent finds, squared loss.
+    """Searches by gradient ascent for the stream with the largest expected regret of a learner.
 
         max_{‖x_t‖ ≤ B_x, |y_t| ≤ B_y}  E Σ_t (f_t(x_t) − y_t)² − min_{‖u‖ ≤ B} Σ_t (u(x_t) − y_t)²
 
-    It climbs from all `structured_starts` (`ascend`). New draws of the noise select the best of the
-    streams found and of the starts; further draws give the regret that is returned. If a start is
-    larger on these, it is returned instead: the result is never below its best start.
-
-    The problem is not concave. The result is a lower bound on the worst regret, and says that a
-    guarantee is false if the interval of the excess is above zero. With a guarantee that is known
-    after a run, the search is for a large regret, not for a large ratio.
+    f_t is the learner's predictor in round t, u a fixed predictor, and both losses are on clean
+    data. The search climbs from all `structured_starts` and further `starts` (`ascend`). New draws
+    of the noise select the best of all streams, and others give the regret that is returned, which
+    is never below the best start's. As the problem is not concave, it is a lower bound on the worst
+    regret. It shows that a guarantee is false if the interval `excess` is above zero.
 
     Args:
-        learner: a learner that can be differentiated in reverse mode.
+        learner: a learner that can be differentiated in reverse mode; otherwise ValueError.
         noise: distribution of the noise in each copy of x.
-        horizon: T ≥ 1 rounds.
-        key: randomness of the starts and of the noise.
-        radius: B > 0, radius of the ball of comparators u.
-        dim: d ≥ 1 features.
-        x_norm: B_x > 0, the largest ‖x_t‖.
-        y_size: B_y > 0, the largest |y_t|.
-        guarantee: a result of `bounds`, or a number, or a function of the state after a run, such
-            as `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold
-            for all streams with these B_x and B_y.
-        kernel: comparators are weights by default. With a kernel they are the functions of its
-            space in the ball: for `learners.parallel_worlds` E k(x + n, ·), since the guarantee
-            holds for its ball of radius W; for `learners.fourier_worlds` ⟨C(x), C(z)⟩ of the clean
-            features.
+        horizon: T ≥ 1, number of rounds.
+        key: a key of `jax.random.key`, for the starts and the noise.
+        radius: B > 0, radius of the ball of u.
+        dim: d ≥ 1, number of features; 1 by default.
+        x_norm: B_x > 0, the largest ‖x_t‖; 1 by default.
+        y_size: B_y > 0, the largest |y_t|; 1 by default.
+        guarantee: a result of `bounds`, a number, or a function of the state after a run, such as
+            `functools.partial(bounds.adaptive_rate, radius=B)`; none by default. It must hold for
+            all streams within the limits. The search is for a large regret, not for a large ratio
+            to it.
+        kernel: `(x[n, d], z[m, d]) -> [n, m]`, if u is in its space; by default u(x) = ⟨u, x⟩. For
+            `learners.parallel_worlds` take E k(x + n, ·), since its ball is in the surrogate's
+            space, for `learners.fourier_worlds` the inner product of clean features.
         y_noise: scalar distribution of the noise in y; none by default.
-        starts: further streams to start from, by name, within the limits.
-        steps: number of steps of the ascent.
-        draws: draws of the noise in a step.
-        held_out: draws of the noise for the regret that is returned; as many select the stream.
+        starts: further streams to start from, by name, within the limits; none by default.
+        steps: number of steps of the ascent, 100 by default.
+        draws: number of draws of the noise in a step, 16 by default.
+        held_out: draws of the noise for the regret that is returned, at least 2, 512 by default; as
+            many select the stream.
+
+    Returns:
+        A tuple: `stream`; `regret`, its mean regret; `interval`, `(low, high)` of the expected
+        regret at 95%, for all compared streams together; `guarantee`, the bound (its mean, if it is
+        a function; NaN if none); `ratio`, regret / guarantee; `excess`, the interval of regret
+        minus guarantee; `start`, the name of the start it was found from; and `starts`, the regret
+        of each start by name.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -116,8 +122,8 @@ def worst(
         >>> moments = nj.bounds.moments(one, noise)
         >>> guarantee = nj.bounds.two_copies(moments, horizon=16, radius=1.0)
         >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=guarantee.learning_rate)
-        >>> found = worst(learner, noise, 16, jax.random.key(0), radius=1.0,
-        ...               guarantee=guarantee, held_out=2)
+        >>> found = nj.adversaries.worst(learner, noise, 16, jax.random.key(0), radius=1.0,
+        ...                              guarantee=guarantee, held_out=2)
         >>> random = found.starts["random"] / found.guarantee
         >>> print(f"{found.ratio:.2f} of the bound, {random:.2f} on random signs")
         0.40 of the bound, 0.09 on random signs

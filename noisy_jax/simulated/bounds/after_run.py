@@ -20,16 +20,26 @@ from noisy_jax.validation.values import ArrayLike
 
 
 def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
-    """Bound `[]` on the estimated regret of a learner at the adaptive rate, from its last state.
+    """Computes a bound on the regret of a learner at the adaptive rate, from its state after a run.
 
-        Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t ‖g_t‖²)   for all u in the ball, and all vectors g_t
+        Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t ‖g_t‖²)   for all u with ‖u‖ ≤ B
 
-    With unbiased gradient estimates g_t of a convex loss, the expectation of the left side is at
-    least the expected regret on clean data, against every u that does not depend on the noise.
+    g_t is the learner's gradient estimate in round t and w_t its weights (or its function, in the
+    norm of its kernel's space). The adaptive rate is η_t = √2 B/√(Σ_{s ≤ t} ‖g_s‖²). The inequality
+    holds in every run. If the g_t are unbiased estimates of the gradient of a convex loss, the
+    expectation of the left side is at least the expected regret on clean data. So the mean of the
+    bound over runs bounds the expected regret, against every u that does not depend on the noise.
 
     Args:
-        state: after the last round, of a learner with `learning_rate=None`, or of a wrapper of one.
-        radius: B > 0 of the learner's ball.
+        state: the state after the last round, `run.state`, of a learner that was made with
+            `learning_rate=None`, its default, or of a wrapper of one such learner.
+        radius: B > 0, the `radius` that the learner was made with.
+
+    Returns:
+        The right side, `[]`, for all rounds together.
+
+    Raises:
+        ValueError: the state holds no adaptive rate, or several, as that of `wrappers.mixture`.
 
     Source: Streeter and McMahan (2010); Duchi, Hazan and Singer (2011).
 
@@ -38,8 +48,9 @@ def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
         >>> learner = nj.learners.two_copies(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
-        >>> bool(adaptive_rate(run.state, radius=1.0) < 4096 * (stream.y**2).mean())
-        True
+        >>> bound = nj.bounds.adaptive_rate(run.state, radius=1.0)
+        >>> print(f"at most {bound:.0f}; that of predicting zero is {(stream.y**2).sum():.0f}")
+        at most 106; that of predicting zero is 821
     """
 
     def is_rate(node) -> bool:
@@ -59,37 +70,58 @@ def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
 
         E Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t E‖g_t‖²) ≤ 2√2 B √(GT)
 
-    The bound is 2√2 times as large, but the adaptive rate needs neither G nor T. If the guarantee
-    contains a bias (random truncation), the bias stays the same. The learning rate is NaN, because
-    it changes in each round.
+    Here g_t are the gradient estimates of T rounds, G = `guarantee.second_moment`, B is the radius
+    of the ball that holds the weights w_t and the competitors u. The adaptive rate is √2
+    B/√(Σ_{s ≤ t} ‖g_s‖²), which learners use with `learning_rate=None`; it needs neither G nor T.
+    The bound is 2√2 times as large. A part of it that is due to a bias (`bias`, of
+    `bounds.random_truncation`) stays as it is.
 
     Args:
-        guarantee: at the theorem's rate η = B/√(GT), such as one of `two_copies`,
-            `parallel_worlds` or `random_truncation`.
+        guarantee: at the theorem's rate η = B/√(GT): a result of `bounds.two_copies`,
+            `known_covariance`, `uncorrected`, `parallel_worlds` or `random_truncation`. A result of
+            `bounds.self_bounding`, or of this function, raises ValueError.
+
+    Returns:
+        The guarantee with a larger `regret`; its `learning_rate` is NaN, as it changes in each
+        round.
 
     Example:
         >>> import noisy_jax as nj
         >>> theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
-        >>> print(f"{theory.regret:.1f} {at_adaptive_rate(theory).regret:.1f}")
+        >>> adaptive = nj.bounds.at_adaptive_rate(theory)
+        >>> print(f"{theory.regret:.1f} {adaptive.regret:.1f}")
         40.0 113.1
     """
     return grown(guarantee, 8**0.5)._replace(learning_rate=jnp.array(jnp.nan))
 
 
 def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
-    """Bound `[]` on the estimated regret of `learners.exponentiated_gradient`, after a run.
+    """Computes a bound on the regret of `learners.exponentiated_gradient` from its last state.
 
         Σ_t ⟨g_t, w_t − u⟩ ≤ 2BΔ_T ≤ 2B√(ln(2d) Σ_t ‖g_t‖∞²) + 4B max_t ‖g_t‖∞   for ‖u‖₁ ≤ B
 
-    Here g_t are the gradient estimates, w_t the weights, and Δ_T is `state.optimizer.gap`. The
-    result is 2BΔ_T, which is a bound for all vectors g_t. If these are unbiased gradients of a
-    convex loss, its expectation bounds the expected regret on clean data.
+    g_t `[d]` is the learner's gradient estimate in round t and w_t its weights. Δ_T is a sum that
+    the learner keeps, `state.optimizer.gap`. The inequality holds in every run. If the g_t are
+    unbiased estimates of the gradient of a convex loss, the mean of the bound over runs bounds the
+    expected regret on clean data, against every u that does not depend on the noise.
 
     Args:
-        state: the learner's state after the last round.
-        radius: B > 0 of the learner's l1 ball.
+        state: the learner's state after the last round, `run.state`.
+        radius: B > 0, the `radius` that the learner was made with, of a ball in the l1 norm.
 
-    Source: de Rooij, van Erven, Grünwald and Koolen (2014); see the learner's module.
+    Returns:
+        2BΔ_T, `[]`, for all rounds together.
+
+    Source: de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if you
+    must (2014), for Δ_T.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
+        >>> learner = nj.learners.exponentiated_gradient(radius=2.0)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+        >>> print(f"{nj.bounds.exponentiated_gradient(run.state, radius=2.0):.0f}")
+        110
     """
     corners = getattr(state, "optimizer", None)
     if not isinstance(corners, MixtureState):
@@ -100,42 +132,58 @@ def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
 
 
 def mixture(state: MixtureState) -> Any:
-    """Bound `[]` on the estimated loss of `wrappers.mixture` minus the loss of its best learner.
+    """Computes a bound on the loss of `wrappers.mixture` above its best learner's, after a run.
 
         Σ_t Σ_k q_{t,k} ℓ̂_{t,k} − min_j Σ_t ℓ̂_{t,j} ≤ 2Δ_T
 
-    Here q_{t,k} is the share of learner k in round t, ℓ̂_{t,k} the estimate of its squared error on
-    clean data, and Δ_T is `state.gap`. The expectation of the left side is at least the expected
-    loss of the mixture on clean data minus the expected loss of any of its learners.
+    q_{t,k} is the share of learner k in round t, and ℓ̂_{t,k} the estimate of its squared error on
+    clean data, from the noisy copies. Δ_T is a sum that the mixture keeps, `state.gap`. The
+    inequality holds in every run. If the estimates are unbiased, the mean of 2Δ_T over runs bounds
+    the expected clean loss of the mixture, summed over all rounds, minus the expected clean loss of
+    any of its learners.
 
     Args:
-        state: the state of the mixture after a run, such as `run.state`.
+        state: the state of the mixture after a run, `run.state`.
 
-    Source: de Rooij, van Erven, Grünwald and Koolen (2014), Theorem 8.
+    Returns:
+        2Δ_T, `[]`.
+
+    Source: de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if you
+    must (2014), Theorem 8.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
+        >>> small, large = (nj.learners.two_copies(radius=radius) for radius in (0.1, 1.0))
+        >>> mixed = nj.wrappers.mixture(small, large)
+        >>> run = nj.rollout(mixed, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+        >>> print(f"{nj.bounds.mixture(run.state):.2f}")
+        0.23
     """
     return 2 * instance("state", state, MixtureState, "such as run.state of a mixture").gap
 
 
 def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
-    """Bound on the estimated regret of `learners.corrected_ftrl`, from its state after the run.
+    """Computes a bound on the regret of `learners.corrected_ftrl`, from its state after a run.
 
         Σ_t f̂_t(w_t) − f̂_t(u) ≤ max_i Λ_{T,ii} ‖u‖² + ¼ Σ_t g_tᵀ (S_t + Λ_{t−1})⁻¹ g_t
 
-    f̂_t is the estimated squared loss of block t of `solve_every` rounds, up to a constant, g_t its
-    gradient at the weights w_t, S_t the sum of the estimated second moments of the features up to
-    that block, and Λ_t the diagonal matrix of the ridge penalty. The expectation of the left side
-    is the regret on clean data (squared loss), as far as the moments are unbiased. The inequality
-    holds for every draw of the noise. For `moments.fourier`, whose negative eigenvalues are set to
-    zero, it is not proved, and the number is only a diagnostic.
+    t counts blocks of `solve_every` rounds, after which the learner computes its weights w_t again.
+    f̂_t is an estimate of the squared loss of block t on clean data (up to a constant), g_t its
+    gradient at w_t, S_t the sum of the estimated second moments of the features up to that block,
+    and Λ_t the diagonal matrix of the ridge penalty. The inequality holds in every run, for all
+    weights u (with ‖u‖ ≤ B if the learner has a radius B). If the moments are unbiased, the mean of
+    the bound over runs bounds the expected regret on clean data. With `moments.fourier`, whose
+    negative eigenvalues are set to zero, it is not proved, and the number is only a diagnostic.
 
     Args:
-        state: the learner's state after the last round. If the run ends within a block of
-            `solve_every` rounds, pass `learner.finish(state)`, which counts these rounds.
-        comparator_norm: ‖u‖ ≥ 0, of the predictor that the learner is compared with.
+        state: the state after the last round. If the run ends within a block, pass
+            `learner.finish(run.state)`, which counts these rounds.
+        comparator_norm: ‖u‖ ≥ 0, of the weights that the learner is compared with.
 
     Returns:
-        `[]`; NaN if S_t + Λ_{t−1} was not positive definite in some round, or if the last block
-        is not complete.
+        The right side, `[]`, for all rounds together; NaN if S_t + Λ_{t−1} was not positive
+        definite in some block, or if the last block is not complete.
 
     Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017),
     applied to unbiased quadratics.
@@ -145,8 +193,9 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.2), jax.random.key(1))
-        >>> bool(corrected_ftrl(run.state, comparator_norm=1.0) < 4096 * (stream.y**2).mean())
-        True
+        >>> state = learner.finish(run.state)
+        >>> print(f"{nj.bounds.corrected_ftrl(state, comparator_norm=1.0):.1f}")
+        10.6
     """
     instance("state", state, CorrectedState, "the state after a run of learners.corrected_ftrl")
     norm = non_negative("comparator_norm", comparator_norm)
@@ -155,20 +204,25 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
 
 
 def parameter_free(state: ExpansionState, *, comparator_norm: ArrayLike) -> Any:
-    """Bound on the estimated regret of `learners.parameter_free`, from its state after a run.
+    """Computes a bound on the regret of `learners.parameter_free`, from its state after a run.
 
         Σ_t ⟨g_t, f_t − u⟩ ≤ ε h_1 + 2‖u‖√(V ln₊(2‖u‖V/(ε h_1²))) ∨ 4h‖u‖ ln₊(4h‖u‖√V/(ε h_1²))
                              + Σ_t (‖g_t‖ − h_t)₊ ‖f_t‖ + (h − h_1)‖u‖
 
-    for all vectors g_t, where ε is the learner's `unit`, h_1 the norm of the first g_t that is not
-    zero, h_t the largest norm before round t and h the largest of all, V = h_1² + Σ_t ‖ĝ_t‖² for
-    g_t clipped to norm h_t, ln₊ = max(0, ln), a₊ = max(0, a), and a ∨ b the larger. With unbiased
-    gradients g_t of a convex loss, the expectation of the left side is at least the expected
-    regret.
+    f_t is the learner's function in round t, g_t the gradient of the loss at f_t in the kernel's
+    space, u any function of that space, and ε the learner's `unit`. h_1 is the norm of the first
+    g_t that is not zero, h_t the largest norm before round t, and h the largest of all.
+    V = h_1² + Σ_t ‖ĝ_t‖² for g_t clipped to norm h_t. ln₊ = max(0, ln), a₊ = max(0, a), and a ∨ b
+    is the larger. The state holds all of these. The inequality holds in every run. If the g_t are
+    unbiased estimates of the gradient of a convex loss, the mean of the bound over runs bounds the
+    expected regret.
 
     Args:
-        state: after the last round, of `learners.parameter_free`.
-        comparator_norm: ‖u‖ ≥ 0, of the predictor that the learner is compared with.
+        state: the learner's state after the last round, `run.state`.
+        comparator_norm: ‖u‖ ≥ 0 in the kernel's space, for the linear kernel the norm of weights.
+
+    Returns:
+        The right side, `[]`, for all rounds together; NaN if f has overflowed.
 
     Source: Mhammedi and Koolen (2020), Cutkosky (2019).
 
@@ -180,7 +234,7 @@ def parameter_free(state: ExpansionState, *, comparator_norm: ArrayLike) -> Any:
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4096, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> for norm in (0.0, 1.0, 100.0):
-        ...     print(f"{parameter_free(run.state, comparator_norm=norm):.1f}")
+        ...     print(f"{nj.bounds.parameter_free(run.state, comparator_norm=norm):.1f}")
         0.7
         7.1
         1989.7

@@ -24,12 +24,24 @@ from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 @plain_signature
 class Guarantee(NamedTuple):
-    """The learning rate of a theorem for T rounds, and its bound on the regret.
+    """The learning rate of a theorem for T rounds, and its bound on the regret at this rate.
+
+    Bounds such as `bounds.two_copies` return it, and `tuned` gives its rate to a learner. The
+    regret is the learner's loss on clean data, summed over all T rounds, minus the loss of the best
+    fixed predictor in a ball. All fields are numbers `[]`.
 
     Attributes:
-        learning_rate: `[]`, η, the factor that multiplies the gradient.
-        regret: `[]`, bound on the expected regret on clean data after T rounds.
-        second_moment: `[]`, G, bound on E‖∇̃_t‖² for the gradient estimates ∇̃_t.
+        learning_rate: η, the constant factor that multiplies each gradient estimate ∇̃_t. NaN at an
+            adaptive rate (`bounds.at_adaptive_rate`).
+        regret: bound on the expected regret; on the regret of one run from
+            `bounds.high_probability`.
+        second_moment: G ≥ E‖∇̃_t‖² in every round t.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
+        >>> print(theory.learning_rate, theory.regret, theory.second_moment)
+        0.025 40.0 16.0
     """
 
     learning_rate: Array
@@ -93,20 +105,29 @@ def at_rate_factor(guarantee: AnyGuarantee, rate_factor: ArrayLike) -> AnyGuaran
 
 
 def rate_of(bound: Callable[..., Any]) -> Callable[..., Any]:
-    """A bound's learning rate without the bound, which is NaN: for a learner not proved to have it.
+    """Turns a bound into a function that gives its learning rate, and NaN for its regret bound.
+
+    It is for a learner for which the bound is not proved, such as `learners.uncorrected_kernel`:
+    `tuned` gives this learner the rate of a theorem, and a study shows no bound for it.
 
     Args:
-        bound: a function that returns a guarantee, such as `bounds.parallel_worlds`.
+        bound: a function that returns a `Guarantee` or another tuple with fields `learning_rate`
+            and `regret`, such as `bounds.parallel_worlds`.
 
     Returns:
-        A function of the same arguments, whose guarantee has `regret` NaN; `tuned` takes it.
+        A function of the same arguments as `bound`, which returns the same tuple with `regret` NaN.
 
     Example:
-        >>> import noisy_jax as nj
-        >>> theory = rate_of(nj.bounds.parallel_worlds)(
-        ...     1.0, horizon=100, radius=1.0, y_second_moment=1.0)
+        >>> import functools, noisy_jax as nj
+        >>> rate = nj.bounds.rate_of(nj.bounds.parallel_worlds)
+        >>> theory = rate(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
         >>> print(theory.learning_rate, theory.regret)
         0.025 nan
+        >>> kernel = nj.kernels.gaussian(length_scale=1.0)
+        >>> make = nj.tuned(
+        ...     functools.partial(nj.learners.uncorrected_kernel, kernel),
+        ...     functools.partial(rate, 1.0, y_second_moment=1.0), radius=1.0)
+        >>> learner, theory = make(100)  # for 100 rounds
     """
     function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")
     return functools.partial(_rate_of, bound)
@@ -145,25 +166,31 @@ def high_probability(
     radius: ArrayLike,
     failure_probability: ArrayLike,
 ) -> Guarantee:
-    """Returns the guarantee for one run instead of the mean: it holds with probability 1 − δ.
+    """Turns a bound on the expected regret into one that a single run keeps with probability 1 − δ.
 
         regret ≤ guarantee.regret + 2W√(2GT ln(1/δ)),   if ‖∇̃_t‖² ≤ G in every draw of the noise
 
-    With the gradient estimates ∇̃_t, gradient descent has Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in
-    every draw. The rest of the regret is the martingale Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩. Each of its terms
-    lies in an interval of length 4W√G, so that Azuma's inequality applies. The bound holds for
-    noise that is drawn independently of a fixed stream, against every u that does not depend on the
-    noise. It is loose: quantiles of the regret over seeds are far smaller
-    (`study(…, quantiles=…)`).
+    ∇̃_t is the gradient estimate of round t and G is `guarantee.second_moment`. It must bound every
+    draw, not only the mean. So give `bounds.two_copies` and `bounds.known_covariance`, as
+    `DataMoments`, the largest values of ‖x̃‖², ‖x̃‖⁴ and ỹ² that can occur, and
+    `bounds.parallel_worlds` the largest ỹ². There is no such G for Gaussian noise in a linear
+    learner, nor for `bounds.random_truncation`.
+
+    The bound holds for noise that is drawn independently of a fixed stream, against every predictor
+    u in the ball that does not depend on the noise. It is loose: quantiles of the regret over seeds
+    (`study(…, quantiles=…)`) are far smaller.
+
+    Proof: Σ⟨∇̃_t, w_t − u⟩ ≤ `guarantee.regret` in every draw. The rest, Σ⟨E∇̃_t − ∇̃_t, w_t − u⟩,
+    is a martingale with terms in intervals of length 4W√G, so that Azuma's inequality applies.
 
     Args:
-        guarantee: any `Guarantee`, at any learning rate, whose G is a bound and not a mean: give
-            `two_copies` and `known_covariance` the largest ‖x̃‖², ‖x̃‖⁴ and ỹ² that can occur as
-            `DataMoments`, `parallel_worlds` the largest ỹ². Gaussian noise in a linear learner and
-            `random_truncation` have no such G.
-        horizon: T, number of rounds of the guarantee.
-        radius: W, radius of the ball of the guarantee.
+        guarantee: a `Guarantee`, at any learning rate.
+        horizon: T > 0, the number of rounds that the guarantee is for.
+        radius: W > 0, the radius that the guarantee is for.
         failure_probability: δ in (0, 1).
+
+    Returns:
+        The `Guarantee` with a larger `regret`; rate and second moment stay the same.
 
     Source: asserted in Learning from Noisy Data under Distributional Assumptions, Sec. 2, and
     Online Learning of Noisy Data with Kernels, after Theorem 4; Cesa-Bianchi, Conconi and Gentile
@@ -173,7 +200,7 @@ def high_probability(
         >>> import noisy_jax as nj
         >>> size = {"horizon": 100, "radius": 1.0}
         >>> mean = nj.bounds.parallel_worlds(1.0, y_second_moment=1.0, **size)
-        >>> sure = high_probability(mean, failure_probability=0.05, **size)
+        >>> sure = nj.bounds.high_probability(mean, failure_probability=0.05, **size)
         >>> print(f"{mean.regret:.0f} on average, {sure.regret:.0f} in 95% of runs")
         40 on average, 236 in 95% of runs
     """

@@ -26,29 +26,43 @@ def parallel_worlds(
     radius: ArrayLike,
     y_second_moment: ArrayLike,
 ) -> Guarantee:
-    """Guarantee of `learners.parallel_worlds` and `learners.fourier_worlds`, in any world.
+    """Returns the learning rate and the regret bound proved for `learners.parallel_worlds`.
 
-    G = 4R²(WR + B_y)², η = W/√(GT) = W/(2R(WR + B_y)√T), regret ≤ W√(GT) = 2WR(WR + B_y)√T against
-    every u = Σ_i a_i Ψ(z_i) with ‖û‖² = Σ_ij a_i a_j k̂(z_i, z_j) ≤ W² (Ψ, Ψ̂, û and k̂ as in
-    `worlds.World`). G is attained without noise, at weights WΨ̂(x)/R and ỹ = −B_y. `self_bounding`
-    gives a smaller bound.
+        G = 4R²(WR + B_y)²,   η = W/√(GT),   E[regret] ≤ W√(GT) = 2WR(WR + B_y)√T
 
-    W is the `lifted_norm` of a comparator, or `surrogate_radius` of its norm and angle. With
-    Fourier features the bound holds against every ⟨v, features.clean(·)⟩ with ‖v‖ ≤ W.
+    A world (`worlds.World`) is a clean kernel k with a surrogate k̂, whose values at noisy copies
+    are right on average. The regret is the sum over T rounds of the squared loss on clean data,
+    minus the sum for the best u = Σ_i a_i k(z_i, ·), of any coefficients and points, with
+    ‖û‖² = Σ_ij a_i a_j k̂(z_i, z_j) ≤ W². The bound holds at the constant rate η, for every clean
+    stream that is fixed in advance, if both copies of each instance have the noise that the world
+    is made for. G bounds the mean squared norm of a gradient estimate. For
+    `learners.fourier_worlds` the same bound holds, against every ⟨v, features.clean(·)⟩ with
+    ‖v‖ ≤ W. `self_bounding` gives a smaller one.
+
+    Args:
+        diagonal: R² > 0: `world.diagonal`, or `features.squared_norm` of Fourier features.
+        horizon: T > 0, number of rounds; may be traced.
+        radius: W > 0, the learner's `radius`, such as the `lifted_norm` of `comparators.world_ball`
+            or `bounds.surrogate_radius`.
+        y_second_moment: B_y² ≥ E ỹ_t² of the targets ỹ_t that the learner sees, in all rounds.
+
+    Returns:
+        A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
+        together, and `second_moment` G.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Theorems 3 and 5, with G
     corrected; other worlds here. (Theorem 5 prints R = exp(σc) for the bound exp(σ²c) on R;
     `World.diagonal` is R² itself.)
 
-    Args:
-        diagonal: R² ≥ ‖Ψ̂(x̃)‖² > 0: `World.diagonal`, or the squared norm of Fourier features.
-        horizon: T > 0 rounds.
-        radius: W > 0, in the norm of the surrogate's space.
-        y_second_moment: B_y² ≥ E ỹ_t², as in `DataMoments`.
-
     Example:
-        >>> print(parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0).regret)
-        40.0
+        >>> import noisy_jax as nj
+        >>> world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=nj.noise.Gaussian(0.75))
+        >>> theory = nj.bounds.parallel_worlds(
+        ...     world.diagonal, horizon=100, radius=0.5, y_second_moment=1.0)
+        >>> print(theory.regret)
+        28.284271
+        >>> learner = nj.learners.parallel_worlds(
+        ...     world, horizon=100, radius=0.5, learning_rate=theory.learning_rate)
     """
     if isinstance(diagonal, World | FourierWorld):
         raise ValueError(
@@ -61,29 +75,38 @@ def parallel_worlds(
 
 
 def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Array:
-    """The radius W with ‖û‖ ≤ W for every u with ‖u‖ ≤ B_w and β_u ≥ β.
+    """Returns a radius for a learner in a world, from the norm and the angle of its competitors.
 
-    W = √(κ/(1 − cos β)) B_w where 0 < k̂ ≤ κk (κ = R² in Gaussian worlds), with 1 for the
-    denominator if β > π/2. 1 − cos β is computed as 2 sin²(β/2), which is accurate for small angles
-    as well.
+        W = √(κ/(1 − cos β)) B_w   for β ≤ π/2,   W = √κ B_w   for β > π/2
 
-    This W holds for all such u at once. A single u only needs its own ‖û‖, the `lifted_norm` of a
-    comparator, which exists in every world.
+    A competitor u = Σ_i a_i k(z_i, ·) of the world's clean kernel k has a counterpart û = Σ_i a_i
+    k̂(z_i, ·) in the space of its surrogate k̂, where the learner works. Let u₊ be the part of u
+    with positive a_i, and −u₋ the part with negative ones. Then ‖û‖ ≤ W for all u at once that have
+    ‖u‖ ≤ B_w and an angle of at least β between u₊ and u₋. κ is the world's `ratio`: 0 < k̂ ≤ κk.
+
+    Take W as the `radius` of `learners.parallel_worlds` and `bounds.parallel_worlds`. For a single
+    u its own ‖û‖, the `lifted_norm` of `comparators.world_ball`, is at most W, and exists in every
+    world.
+
+    Args:
+        world: a `World` with a finite `ratio`.
+        norm: B_w > 0, in the norm of the clean kernel's space.
+        angle: β in (0, π], radians, `[]`, such as the `angle` of `comparators.world_ball`.
+
+    Returns:
+        W, `[]`.
+
+    Raises:
+        ValueError: β is zero or outside [0, π], or κ is infinite, as in worlds of Laplace noise.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemmas 5 and 6, with a
     sharper constant: ‖u‖² ≥ 2‖u₊‖‖u₋‖(1 − cos β) gives ‖u₊‖² + ‖u₋‖² ≤ ‖u‖²/(1 − cos β), which is
     attained where ‖u₊‖ = ‖u₋‖.
 
-    Args:
-        world: the world; its `ratio` κ is used.
-        norm: B_w > 0, in the norm of the clean kernel.
-        angle: `[]`, β ∈ [0, π] in radians between the parts of u with positive and with negative
-            coefficients (`comparators.KernelBall.angle`), positive.
-
     Example:
         >>> import noisy_jax as nj
         >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
-        >>> print(surrogate_radius(world, norm=1.0, angle=1.0471976))
+        >>> print(nj.bounds.surrogate_radius(world, norm=1.0, angle=1.0471976))
         2.0
     """
     check_world(world)

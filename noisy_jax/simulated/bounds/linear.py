@@ -3,6 +3,12 @@
 Each takes the `moments` of the noisy data, the number of rounds T > 0 as `horizon`, and the
 `radius` B_w > 0 of the ball that holds the weights. The papers print second moments G without the
 cross term −2⟨w, x⟩y; here they are corrected. The printed ones are in `bounds.as_printed`.
+
+Proof of `self_bounding`: residuals of descent from w_1 = 0 are small on average. The theorem of
+Lemma 3 at u = 0 says Σ E[(p_t − y_t)² − y_t² + p_t²] ≤ 2ηB_x² S for the predictions p_t on clean
+data, where S = Σ E(⟨w_t, x̃_t⟩ − ỹ_t)², whose terms are E(p_t − y_t)² + E w_tᵀΣw_t + Var ỹ_t. Hence
+S ≤ T(B_y² + B_w²B_Σ)/(1 − 2ηB_x²) and, with u in the ball, regret ≤ B_w²/(2η) + 2ηB_x² S. The rate
+η minimizes this bound. In worlds E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.
 """
 
 from __future__ import annotations
@@ -25,13 +31,26 @@ from noisy_jax.validation.values import Array, ArrayLike
 
 @plain_signature
 class DataMoments(NamedTuple):
-    """Bounds on moments of the noisy data, over all rounds, which the guarantees need.
+    """Bounds on moments of the noisy data in all rounds, from which bounds on regret are computed.
+
+    In round t, x̃_t `[d]` is a noisy copy of the clean instance x_t, with noise of mean zero and
+    covariance Σ_t, and ỹ_t is the target that the learner sees. All fields are numbers `[]`, in the
+    units of the data. `bounds.moments` computes them from a stream and its noise. The bounds that
+    take them check them, and raise ValueError.
 
     Attributes:
-        x_second_moment: B_x² ≥ E‖x̃_t‖².
-        x_fourth_moment: B_x⁴ ≥ E‖x̃_t‖⁴ (for the learners that use one copy twice).
-        y_second_moment: B_y² ≥ E ỹ_t².
-        noise_norm: B_Σ ≥ ‖Σ_t‖, the spectral norm of the noise covariance.
+        x_second_moment: B_x² ≥ E‖x̃_t‖² = ‖x_t‖² + tr Σ_t, at least 0.
+        x_fourth_moment: B_x⁴ ≥ E‖x̃_t‖⁴, above 0. `bounds.known_covariance` and
+            `bounds.uncorrected` read it in place of `x_second_moment`.
+        y_second_moment: B_y² ≥ E ỹ_t², at least 0.
+        noise_norm: B_Σ ≥ ‖Σ_t‖, the largest eigenvalue, at least 0. Only `bounds.uncorrected` and
+            `bounds.self_bounding` read it.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
+        >>> print(nj.bounds.two_copies(moments, horizon=100, radius=1.0).regret)
+        40.0
     """
 
     x_second_moment: ArrayLike
@@ -46,21 +65,31 @@ def moments(
 ) -> DataMoments:
     """Computes the `DataMoments` of a stream under noise: each is the largest over the rounds.
 
-    They are exact, with E‖x̃‖² = ‖x‖² + tr Σ and E‖x̃‖⁴ from `Noise.square_fourth_moment`. Only for
-    `noise.Attributes` and `noise.Misclassified` is the fourth moment larger than E‖x̃‖⁴: there it
-    also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimated covariance Σ̂, as `known_covariance` requires.
+    With the clean instance x_t `[d]`, the noise covariance Σ_t and the clean target y_t they are
+
+        max_t ‖x_t‖² + tr Σ_t,   max_t E‖x̃_t‖⁴,   max_t y_t² + Var ỹ_t,   max_t ‖Σ_t‖,
+
+    exactly, for a noisy copy x̃_t and the noisy target ỹ_t. Only for noise whose covariance is
+    estimated from the copy itself (`noise.Attributes`, `noise.Misclassified`) is the second one
+    larger: there it also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimate Σ̂, as `known_covariance` requires.
+    It is infinite for noise without a fourth moment; then `two_copies` still has a bound.
 
     Args:
         stream: T clean rounds, `[T, d]` and `[T]`.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
-            default. It must be independent of the noise in x.
+            default. It must be independent of the noise in x: `noise.Correlated` raises ValueError.
+
+    Returns:
+        `DataMoments(x_second_moment, x_fourth_moment, y_second_moment, noise_norm)`, numbers `[]`
+        in the order above.
 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[3.0, 4.0]], [2.0])
-        >>> print(moments(stream, nj.noise.Gaussian(0.5)).x_second_moment)
-        26.0
+        >>> moments = nj.bounds.moments(stream, nj.noise.Gaussian(0.5))
+        >>> print(moments.x_second_moment, moments.y_second_moment)
+        26.0 4.0
     """
     stream = sound_stream(stream)
     check_noise(noise, y_noise, len(stream.x))
@@ -88,25 +117,37 @@ def _largest(stream, noise, y_noise, x_axis, y_axis) -> DataMoments:
 
 
 def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
-    """Guarantee of `learners.two_copies`: η = B_w/√(GT), regret ≤ B_w √(GT).
+    """Returns the learning rate and the regret bound that are proved for `learners.two_copies`.
 
-    G = 4B_x²(B_w B_x + B_y)² is attained, at x̃ = x = w = −y = 1. Where B_y is much larger than
-    B_w B_x, the bound is nearly attained; elsewhere the bound of `self_bounding` is smaller.
+        G = 4B_x²(B_w B_x + B_y)²,   η = B_w/√(GT),   E[regret] ≤ B_w √(GT)
+
+    The regret is the sum over T rounds of the squared loss (⟨w_t, x_t⟩ − y_t)² on clean data, minus
+    the sum for the best fixed weights u with ‖u‖ ≤ B_w. The bound holds at the constant rate η, for
+    every clean stream that is fixed in advance, and for noise of any distribution with mean zero
+    that is independent in the copies and the target. G bounds E‖∇̃‖² of the gradient estimate
+    ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃' from two copies x̃ and x̃'. It is attained at x̃ = x̃' = w = 1, ỹ = −1.
+    On long streams `bounds.self_bounding` is smaller.
 
     Args:
-        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
-            `bounds.moments` computes them.
-        horizon: T > 0, number of rounds.
-        radius: B_w > 0, radius of the ball that holds the weights.
+        moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x² is its
+            `x_second_moment`, B_y² its `y_second_moment`.
+        horizon: T > 0, number of rounds; may be traced.
+        radius: B_w > 0, the learner's `radius`: its weights and u lie in the ball ‖w‖ ≤ B_w.
+
+    Returns:
+        A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
+        together, and `second_moment` G.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.
 
     Example:
         >>> import noisy_jax as nj
-        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
-        >>> print(two_copies(moments, horizon=100, radius=1.0).regret)
-        40.0
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.0)
+        >>> theory = nj.bounds.two_copies(moments, horizon=100, radius=1.0)
+        >>> print(theory.regret, theory.learning_rate)
+        40.0 0.025
+        >>> learner = nj.learners.two_copies(radius=1.0, learning_rate=theory.learning_rate)
     """
     check_moments(moments)
     moment = second_moment(moments.x_second_moment, moments.y_second_moment, radius)
@@ -114,16 +155,29 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
 
 
 def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
-    """Guarantee of `learners.known_covariance`: η = B_w/√(GT), regret ≤ B_w √(GT).
+    """Returns the learning rate and the regret bound proved for `learners.known_covariance`.
 
-    G = 4B_x²(B_w B_x + B_y)² as for `two_copies`, but with B_x⁴ ≥ E‖x̃‖⁴ in place of B_x² ≥ E‖x̃‖²
-    (`moments.x_fourth_moment`).
+        G = 4B_x²(B_w B_x + B_y)²,   η = B_w/√(GT),   E[regret] ≤ B_w √(GT)
+
+    The regret is the sum over T rounds of the squared loss (⟨w_t, x_t⟩ − y_t)² on clean data, minus
+    the sum for the best fixed weights u with ‖u‖ ≤ B_w. The bound holds at the constant rate η, for
+    every clean stream that is fixed in advance, and for noise of mean zero and known covariance Σ,
+    independent of the noise in the target. G bounds E‖∇̃‖² of the estimate ∇̃ = 2(⟨w, x̃⟩ − ỹ)
+    x̃ − 2Σw from one copy x̃. So it needs a fourth moment, where `two_copies` needs a second one:
+    B_x⁴ ≥ E‖x̃‖⁴.
 
     Args:
-        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
-            `bounds.moments` computes them.
-        horizon: T > 0, number of rounds.
-        radius: B_w > 0, radius of the ball that holds the weights.
+        moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x⁴ is its
+            `x_fourth_moment`, B_y² its `y_second_moment`.
+        horizon: T > 0, number of rounds; may be traced.
+        radius: B_w > 0, the learner's `radius`: its weights and u lie in the ball ‖w‖ ≤ B_w.
+
+    Returns:
+        A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
+        together, and `second_moment` G.
+
+    Raises:
+        ValueError: the fourth moment is not finite, as under noise with heavy tails.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
@@ -131,8 +185,10 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
     Example:
         >>> import noisy_jax as nj
         >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
-        >>> print(known_covariance(moments, horizon=100, radius=1.0).regret)
-        40.0
+        >>> theory = nj.bounds.known_covariance(moments, horizon=100, radius=1.0)
+        >>> print(theory.regret, theory.learning_rate)
+        40.0 0.025
+        >>> learner = nj.learners.known_covariance(radius=1.0, learning_rate=theory.learning_rate)
     """
     check_moments(moments)
     hint = "the noise needs a finite `excess_kurtosis`, which a custom distribution must define"
@@ -142,21 +198,35 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
 
 
 def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
-    """Guarantee of `learners.uncorrected`, linear in T; not in the papers.
+    """Returns a learning rate and a regret bound for `learners.uncorrected`, which grows like T.
 
-    G and η are defined as for `known_covariance`. The bias 2Σw of the gradients costs −2⟨Σw, w − u⟩
-    ≤ ½uᵀΣu in a round, so that regret ≤ B_w √(GT) + ½T B_w² B_Σ.
+        G = 4B_x²(B_w B_x + B_y)²,   η = B_w/√(GT),   E[regret] ≤ B_w √(GT) + ½T B_w² B_Σ
+
+    The regret is the sum over T rounds of the squared loss (⟨w_t, x_t⟩ − y_t)² on clean data, minus
+    the sum for the best fixed weights u with ‖u‖ ≤ B_w. The bound holds at the constant rate η, for
+    every clean stream that is fixed in advance, and for noise of mean zero in x, independent of the
+    noise in the target. G bounds E‖∇̃‖² of ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃, from one copy x̃ with noise
+    covariance Σ. Its bias 2Σw costs −2⟨Σw, w − u⟩ ≤ ½uᵀΣu in a round: this is the last term.
 
     Args:
-        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
-            `bounds.moments` computes them.
-        horizon: T > 0, number of rounds.
-        radius: B_w > 0, radius of the ball that holds the weights.
+        moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x⁴ is its
+            `x_fourth_moment`, B_y² its `y_second_moment`, B_Σ ≥ ‖Σ‖ its `noise_norm`.
+        horizon: T > 0, number of rounds; may be traced.
+        radius: B_w > 0, the learner's `radius`: its weights and u lie in the ball ‖w‖ ≤ B_w.
+
+    Returns:
+        A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
+        together, and `second_moment` G.
+
+    Raises:
+        ValueError: the fourth moment is not finite, as under noise with heavy tails.
+
+    Source: none; the bound is not in the papers.
 
     Example:
         >>> import noisy_jax as nj
         >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
-        >>> print(uncorrected(moments, horizon=100, radius=1.0).regret)
+        >>> print(nj.bounds.uncorrected(moments, horizon=100, radius=1.0).regret)
         65.0
     """
     unbiased = known_covariance(moments, horizon=horizon, radius=radius)
@@ -173,32 +243,36 @@ class SelfBounding(NamedTuple):
 
 
 def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> SelfBounding:
-    """A smaller bound for `learners.two_copies`, at a larger learning rate.
+    """Returns a smaller regret bound for `learners.two_copies`, with the larger rate that it needs.
 
-        G = 4B_x²(B_y² + B_w²B_Σ),   1/η = √(GT)/B_w + 2B_x²,   regret ≤ B_w √(GT) + B_w²B_x²
+        G = 4B_x²(B_y² + B_w²B_Σ),   1/η = √(GT)/B_w + 2B_x²,   E[regret] ≤ B_w √(GT) + B_w²B_x²
 
-    Residuals of descent from w_1 = 0 are small on average: the theorem of Lemma 3 at u = 0 says
-    Σ E[(p_t − y_t)² − y_t² + p_t²] ≤ 2ηB_x² S for the predictions p_t on clean data, where
-    S = Σ E(⟨w_t, x̃_t⟩ − ỹ_t)², whose terms are E(p_t − y_t)² + E w_tᵀΣw_t + Var ỹ_t. Hence S ≤
-    T(B_y² + B_w²B_Σ)/(1 − 2ηB_x²) and, with u in the ball, regret ≤ B_w²/(2η) + 2ηB_x² S. The rate
-    η minimizes this bound. The noise counts by its spectral norm instead of its trace. Without
-    noise, at B_y = B_w B_x and large T, the bound is half of `two_copies`.
+    The regret, and the conditions, are as for `bounds.two_copies`: the sum over T rounds of the
+    squared loss on clean data, minus the sum for the best fixed weights u with ‖u‖ ≤ B_w, on every
+    clean stream, under independent noise of mean zero. The weights must start at zero, as they do.
+    It is smaller because residuals are small on average, where `two_copies` takes the largest
+    possible ones. Without noise, at B_y = B_w B_x and large T, it is half as large.
 
-    It holds for `learners.parallel_worlds` and `learners.fourier_worlds` with `DataMoments(R², R⁴,
-    B_y², R²)` and B_w = W: there E(⟨ŵ_t, Ψ̂(x̃_t)⟩ − ỹ_t)² is at most W²R² + E ỹ_t² − 2E p_t y_t.
+    It also holds for `learners.parallel_worlds` and `learners.fourier_worlds` of radius W: pass
+    `DataMoments(R2, R2**2, y_second_moment, R2)`, where R2 is `world.diagonal` or
+    `features.squared_norm`, and W as the radius.
 
     Args:
-        moments: B_x, B_y and B_Σ, bounds on moments of the noisy data (`DataMoments`), as
-            `bounds.moments` computes them.
-        horizon: T > 0, number of rounds.
-        radius: B_w > 0, radius of the ball that holds the weights.
+        moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x² is its
+            `x_second_moment`, B_y² its `y_second_moment`, B_Σ its `noise_norm`.
+        horizon: T > 0, number of rounds; may be traced.
+        radius: B_w > 0, the learner's `radius`: its weights and u lie in the ball ‖w‖ ≤ B_w.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` η, and `regret`, the bound for all T rounds
+        together, at this rate only.
 
     Source: the argument that a loss bounds its own gradient, Srebro, Sridharan and Tewari,
     Smoothness, low noise and fast rates (2010).
 
     Example:
         >>> import noisy_jax as nj
-        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.0)
+        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.0)
         >>> for bound in (nj.bounds.two_copies, nj.bounds.self_bounding):
         ...     print(bound(moments, horizon=10_000, radius=1.0).regret)
         400.0

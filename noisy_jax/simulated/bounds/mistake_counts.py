@@ -28,12 +28,23 @@ _ROUNDING = 1e-4  # of wᵀKw in float32, relative to Σ_ij |w_i K_ij w_j|
 
 @plain_signature
 class Drift(NamedTuple):
-    """Size and moves of comparators g_1, …, g_m in the kernel's Hilbert space; all `[]`.
+    """Size and moves of a sequence of comparators g_1, …, g_m, one for each of m rounds.
+
+    Comparators are the functions that a learner is compared with, here in the Hilbert space of its
+    kernel. `bounds.margin_errors` and `bounds.mistakes` take a drift; `bounds.drift` computes it
+    from a sequence. All fields are finite numbers `[]`, at least 0, in the norm of the space.
 
     Attributes:
-        norm: B ≥ ‖g_t‖ for all t.
-        length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖, zero if all are equal.
+        norm: B ≥ ‖g_t‖ for all t, above 0.
+        length: D_1 ≥ Σ_t ‖g_{t+1} − g_t‖; zero for one fixed comparator.
         squared_length: D_2 ≥ Σ_t ‖g_{t+1} − g_t‖². The bounds use min(D_2, D_1²).
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> still = nj.bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
+        >>> options = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 0.0}
+        >>> print(nj.bounds.mistakes(1.0, still, **options).mistakes)
+        4.0
     """
 
     norm: ArrayLike
@@ -60,20 +71,28 @@ class MistakeGuarantee(NamedTuple):
 
 @jax.default_matmul_precision("highest")
 def drift(weights: Array, gram: Array | None = None) -> Drift:
-    """The drift of a sequence of comparators: max ‖g_t‖, Σ ‖g_{t+1} − g_t‖, Σ ‖g_{t+1} − g_t‖².
+    """Computes the `Drift` of a sequence of comparators: their size, and how far they move.
 
-    The bounds do not hold with the drift of a learner's iterates.
+        max_t ‖g_t‖,   Σ_t ‖g_{t+1} − g_t‖,   Σ_t ‖g_{t+1} − g_t‖²
+
+    g_t is the function that a learner is compared with in round t = 1, …, m. Take the comparators
+    whose loss K you give to `bounds.margin_errors` or `bounds.mistakes`, not the functions of the
+    learner itself, for which these bounds do not hold.
 
     Args:
-        weights: `[m, n]`, one comparator a row: coefficients a of g = Σ_i a_i k(x_i, ·) over n
-            points, or the weights of a linear function.
-        gram: `[n, n]`, k(x_i, x_j) of the n points; `None` for linear functions.
+        weights: `[m, n]`, one comparator a row, one row a round: coefficients a of g = Σ_i a_i
+            k(x_i, ·) over n points or, without `gram`, the n weights of a linear function.
+        gram: `[n, n]`, k(x_i, x_j) of the n points, symmetric and positive semi-definite, or
+            ValueError; `None`, the default, for linear functions.
+
+    Returns:
+        `Drift(norm, length, squared_length)`, numbers `[]` in the order above.
 
     Source: Online Learning with Kernels, Sec. IV.B.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> found = drift(jnp.array([[3.0, 4.0], [3.0, 4.0], [0.0, 4.0]]))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> found = nj.bounds.drift(jnp.array([[3.0, 4.0], [3.0, 4.0], [0.0, 4.0]]))
         >>> print(found.norm, found.length, found.squared_length)
         5.0 3.0 9.0
     """
@@ -115,34 +134,46 @@ def margin_errors(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """Bound on the number of margin errors, y_t f_t(x_t) ≤ ρ, against drifting comparators.
+    """Returns a bound on the number of margin errors of NORMA, and the settings that it holds for.
 
-    With γ = μ − ρ, C = ¼X²(B² + B(√(m D_2) + D_1)) and h = γ/(1 + √(1 + γK/C)),
+    A margin error is a round with y_t f_t(x_t) ≤ ρ, where y_t = ±1 is the label and f_t the
+    learner's function. With γ = μ − ρ, C = ¼X²(B² + B(√(m D_2) + D_1)) and h = γ/(1 + √(1 + γK/C)),
 
-        M_ρ ≤ (√(C/γ²) + √(K/γ + C/γ²))²,   η' = 2h/X²,   λη' = √(D_2/m)/B,   η = η'/(1 + λη'),
+        M_ρ ≤ (√(C/γ²) + √(K/γ + C/γ²))²,   η' = 2h/X²,   λη' = √(D_2/m)/B,   η = η'/(1 + λη').
 
-    for every sequence g_t of this drift with Σ_t max(0, μ − y_t g_t(x_t)) ≤ K. If K = 0 and
-    nothing drifts, M_ρ ≤ X²B²/(μ − ρ)². It holds for `learners.norma` on clean data with
-    `losses.hinge(margin=ρ)`, this η and λ, and all terms kept (`engine.everything(m)`).
+    M_ρ counts them over m rounds. The bound holds in every run of `learners.norma` on clean data
+    with `losses.hinge(margin=ρ)`, learning rate η, regularization λ and all terms kept
+    (`engine.everything(m)`). It holds against every sequence of functions g_t in the kernel's space
+    with Σ_t max(0, μ − y_t g_t(x_t)) ≤ K that moves no more than `drift`. If K = 0 and nothing
+    moves, M_ρ ≤ X²B²/(μ − ρ)².
+
+    Args:
+        diagonal: X² > 0, the largest k(x_t, x_t).
+        drift: a `Drift`, size B > 0 and moves D_1, D_2 of the comparators g_t (`bounds.drift`).
+        horizon: m > 0, number of rounds.
+        margin: ρ ≥ 0, the margin of the learner's loss.
+        comparator_margin: μ > ρ, the margin in the comparators' loss.
+        comparator_loss: K ≥ 0, the comparators' loss, summed over all rounds.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ, and `mistakes`,
+        the bound on M_ρ.
 
     Source: Online Learning with Kernels, Eqs. 30-32 and Theorem 2, as printed; h in a form without
     cancellation. (At ρ = μ/2 Sec. IV.C prints 4X²B²/μ for 4X²B²/μ², and Lemma 7 "maximised" for
     minimised: h is the z that minimises (K + C/z)/(γ − z).)
 
-    Args:
-        diagonal: X² > 0, the largest k(x_t, x_t).
-        drift: size and moves of the comparators, with B > 0.
-        horizon: m > 0 rounds.
-        margin: ρ ≥ 0 of the learner.
-        comparator_margin: μ > ρ, margin of the comparators' loss.
-        comparator_loss: K ≥ 0, their cumulative loss.
-
     Example:
         >>> import noisy_jax as nj
         >>> still = nj.bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
-        >>> options = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 0.0}
-        >>> print(margin_errors(1.0, still, margin=0.5, **options).mistakes)
+        >>> found = nj.bounds.margin_errors(
+        ...     1.0, still, horizon=100, margin=0.5, comparator_margin=1.0, comparator_loss=0.0)
+        >>> print(found.mistakes)
         16.0
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(length_scale=1.0), nj.losses.hinge(margin=0.5),
+        ...     learning_rate=found.learning_rate, regularization=found.regularization,
+        ...     buffer=nj.engine.everything(100))
     """
     margin = jnp.asarray(non_negative("margin", margin, shape=None), float)
     hint = "the comparators must have a larger margin than the learner"
@@ -159,21 +190,40 @@ def mistakes(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """Bound on the number of mistakes, y_t f_t(x_t) ≤ 0, against drifting comparators.
+    """Returns a bound on the number of mistakes of NORMA, and the settings that it holds for.
 
-    The bound, η and λ are as for `margin_errors` at γ = μ, and so are the arguments, without the
-    learner's margin. They hold for the learner named there with the margin ρ = μ − h, which is
-    returned, and for ρ = 0 as well. If K = 0, μ − h = μ/2; if nothing drifts either, the perceptron
-    attains the bound on orthogonal instances of norm X.
+    A mistake is a round with y_t f_t(x_t) ≤ 0, where y_t = ±1 is the label and f_t the learner's
+    function. With C = ¼X²(B² + B(√(m D_2) + D_1)) and h = μ/(1 + √(1 + μK/C)),
+
+        M ≤ (√(C/μ²) + √(K/μ + C/μ²))²,   η' = 2h/X²,   λη' = √(D_2/m)/B,   η = η'/(1 + λη').
+
+    M counts them over m rounds. The bound holds in every run of `learners.norma` on clean data with
+    `losses.hinge(margin=ρ)` at ρ = μ − h or ρ = 0, learning rate η, regularization λ and all terms
+    kept (`engine.everything(m)`). It holds against every sequence of functions g_t in the kernel's
+    space with Σ_t max(0, μ − y_t g_t(x_t)) ≤ K that moves no more than `drift`. If K = 0, then
+    ρ = μ/2. If nothing moves either, M ≤ X²B²/μ², and the perceptron attains it on orthogonal
+    instances.
+
+    Args:
+        diagonal: X² > 0, the largest k(x_t, x_t).
+        drift: a `Drift`, size B > 0 and moves D_1, D_2 of the comparators g_t (`bounds.drift`).
+        horizon: m > 0, number of rounds.
+        comparator_margin: μ > 0, the margin in the comparators' loss.
+        comparator_loss: K ≥ 0, the comparators' loss, summed over all rounds.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ = μ − h, and
+        `mistakes`, the bound on M.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 
     Example:
         >>> import noisy_jax as nj
         >>> still = nj.bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
-        >>> options = {"horizon": 100, "comparator_margin": 1.0, "comparator_loss": 0.0}
-        >>> print(mistakes(1.0, still, **options).mistakes)
-        4.0
+        >>> found = nj.bounds.mistakes(
+        ...     1.0, still, horizon=100, comparator_margin=1.0, comparator_loss=0.0)
+        >>> print(found.mistakes, found.margin)
+        4.0 0.5
     """
     gap = positive("comparator_margin", comparator_margin, shape=None)
     return _tuned(diagonal, drift, horizon, gap, comparator_loss, None)
@@ -212,29 +262,35 @@ def alma(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike = 0.0,
 ) -> Array:
-    """Bound `[]` on the number of updates, and so of mistakes, of `learners.alma` on clean data.
+    """Returns a bound on the number of updates, and so of mistakes, of `learners.alma`.
 
         m ≤ (R/2 + √(R²/4 + K/γ + A))² − A,   R = max(2, A)/(Cγ),   A = C² + 2θC
 
-    It holds on every stream as long as the learner has dropped no term
-    (`buffer=engine.everything(T)`), for its instances x_t/√k(x_t, x_t) of norm one in the kernel's
-    space, against every u of norm one with Σ_t max(0, γ − y_t⟨u, x_t⟩) ≤ K. On separable data, K =
-    0, the result is the smaller of this bound with R = max(1, A)/(Cγ) and of ((A + 2)/(2Cγ))² + A +
-    2.
+    m counts the rounds in which the learner changes its weights; a mistake, y_t f(x_t) ≤ 0 for a
+    label y_t = ±1, is one of them. The bound holds in every run on clean data, of any length, in
+    which the learner drops no term (`buffer=engine.everything(T)`). Its instances are scaled to
+    φ_t = k(x_t, ·)/√k(x_t, x_t), of norm one in the kernel's space. The comparator is any u of norm
+    one in that space with Σ_t max(0, γ − y_t⟨u, φ_t⟩) ≤ K. For K = 0, when u separates the data
+    with margin γ, the result is the smaller of this bound with R = max(1, A)/(Cγ) and of
+    ((A + 2)/(2Cγ))² + A + 2.
+
+    Args:
+        threshold: θ ≥ 0 of the learner: it makes its k-th update where y f(x) ≤ θ/√k.
+        scale: C > 0 of the learner, whose k-th step is C/√k; √2 by default.
+        comparator_margin: γ > 0, the margin in the comparator's loss.
+        comparator_loss: K ≥ 0, the comparator's loss, summed over all rounds; 0 by default.
+
+    Returns:
+        The bound on m, `[]`.
 
     Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, for
     separable data: 2(2/α − 1)²/γ² + 8/α − 4 for θ = √8(1 − α)/α and C = √2. The bound for K > 0 is
     derived here. (With K > 0 and A = 1, R = 1/(Cγ) would need ⟨u, w_k⟩ ≥ 0 for the weights w_k of
     all updates: a test has a counterexample.)
 
-    Args:
-        threshold: θ ≥ 0: the learner makes its k-th update where y f(x) ≤ θ/√k (`learners.alma`).
-        scale: C > 0 of the learner's steps C/√k; √2 by default.
-        comparator_margin: γ > 0, margin of the comparator's loss.
-        comparator_loss: K ≥ 0, its cumulative loss; 0 where it separates the data with margin γ.
-
     Example:
-        >>> print(alma(threshold=0.0, comparator_margin=0.1).round())
+        >>> import noisy_jax as nj
+        >>> print(nj.bounds.alma(threshold=0.0, comparator_margin=0.1).round())
         202.0
     """
     threshold, scale = non_negative("threshold", threshold), positive("scale", scale)

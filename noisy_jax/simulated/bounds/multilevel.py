@@ -47,39 +47,45 @@ def multilevel(
     ratio: ArrayLike | None = None,
     price: ArrayLike | None = None,
 ) -> MultilevelMoments:
-    """Second moment and copies of `unbiased.multilevel` of f, with values in any Hilbert space.
+    """Returns a bound on the second moment of an estimate by `unbiased.multilevel`, and its copies.
 
-    If ∇f is L-Lipschitz and c_1 and c_2 are means of the halves of a level, h = b 2^(N − 1) copies
-    each, then ‖f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)‖ ≤ (L/8)‖c_1 − c_2‖² and
+        E‖f̂‖² ≤ (√(E‖f(x̄_b)‖²) + √(E‖B̂‖²))²,   E‖B̂‖² ≤ Σ_N w_N² (L²/64) E‖c_1 − c_2‖⁴/p_N,
+        E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i
 
-        E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i,
-        E‖B̂‖² ≤ Σ_N w_N² (L²/64) E‖c_1 − c_2‖⁴/p_N,   E‖f̂‖² ≤ (√(E‖f(x̄_b)‖²) + √(E‖B̂‖²))²,
+    f̂ = f(x̄_b) + B̂ estimates f(x), in any Hilbert space, from noisy copies of x, with x̄_b the
+    mean of b copies. With probability p_N level N ≥ 1 is drawn, and the correction B̂ is w_N
+    [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N. c_1 and c_2 are means of h = b 2^(N − 1) copies
+    each. w_N is 1, and 2 at the last level. With probability 1 − q, B̂ is zero. L is a Lipschitz
+    constant of ∇f; the feature map of a Gaussian kernel has L² = 3/ℓ⁴ and norm 1. Σ is the
+    covariance of the noise, and κ_i are its fourth cumulants.
 
-    where B̂ is the correction w_N [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N of the drawn level N,
-    f̂ = f(x̄_b) + B̂, κ_i are the fourth cumulants of the noise, and w_N is 1, and 2 at the last
-    level. The feature map of the Gaussian kernel has L² = 3/ℓ⁴, and its values have norm 1.
-
-    q and r, where they are not given, minimize E‖f̂‖² (1 + price · copies) on a grid: the regret
-    after as many rounds as a budget pays for.
+    Where q or r is not given, it minimizes E‖f̂‖² (1 + price · copies) on a grid: then the regret
+    bound of a learner is smallest for a given budget. All arguments must be concrete.
 
     Args:
-        noise: whose `fourth_moment` is known.
-        dim: d, the number of features.
-        length_scale: ℓ > 0, for the feature map of the Gaussian kernel.
-        lipschitz: L ≥ 0, for any other f.
-        first: bound on E‖f(x̄_b)‖², with `lipschitz`.
-        levels: the highest level, as in `unbiased.multilevel`, like b, q and r.
-        base: b ≥ 1, number of copies at level 0.
+        noise: distribution of the noise in each copy, with a known `fourth_moment`.
+        dim: d ≥ 1, the number of features.
+        length_scale: ℓ > 0, if f is the feature map of the Gaussian kernel exp(−‖x − z‖²/2ℓ²).
+        lipschitz: L ≥ 0, for any other f. Give either this or `length_scale`.
+        first: bound on E‖f(x̄_b)‖²; required with `lipschitz`, and an error without.
+        levels: the last level, at least 1, as in `unbiased.multilevel`; 5 by default.
+        base: b ≥ 1, number of copies at level 0; 1 by default.
         continue_with: q in (0, 1], the probability of a level above 0.
-        ratio: r in (0, 1), with p_{N+1} = r p_N below the last level.
-        price: of a copy, where the other costs of a round are 1 (default 1), to choose q and r.
+        ratio: r in (0, 1), with p_N = q(1 − r)r^(N − 1), and q r^(N − 1) at the last level.
+        price: ≥ 0, of a copy, where the other costs of a round are 1; 1 by default. It is an error
+            if both q and r are given.
+
+    Returns:
+        A tuple of floats: `correction`, the bound on E‖B̂‖²; `second_moment`, the bound on E‖f̂‖²;
+        `copies`, the mean number of copies of an estimate; `continue_with` q and `ratio` r.
 
     Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.
 
     Example:
         >>> import noisy_jax as nj
         >>> noise = nj.noise.Laplace(0.05**0.5)
-        >>> found = multilevel(noise, dim=10, length_scale=1.0, continue_with=0.5, ratio=2**-1.5)
+        >>> found = nj.bounds.multilevel(
+        ...     noise, dim=10, length_scale=1.0, continue_with=0.5, ratio=2**-1.5)
         >>> print(f"{found.second_moment:.1f} from {found.copies:.1f} copies")
         6.4 from 2.4 copies
     """

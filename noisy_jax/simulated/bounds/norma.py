@@ -29,7 +29,7 @@ class RiskGuarantee(NamedTuple):
 
     Attributes:
         learning_rate: η of η_t = η/√t.
-        regret: a√m + b, bound on the cumulative regularized risk minus the best g's.
+        regret: a√m + b, bound on the cumulative regularized risk minus the best function's.
         second_moment: 4c²X² ≥ ‖ℓ'k(x_t, ·) + λf_t‖².
     """
 
@@ -47,35 +47,46 @@ def regularized_risk(
     learning_rate: ArrayLike | None = None,
     growing_memory: bool = False,
 ) -> RiskGuarantee:
-    """Guarantee of rates η_t = η/√t on the regularized risk, against every g.
+    """Returns a learning rate for NORMA, and a bound on its regularized risk in m rounds.
 
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b
         a = 2λU²(2ηλ + 1/(ηλ)),   b = U²/(2η),   U = cX/λ
 
-    where R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖². With the slowly growing memory of Theorem 6,
-    which keeps s_t = min(t, max(t_0, ⌈t^(½ + ε)⌉)) terms (`engine.growing`), 6ηλ stands for 2ηλ.
+    f_t is the function of `learners.norma` in round t = 1, …, m, g any function in the space of its
+    kernel, and R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖² the regularized risk, which
+    `comparators.regularized` minimizes. The bound holds in every run on clean data, for a convex
+    loss ℓ with |ℓ'| ≤ c, at the rates η_t = η/√t, without an offset, with all terms kept
+    (`engine.everything(m)`). With a memory of `engine.growing` instead, 6ηλ takes the place of 2ηλ.
 
-    For f_t = Σ_i α_i k(x_i, ·), U bounds all ‖f_t‖, c/λ all Σ_i |α_i| and cX²/λ all |f_t(x)|,
-    whichever terms are dropped, at every schedule η_t < 1/λ: S_{t+1} ≤ (1 − η_t λ)S_t + η_t c for
-    S_t = Σ_i |α_i| (Eq. 17). The minimizer of R_reg has a norm of at most U too. An offset is not
-    regularized and has no bound.
-
-    Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
-    not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
+    At every schedule η_t < 1/λ, whichever terms are dropped, ‖f_t‖ ≤ U, |f_t(x)| ≤ cX²/λ, and the
+    coefficients have Σ_i |α_i| ≤ c/λ: in a step this sum S becomes at most (1 − η_t λ)S + η_t c.
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
         horizon: m > 0, number of rounds.
-        slope: c > 0, the largest |ℓ'|; the squared loss has none.
+        slope: c > 0, the largest |ℓ'|: 1 for the hinge, the logistic and the absolute loss. The
+            squared loss has none.
         regularization: λ > 0.
-        learning_rate: η < 1/λ; by default the rate with the smallest a, 1/(√2 λ), or 1/(√6 λ) with
-            a growing memory.
-        growing_memory: for a run that drops terms as in Theorem 6.
+        learning_rate: η, 0 < η < 1/λ. The default makes a smallest: 1/(√2 λ), or 1/(√6 λ) with a
+            growing memory.
+        growing_memory: whether the run drops terms, by `engine.growing`; False by default.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` η; `regret`, the bound a√m + b on the sum; and
+        `second_moment`, a bound 4c²X² on the squared norm of each gradient.
+
+    Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
+    not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
 
     Example:
-        >>> options = {"slope": 1.0, "regularization": 1.0, "learning_rate": 0.5}
-        >>> print(regularized_risk(1.0, horizon=100, **options).regret)
+        >>> import noisy_jax as nj
+        >>> theory = nj.bounds.regularized_risk(
+        ...     1.0, horizon=100, slope=1.0, regularization=1.0, learning_rate=0.5)
+        >>> print(theory.regret)
         61.0
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(length_scale=1.0), nj.losses.hinge(), regularization=1.0,
+        ...     learning_rate=lambda t: 0.5 / (t + 1) ** 0.5, buffer=nj.engine.everything(100))
     """
     return risk_guarantee(
         diagonal,
@@ -112,29 +123,37 @@ def online_to_batch(
     failure_probability: ArrayLike,
     learning_rate: ArrayLike | None = None,
 ) -> Array:
-    """Returns a bound `[]` on the risk of NORMA's average function minus the sample's best risk.
+    """Returns a bound on the risk, on new examples, of the average of NORMA's functions.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
-    This holds for every g with probability 1 − δ over m independent examples. The expectation is
-    over a new example, and f̄ = (1/m)Σ_{t=1}^m f_t is the average of the functions that NORMA
-    predicts with (`wrappers.averaged`). R_reg, a and b: see `regularized_risk`.
-
-    Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
+    f̄ = (1/m)Σ_t f_t is the average of the functions with which `learners.norma` predicts in m
+    rounds (`wrappers.averaged`), g any function in the space of its kernel, and R_reg[g] = (1/m)Σ_t
+    ℓ(g(x_t), y_t) + ½λ‖g‖² its regularized risk on these rounds. With probability 1 − δ over m
+    independent clean examples of one distribution, the inequality holds for all g; the expectation
+    on the left is over a new example. a = 2λU²(2ηλ + 1/(ηλ)) and b = U²/(2η), with U = cX/λ, as in
+    `regularized_risk`. Its conditions apply: a convex loss, rates η/√t, no offset, and all terms
+    kept.
 
     Args:
         diagonal: X² > 0, the largest k(x, x).
         horizon: m > 0, number of rounds.
-        slope: c > 0, the largest slope of the loss.
-        regularization: λ > 0 of the risk.
-        learning_rate: η of the rates η/√t, with the default of `regularized_risk`.
-        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all f with ‖f‖ ≤ cX/λ. For the hinge loss
-            with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
+        slope: c > 0, the largest |ℓ'|, such as 1 for the hinge loss.
+        regularization: λ > 0.
+        largest_risk: L ≥ ℓ(f(x), y) + ½λ‖f‖² for all examples and all f with ‖f‖ ≤ cX/λ. For
+            `losses.hinge(margin=ρ)` with ρ ≤ X²/λ, L = 5X²/(2λ) is enough.
         failure_probability: δ in (0, 1).
+        learning_rate: η, 0 < η < 1/λ; 1/(√2 λ) by default.
+
+    Returns:
+        The right side minus R_reg[g], `[]`.
+
+    Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
     Example:
+        >>> import noisy_jax as nj
         >>> options = {"slope": 1.0, "regularization": 1.0, "largest_risk": 2.5}
-        >>> bound = online_to_batch(1.0, horizon=100, failure_probability=0.05, **options)
+        >>> bound = nj.bounds.online_to_batch(1.0, horizon=100, failure_probability=0.05, **options)
         >>> print(f"{bound:.3f}")
         1.185
     """
@@ -159,27 +178,34 @@ def truncation_error(
     regularization: ArrayLike,
     rounds: ArrayLike | None = None,
 ) -> Array:
-    """Bound `[]` on ‖f − f_τ‖ for NORMA, where f_τ is the sum of the τ newest terms of f.
+    """Returns a bound on the change of NORMA's function if all but its newest terms are dropped.
 
-    At a constant learning rate η, with β = 1 − ηλ, it is cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ
-    after n rounds; without `rounds` it is β^τ cX/λ, which holds for all n. It is attained if all x
-    are equal and the slope is c in every round. The
-    values f(x) and f_τ(x) differ by at most X times the bound. A run that drops terms while it
-    learns has other coefficients, and may differ by more.
+        ‖f − f_τ‖ ≤ cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ,   β = 1 − ηλ
 
-    Source: Online Learning with Kernels, Proposition 1.
+    f is the function of `learners.norma` after n rounds at the constant learning rate η, with all
+    terms kept and any loss with |ℓ'| ≤ c. f_τ is the sum of the terms of its τ newest rounds, and
+    the norm is that of the kernel's space. The values f(x) and f_τ(x) differ by at most X times the
+    bound. It is attained if all x are equal and |ℓ'| = c in every round. A run that drops terms
+    while it learns has other coefficients, and may differ by more.
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
-        buffer: τ ≥ 0, the number of terms kept.
-        slope: c > 0, the largest slope of the loss.
+        buffer: τ ≥ 0, the number of newest rounds whose terms are kept.
+        slope: c > 0, the largest |ℓ'|, such as 1 for the hinge loss.
         learning_rate: η, 0 < η < 1/λ.
         regularization: λ > 0.
-        rounds: n ≥ 0, the number of examples seen; by default the bound holds for all n.
+        rounds: n ≥ 0, number of rounds; zero error if n ≤ τ. By default the bound is β^τ cX/λ,
+            which holds for all n.
+
+    Returns:
+        The bound, `[]`.
+
+    Source: Online Learning with Kernels, Proposition 1.
 
     Example:
+        >>> import noisy_jax as nj
         >>> options = {"slope": 1.0, "learning_rate": 0.5, "regularization": 1.0}
-        >>> print(truncation_error(1.0, buffer=2, **options))
+        >>> print(nj.bounds.truncation_error(1.0, buffer=2, **options))
         0.25
     """
     diagonal = positive("diagonal", diagonal)

@@ -34,28 +34,32 @@ class OneCopyLowerBound(NamedTuple):
 
 
 def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
-    """Returns the lower bound on the average regret of all learners that read one copy a round.
+    """Returns a lower bound on the regret per round of all learners that read one copy a round.
 
-    Every learner with weights in [−B, B] that reads one copy, and is not told its noise, has at
-    least this expected average regret on clean data against one of the adversaries A and B of
-    `streams.one_copy_adversaries`, compared with the best weight in [−B, B], for every T. It is
-    (1 − 1/√5)² at w = 1/√5 for the squared loss, 2/9 at 7/9 for the hinge, 4/9 at 5/9 for the
-    absolute loss.
+        min_{|w| ≤ B} max(excess_A(w), excess_B(w))
 
-    From one minimizer to the other the average regret against A increases and that against B
-    decreases, so that the lower bound is where they cross. Both are found by bisection, in float64
-    on the host.
-
-    Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which
-    show that it is positive; the values are computed here.
+    Take a learner with weights in [−B, B], which predicts w x. It reads one noisy copy a round, and
+    is not told the distribution of the noise. Two adversaries, A without noise and B with noise,
+    look the same to it (`streams.one_copy_adversaries`). Against one of them its expected regret on
+    clean data, divided by the number of rounds T, is at least this bound, for every T. excess_A(w)
+    and excess_B(w) are the regret per round of the constant weight w against each, compared with
+    the best weight in [−B, B] (`one_copy_excess`).
 
     Args:
-        loss: any convex loss of `losses`; only its label 1 is used.
-        radius: B > 0. If both risks have a common minimizer in the ball, the lower bound is 0.
+        loss: any convex loss of `losses`; only its values for the label 1 are used.
+        radius: B > 0; not traced. If one weight in [−B, B] is best against both, the bound is 0.
+
+    Returns:
+        A tuple of floats, in float64: `weight`, the minimizing w, and `lower_bound`. They are found
+        by bisection on the host.
+
+    Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which show
+    that it is positive; the values are computed here: (1 − 1/√5)² at w = 1/√5 for the squared loss,
+    2/9 at 7/9 for the hinge loss, 4/9 at 5/9 for the absolute loss.
 
     Example:
         >>> import noisy_jax as nj
-        >>> weight, lower_bound = one_copy_lower_bound(nj.losses.hinge(), radius=1.5)
+        >>> weight, lower_bound = nj.bounds.one_copy_lower_bound(nj.losses.hinge(), radius=1.5)
         >>> print(f"{lower_bound:.4f} at {weight:.4f}")
         0.2222 at 0.7778
     """
@@ -70,15 +74,26 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
 
 
 def one_copy_excess(loss: Loss, weights: Array, *, radius: float) -> np.ndarray:
-    """Returns the average regret of constant weights `[...]` against two adversaries, `[2, ...]`.
+    """Computes the average regret of constant weights against each of two adversaries.
 
-    That is how much more they lose in a round than the best weight in the ball, in float64. The
-    adversaries are A and B of `streams.one_copy_adversaries`; loss and radius are as in
-    `one_copy_lower_bound`.
+        A: ½ℓ(3w, 1) + ½ℓ(−w, 1),   B: ℓ(w, 1),   each minus its least value over |w| ≤ B
+
+    These are the clean losses per round of the prediction w x, with label 1, on average over x = 3
+    and x = −1 in A, and at x = 1 in B (`streams.one_copy_adversaries`).
+
+    Args:
+        loss: ℓ, any convex loss of `losses`.
+        weights: w, `[...]`, any number of weights.
+        radius: B > 0, radius of the interval [−B, B] of the weights compared with; not traced.
+
+    Returns:
+        `[2, ...]`, NumPy array in float64: the regret per round against A, then against B.
+
+    Source: Online Learning of Noisy Data with Kernels, Theorem 5, for the adversaries.
 
     Example:
         >>> import noisy_jax as nj
-        >>> print(one_copy_excess(nj.losses.squared(), 0.0, radius=1.5))
+        >>> print(nj.bounds.one_copy_excess(nj.losses.squared(), 0.0, radius=1.5))
         [0.2 1. ]
     """
     weights = number("weights", weights, shape=None)

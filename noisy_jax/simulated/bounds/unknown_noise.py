@@ -39,43 +39,55 @@ def random_truncation(
     closed_form: bool = False,
     p: ArrayLike | None = None,
 ) -> TruncationGuarantee:
-    """Guarantee of `learners.random_truncation`: η = B/√(B_g B_Ψ T), regret ≤ B √(B_g B_Ψ T).
+    """Returns the learning rate and the regret bound of `learners.random_truncation`.
 
-    B_Ψ bounds E‖Ψ̃‖² for the estimated feature maps Ψ̃, B_g bounds E g̃² for the estimated
-    derivatives g̃ of the loss, and B is the estimator's radius (the paper's √B_w). By default B_Ψ
-    and B_g are exact sums over the distributions that the estimator draws from (in a world B_Ψ is
-    R²), and 2 b B √(max k) a round is added to the regret for the bias b of a derivative whose
-    series is cut off. Predictions and competitors use the kernel with its series cut off, which
-    differs from the kernel by at most `estimator.kernel_bias`.
+        η = B/√(B_g B_Ψ T),   E[regret] ≤ B √(B_g B_Ψ T) + 2 b B √(max k) T
 
-    `closed_form=True` gives the theorems' bound, for the geometric distribution of all orders with
-    base p:
+    The gradient estimate of a round is g̃Ψ̃: Ψ̃ estimates the kernel's feature map at the clean x,
+    and g̃ the derivative of the loss, with B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃². By default both are
+    computed for the estimator's own distributions. b ≥ |E g̃ − ℓ'| is the bias of a power series
+    that is cut off (0 for the squared loss). The regret is the loss on clean data, summed over T
+    rounds, minus the loss of the best f with ‖f‖ ≤ B. The bound holds for noise of any distribution
+    with mean zero, independent in the copies, with E‖x̃‖² ≤ B_x², if targets have no noise (unless
+    the loss is squared) and are in [−B_y, B_y]. Predictions and f use the kernel with its series
+    cut off, which differs from the kernel by at most `estimator.kernel_bias`. max k is its largest
+    k(x, x).
 
-        u = B² (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel
-        u = B² (p/(p − 1))³ I₀(√p B_x²/ℓ²) e^(pB_x²/ℓ²),
-        regret ≤ ℓ'₊(r) √(uT),   η = B²/(ℓ'₊(r) √(uT)),   r = √((p − 1)u)
+    `closed_form=True` gives the theorems' bound, for orders N of all sizes with P(N = n) ∝ p^(−n),
+    without bias. With k(x, z) = Q(⟨x, z⟩), ℓ'₊ the power series of ℓ' with absolute coefficients,
+    and √p B_y added to r for losses of the residual,
 
-    where k(x, z) = Q(⟨x, z⟩), ℓ'₊ is the power series of ℓ' with absolute coefficients, and √p B_y
-    is added to r for residual losses. The squared loss reads exactly one value of f, which
-    saves p/(p − 1) in u and √p in r. The expected number of copies is p/(p − 1)² a round, 2/(p − 1)
-    for the squared loss; three times as many for the Gaussian kernel.
+        u = B² (p/(p − 1))² Q(pB_x²),   or for the Gaussian kernel exp(−‖x − z‖²/2s²)
+        u = B² (p/(p − 1))³ I₀(√p B_x²/s²) e^(pB_x²/s²),   I₀ the Bessel function,
+        E[regret] ≤ ℓ'₊(r) √(uT),   η = B²/(ℓ'₊(r) √(uT)),   r = √((p − 1)u).
+
+    The squared loss saves a factor p/(p − 1) in u and √p in r. The mean number of copies is
+    p/(p − 1)² a round, 2/(p − 1) for the squared loss; three times as many for the Gaussian kernel.
+
+    Args:
+        estimator: from `unbiased.kernel_gradient`; it holds B, B_x² and B_y.
+        horizon: T > 0, number of rounds.
+        closed_form: whether to return the theorems' bound; an error in a world. False by default.
+        p: base of the geometric distribution, above 1, for the closed form only; 2 by default.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` η; `regret`, the bound; `second_moment` B_g B_Ψ;
+        `copies`, the mean number in a round; `bias`, the last term of the bound; `idle`, a bound on
+        the regret of predicting zero; `informative_from`, the horizon from which on `regret` is
+        below it. Its property `vacuous` is true if `regret` ≥ `idle`.
 
     Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4, corrected.
     (The printed running time O(T³(1 + dp/(p − 1)²)) has a sum over all pairs in every round.)
-
-    Args:
-        estimator: estimator of the gradient, from `unbiased.kernel_gradient`.
-        horizon: T > 0 rounds.
-        closed_form: the theorems' bound instead of the exact sums.
-        p: base of the geometric distribution, above 1, for the closed form; by default 2.
 
     Example:
         >>> import noisy_jax as nj
         >>> estimator = nj.unbiased.kernel_gradient(
         ...     nj.kernels.linear(), nj.losses.squared(), radius=1.0, x_second_moment=1.0)
-        >>> guarantee = random_truncation(estimator, horizon=100)
-        >>> print(f"{guarantee.regret:.1f} in {guarantee.copies} copies, against {guarantee.idle}")
+        >>> theory = nj.bounds.random_truncation(estimator, horizon=100)
+        >>> print(f"{theory.regret:.1f} in {theory.copies} copies, against {theory.idle}")
         40.0 in 2.0 copies, against 100.0
+        >>> learner = nj.learners.random_truncation(
+        ...     estimator, horizon=100, learning_rate=theory.learning_rate)
     """
     check_estimator(estimator)
     if not switch("closed_form", closed_form):
@@ -166,38 +178,47 @@ def unknown_noise(
     base: int = 1,
     continue_with: ArrayLike = 0.5,
 ) -> TruncationGuarantee:
-    """Guarantee of `learners.unknown_noise` with `multilevel`, a Gaussian kernel, squared loss.
+    """Returns a regret bound of `learners.unknown_noise` at its adaptive rate, with `multilevel`.
 
-    Along a unit vector, the k-th derivative of the kernel's feature map Ψ has norm a_k/ℓ^k with
-    a_k² = (2k − 1)!!. So the k-th derivative of the gradient G(x) = 2(f(x) − y)Ψ(x), with ‖f‖ ≤ W,
-    has norm at most
+        E[regret] ≤ 2W√(2MT) + 2WbT
 
-        L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k).
+    It is for the Gaussian kernel exp(−‖x − z‖²/2ℓ²), the squared loss and
+    `estimate=functools.partial(nj.unbiased.multilevel, levels=…, base=…, continue_with=…)`. The
+    regret is the loss on clean data, summed over T rounds, minus the loss of the best f with
+    ‖f‖ ≤ W in the kernel's space. M ≥ E‖Ĝ‖² is a bound of `bounds.multilevel` for the estimate Ĝ of
+    the gradient G(x) = 2(f(x) − y)Ψ(x), Ψ the feature map. b bounds the bias ‖E Ĝ − G‖:
 
-    From L_2 and from L_0 ≥ ‖G‖, `bounds.multilevel` computes M ≥ E‖Ĝ‖² for the estimate Ĝ. An
-    estimate uses at most m = `base` · 2^`levels` copies. Its bias ‖E Ĝ − G‖ is at most
+        b = (L_3/(3m²))(E‖n‖⁴)^(3/4) + (L_4/24)(2 E‖n̄_m‖⁴ + E‖n̄_(m/2)‖⁴),
+        L_k = (2/ℓ^k)(W Σ_j binom(k, j) a_j a_(k−j) + B_y a_k),   a_k² = (2k − 1)!!
 
-        b = (L_3/(3m²))(E‖n‖⁴)^(3/4) + (L_4/24)(2 E‖n̄_m‖⁴ + E‖n̄_(m/2)‖⁴)
-
-    for the noise n of one copy and the mean n̄_m of the noise of m copies. The expected regret on
-    clean data at the adaptive rate is at most 2W√(2MT) + 2WbT.
+    n is the noise of one copy, n̄_m the mean noise of m copies, m = `base` · 2^`levels` the most
+    copies of a round, and L_k bounds the k-th derivative of G. All arguments but `horizon` must be
+    concrete.
 
     Args:
-        noise: distribution of the noise, with known `fourth_moment`.
-        dim: d, the number of features.
+        noise: distribution of the noise in each copy, with a known `fourth_moment`.
+        dim: d ≥ 1, the number of features.
         length_scale: ℓ > 0 of the Gaussian kernel.
-        horizon: T > 0 rounds.
-        radius: W > 0, radius of the ball that holds f and its competitors.
-        y_second_moment: B_y² ≥ E ỹ_t².
-        levels: number of levels of the learner's estimate, as in `nj.unbiased.multilevel`.
-        base: number of copies at level 0, as there.
-        continue_with: probability of a level above 0, as there.
+        horizon: T > 0, number of rounds.
+        radius: W > 0, the learner's `radius`, in the norm of the kernel's space.
+        y_second_moment: B_y² ≥ E ỹ_t² of the targets ỹ_t that the learner sees, in all rounds.
+        levels: the last level of `unbiased.multilevel`, at least 1; 5 by default.
+        base: number of copies at level 0, at least 1; 1 by default.
+        continue_with: probability of a level above 0, in (0, 1]; 0.5 by default.
+
+    Returns:
+        A tuple of numbers `[]`: `learning_rate` NaN, as it changes in each round; `regret`, the
+        bound; `second_moment` M; `copies`, the mean number in a round; `bias` 2WbT; `idle`, the
+        bound T B_y² on the regret of predicting zero; `informative_from`, the horizon from which on
+        `regret` is below it. Its property `vacuous` is true if `regret` ≥ `idle`.
+
+    Source: none of the papers; Blanchet and Glynn (2015) for `multilevel`.
 
     Example:
         >>> import noisy_jax as nj
-        >>> noise = nj.noise.Laplace(0.1)
-        >>> theory = unknown_noise(
-        ...     noise, dim=10, length_scale=1.0, horizon=4096, radius=1.0, y_second_moment=1.0)
+        >>> theory = nj.bounds.unknown_noise(
+        ...     nj.noise.Laplace(0.1), dim=10, length_scale=1.0, horizon=4096, radius=1.0,
+        ...     y_second_moment=1.0)
         >>> print(f"{theory.regret:.0f}, of which bias {theory.bias:.0f}; {theory.idle:.0f} idle")
         1217, of which bias 30; 4096 idle
     """

@@ -74,33 +74,43 @@ def convex_ball(
     kernel: Kernel | None = None,
     tolerance: float = 1e-6,
 ) -> ConvexBall:
-    """The best function in the ball {‖g‖ ≤ radius} for a whole clean stream and any convex loss.
+    """Computes the best function in a ball for any convex loss, on a whole clean stream.
 
-    Losses may have kinks. The computation is always in float64, and the result is rounded to JAX's
-    default precision. It solves about ten problems of `regularized`, where repeated rounds enter
-    once. A step of these takes O(mr²) time for m different rounds, with r = d for the linear
-    kernel. For other kernels r is the rank of the Gram matrix up to rounding, by pivoted Cholesky,
-    which needs O(mr) memory. For the squared loss `linear_ball` and `world_ball` are exact, and
-    faster.
+        min_{‖g‖ ≤ B} Σ_t ℓ(g(x_t), y_t)
 
-    `convex_ball(loss=loss, radius=B)`, without a stream, is a comparator for `study`; give `study`
-    the same loss.
+    g is in the Hilbert space of a kernel; for the linear kernel it is g(x) = ⟨w, x⟩, with
+    ‖g‖ = ‖w‖. This is the best fixed predictor in hindsight, which regret is measured against. For
+    the squared loss `linear_ball` and `world_ball` are exact, and faster.
+
+    The loss may have kinks. The computation is in float64 on the host, and the result is rounded to
+    JAX's default precision. It solves about ten problems of `regularized`; a step of these takes
+    O(mr²) time for m different rounds, with r = d for the linear kernel. For other kernels r is the
+    rank of the Gram matrix up to rounding, and memory is O(mr).
 
     Args:
-        stream: T clean rounds, concrete; labels ±1 for a loss of the margin.
+        stream: T clean rounds, `[T, d]` and `[T]`, not traced; y = ±1 for a loss of the margin.
+            Without it, `convex_ball(loss=loss, radius=B)` returns a function of a stream, which
+            `study` takes as its comparator; give `study` the same loss.
         loss: any convex loss of `losses` that is nowhere negative; of an adaptive one,
             `loss.at(scale)`.
-        radius: B > 0, in the norm of the kernel's space: ‖w‖ for the linear kernel.
-        kernel: the linear kernel by default.
-        tolerance: gap that stops it, as a fraction of the loss of g = 0. Rounding limits it to
-            about 1e-7 where the minimizer lies far inside the ball.
+        radius: B > 0, in the norm of the kernel's space.
+        kernel: one of `kernels`; the linear kernel by default.
+        tolerance: gap > 0 that stops it, as a fraction of the loss of g = 0; 1e-6 by default.
+            Rounding limits it to about 1e-7 where the minimizer lies far inside the ball.
+
+    Returns:
+        A tuple: `coefficients` a `[T]` of g = Σ_t a_t k(x_t, ·); `predictions` `[T]`, g(x_t);
+        `loss` `[]`, Σ_t ℓ(g(x_t), y_t); `norm` `[]`, ‖g‖; `multiplier` `[]`, μ ≥ 0 such that g
+        minimizes Σ_t ℓ(g(x_t), y_t) + μ‖g‖²; `gap` `[]`, a bound on the loss of g above the least
+        one; `converged` `[]`, true if the gap is within the tolerance; and `weights` w `[d]`, or
+        `None` if the kernel is given.
 
     Source: Lagrangian duality, as in Boyd and Vandenberghe, Convex Optimization (2004), Sec. 5.5.1.
 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
-        >>> found = convex_ball(stream, nj.losses.hinge(), radius=0.5**0.5)
+        >>> found = nj.comparators.convex_ball(stream, nj.losses.hinge(), radius=0.5**0.5)
         >>> print(found.predictions.round(3), bool(found.converged))
         [ 0.5 -0.5] True
     """

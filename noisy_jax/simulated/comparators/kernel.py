@@ -65,35 +65,41 @@ def kernel_ball(
     surrogate: Array | None = None,
     weights: Array | None = None,
 ) -> KernelBall:
-    """The best function in the ball {‖f‖ ≤ radius} of a kernel's space, exactly.
+    """Computes the function in a ball of a kernel's space that has the least squared loss.
 
         min_{‖f‖ ≤ B} Σ_j m_j (f(x_j) − y_j)²,   f = Σ_j a_j k(x_j, ·)
 
-    Gram matrices may be singular, and the minimizer may lie inside the ball. With M = diag(m),
-    eigenvalues of M^½KM^½ below 8√n ε times the largest, ε the precision of the dtype, count as
-    zero. Gram matrices of smooth kernels have many such eigenvalues. In float32 f is then the best
-    function of a slightly smaller space, and the coefficients of a minimizer inside the ball are
-    inaccurate. `world_ball` works in float64.
-
-    Points that are given twice count twice. If you need `KernelBall.angle`, merge them into one
-    point of weight two, as `world_ball` does: the angle is a property of the expansion, not of the
-    function.
+    It is exact up to rounding, and takes matrices, which may be traced. Most users want
+    `world_ball`, which makes them in float64: Gram matrices of smooth kernels have many tiny
+    eigenvalues, and those below 8√n ε times the largest, ε the precision of the dtype, count as
+    zero. In float32 f is then the best function of a slightly smaller space, and the coefficients
+    of a minimizer inside the ball are inaccurate. Gram matrices may be singular.
 
     Args:
-        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel at clean points; symmetric and
-            positive semi-definite.
-        y: `[n]` targets.
-        radius: B > 0.
-        surrogate: `[n, n]`, K̂_ij of the surrogate kernel of a world (`worlds`) at the same points,
-            for `KernelBall.lifted_norm`; none by default.
+        gram: `[n, n]`, K_ij = k(x_i, x_j) of the clean kernel k at n clean points x_j; symmetric
+            and positive semi-definite, or ValueError.
+        y: `[n]` clean targets.
+        radius: B > 0, in the norm of the kernel's space, ‖f‖ = √(aᵀKa).
+        surrogate: `[n, n]`, K̂_ij = k̂(x_i, x_j) of the surrogate kernel of a world (`worlds`),
+            only for `lifted_norm`; none by default.
         weights: `[n]`, m_j > 0, how often each point counts; once by default.
+
+    Returns:
+        A tuple: `coefficients` a `[n]`; `predictions` `[n]`, f(x_j); `loss` `[]`, the minimum;
+        `norm` `[]`, ‖f‖; `multiplier` `[]`, μ ≥ 0, zero inside the ball, with (K + μM⁻¹)a = y for
+        M = diag(m); `angle` `[]`, in radians between the parts of f with positive and with (minus)
+        negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one is empty; `lifted_norm`
+        `[]`, √(aᵀK̂a), the least radius of a learner in the world that competes with f, or NaN
+        without a surrogate; `points`, `None`. The angle depends on the expansion: give equal points
+        once, with a weight.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u, which is
     `angle`). There the coefficients are printed as non-negative, which would make β_u always π/2.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(kernel_ball(jnp.eye(2), jnp.array([3.0, 4.0]), radius=2.5).predictions)
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> found = nj.comparators.kernel_ball(jnp.eye(2), jnp.array([3.0, 4.0]), radius=2.5)
+        >>> print(found.predictions)
         [1.5 2. ]
     """
     radius = positive("radius", radius)
@@ -134,26 +140,37 @@ def kernel_ball(
 
 @comparator
 def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
-    """The best function in the ball {‖f‖ ≤ radius} of a world's clean kernel, for a whole stream.
+    """Computes the function in a ball of a world's clean kernel that has the least squared loss.
 
-    Rounds with the same x are merged, as the angle β requires. The computation is always in
-    float64, because Gram matrices of smooth kernels need it; the result is rounded to JAX's default
-    precision. It takes O(n³) time for n distinct points. `lifted_norm` is the radius to give to a
-    learner in this world. For very large radii, see `kernel_ball` on eigenvalues near zero.
+        min_{‖f‖ ≤ B} Σ_t (f(x_t) − y_t)²,   f = Σ_j a_j k(x_j, ·)
 
-    `world_ball(world=world, radius=B)`, without a stream, is a comparator for `study`.
+    This is the best fixed predictor in hindsight on a whole clean stream, for learners in a world
+    (`worlds.World`: a clean kernel k with its surrogate k̂). `lifted_norm` is the radius to give to
+    such a learner. The sum is over the n distinct instances x_j. The computation takes O(n³) time,
+    always in float64, because Gram matrices of smooth kernels need it; the result is rounded to
+    JAX's default precision.
 
     Args:
-        stream: T clean rounds, concrete.
+        stream: T clean rounds, `[T, d]` and `[T]`, not traced. Without it, `world_ball(world=world,
+            radius=B)` returns a function of a stream, which `study` takes as its comparator.
         world: the world whose kernel and surrogate are used.
-        radius: B > 0, in the norm of the clean kernel.
+        radius: B > 0, in the norm of the clean kernel's space.
+
+    Returns:
+        A tuple: `coefficients` a `[n]`; `predictions` `[T]`, f(x_t); `loss` `[]`, Σ_t
+        (f(x_t) − y_t)²; `norm` `[]`, ‖f‖; `multiplier` `[]`, μ ≥ 0 of the constraint, zero inside
+        the ball; `angle` `[]`, in radians between the parts of f with positive and with (minus)
+        negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one is empty; `lifted_norm`
+        `[]`, ‖Σ_j a_j k̂(x_j, ·)‖ in the surrogate's space; and `points` `[n, d]`, the x_j.
 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[0.0], [0.0]], [1.0, 1.0])
         >>> world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.1))
-        >>> print(world_ball(stream, world, radius=0.5).predictions)
+        >>> found = nj.comparators.world_ball(stream, world, radius=0.5)
+        >>> print(found.predictions)
         [0.5 0.5]
+        >>> learner = nj.learners.parallel_worlds(world, horizon=2, radius=found.lifted_norm)
     """
     for name, value in stream._asdict().items():
         check_concrete(

@@ -27,22 +27,30 @@ from noisy_jax.validation.values import ArrayLike, check_concrete
 
 @comparator
 def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
-    """The weights in the l1 ball {‖w‖₁ ≤ radius} of least squared loss on a whole clean stream.
+    """Computes the weights in an l1 ball that have the least squared loss on a whole clean stream.
 
-    Its loss is the least one up to rounding in float64: to 10⁻¹⁰‖y‖², unless the scales of features
-    differ by more than 10⁶. The result is rounded to JAX's default precision. It takes
-    O(Td² + ds³) time for s features that get a weight.
+        min_{‖w‖₁ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
 
-    `l1_ball(radius=B)`, without a stream, is a comparator for `study`.
+    This is the best fixed predictor in hindsight for `learners.exponentiated_gradient`. Its loss is
+    the least one up to 10⁻¹⁰‖y‖², unless the scales of features differ by more than 10⁶. It is
+    computed in float64 on the host, in O(Td² + ds³) time for s features that get a weight, and
+    rounded to JAX's default precision.
 
     Args:
-        stream: T clean rounds, concrete.
-        radius: B > 0.
+        stream: T clean rounds, `[T, d]` and `[T]`, not traced. Without it, `l1_ball(radius=B)`
+            returns a function of a stream, which `study` takes as its comparator.
+        radius: B > 0, the largest ‖w‖₁ = Σ_i |w_i|; not traced.
+
+    Returns:
+        A tuple: `weights` `[d]`; `predictions` `[T]`, ⟨w, x_t⟩; `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²;
+        and `multiplier` `[]`, ‖Xᵀ(Xw − y)‖∞ for the matrix X `[T, d]` of instances.
+
+    Source: Wolfe, Finding the nearest point in a polytope (1976), for the algorithm.
 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 1.0])
-        >>> print(l1_ball(stream, radius=2.0).weights)
+        >>> print(nj.comparators.l1_ball(stream, radius=2.0).weights)
         [2. 0.]
     """
     for name, value in {"stream.x": stream.x, "stream.y": stream.y, "radius": radius}.items():

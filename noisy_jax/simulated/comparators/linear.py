@@ -44,20 +44,33 @@ class LinearBall(NamedTuple):
 @comparator
 @jax.default_matmul_precision("highest")
 def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
-    """The weights in the ball {‖w‖ ≤ radius} of least squared loss on a clean stream, exactly.
+    """Computes the weights in a ball that have the least squared loss on a whole clean stream.
 
-    Streams may be rank-deficient, and the minimizer may lie inside the ball. Singular values below
-    8(d + 1)ε of the largest, ε the precision of the dtype, count as zero: if the scales of features
-    differ by more than 10⁵, work in float64 (`jax.enable_x64`).
+        min_{‖w‖ ≤ B} Σ_t (⟨w, x_t⟩ − y_t)²
 
-    `linear_ball(radius=B)`, without a stream, is a comparator for `study`.
+    This is the best fixed predictor in hindsight, which the regret of linear learners is measured
+    against. It is exact up to rounding. Streams may be rank-deficient, and the minimizer may lie
+    inside the ball. Singular values below 8(d + 1)ε of the largest, ε the precision of the dtype,
+    count as zero: if the scales of features differ by more than 10⁵, work in float64
+    (`jax.enable_x64`).
+
+    Args:
+        stream: T clean rounds, `[T, d]` and `[T]`; may be traced. Without it,
+            `linear_ball(radius=B)` returns a function of a stream, which `study` takes as its
+            comparator.
+        radius: B > 0, the radius of the ball in the l2 norm.
+
+    Returns:
+        A tuple: `weights` `[d]`, of least norm if several are best; `predictions` `[T]`, ⟨w, x_t⟩;
+        `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²; and `multiplier` `[]`, μ ≥ 0 with (XᵀX + μI)w = Xᵀy for
+        the matrix X `[T, d]` of instances, zero inside the ball.
 
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0])
-        >>> print(linear_ball(stream, radius=2.5).weights)
+        >>> print(nj.comparators.linear_ball(stream, radius=2.5).weights)
         [1.5 2. ]
-        >>> best = linear_ball(radius=2.5)
+        >>> best = nj.comparators.linear_ball(radius=2.5)
         >>> print(best(stream).weights)
         [1.5 2. ]
     """

@@ -74,32 +74,41 @@ def regularized(
     tolerance: float = 1e-9,
     max_iterations: int = 500,
 ) -> Regularized:
-    """The minimizer of (1/m) Σ_i ℓ(g(x_i), y_i) + ½λ‖g‖² over the space of a kernel.
+    """Computes the function in a kernel's space that has the least regularized risk.
 
-    Summed over the rounds of an online learner, Σ_t (ℓ(g(x_t), y_t) + ½λ‖g‖²) = m R_reg[g].
+        min_g R_reg[g] = (1/m) Σ_i ℓ(g(x_i), y_i) + ½λ‖g‖²,   g = Σ_i a_i k(x_i, ·)
 
-    Losses may have kinks, points may be repeated, and Gram matrices may be singular; negative
-    eigenvalues, which rounding leaves in Gram matrices of smooth kernels, count as zero. The
-    computation is always in float64, and the result is rounded to JAX's default precision. A
-    step takes O(mr + n³) time for rank r and n points where the loss is not flat, or O(mr²) if
-    r < n; before the first the eigenvalues of K are found, in O(m³). Small λ and losses with kinks
-    need more steps.
+    ℓ is any convex loss. `learners.norma` is measured against g: summed over m rounds, Σ_t
+    (ℓ(g(x_t), y_t) + ½λ‖g‖²) is m R_reg[g] (`bounds.regularized_risk`).
+
+    Losses may have kinks, points may be repeated, and the Gram matrix K may be singular; negative
+    eigenvalues within rounding count as zero. The computation is in float64 on the host, and the
+    result is rounded to JAX's default precision. A step takes O(mr + n³) time for rank r and n
+    points where the loss is not flat, or O(mr²) if r < n; before the first step the eigenvalues of
+    K are found, in O(m³). Small λ and losses with kinks need more steps.
 
     Args:
-        gram: `[m, m]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite; not traced.
+        gram: `[m, m]`, K_ij = k(x_i, x_j) of m points, symmetric and positive semi-definite, or
+            ValueError; not traced.
         y: `[m]` targets; ±1 for a loss of the margin.
         loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
-        regularization: λ > 0, the weight of ½‖g‖² beside the mean loss, as in `learners.norma` and
-            in `robust`.
-        tolerance: duality gap that stops it, as a fraction of the risk of g = 0. Rounding limits it
-            to about 1e-11 if λ is small.
-        max_iterations: largest number of steps; the result is then the best g so far.
+        regularization: λ > 0, the weight of ½‖g‖² beside the mean loss.
+        tolerance: duality gap > 0 that stops it, as a fraction of the risk of g = 0; 1e-9 by
+            default. Rounding limits it to about 1e-11 if λ is small.
+        max_iterations: largest number of steps, 500 by default; the result is then the best g so
+            far.
+
+    Returns:
+        A tuple: `coefficients` a `[m]`; `predictions` `[m]`, g(x_i); `risk` `[]`, R_reg[g]; `norm`
+        `[]`, ‖g‖ = √(aᵀKa); `gap` `[]`, a bound on R_reg[g] above its minimum; `iterations` `[]`,
+        number of steps; and `converged` `[]`, true if the gap is within the tolerance.
 
     Source: Online Learning with Kernels, Eqs. 4 and 5 (the risk).
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> found = regularized(jnp.eye(2), jnp.array([1.0, -1.0]), nj.losses.hinge(), 1.0)
+        >>> found = nj.comparators.regularized(
+        ...     jnp.eye(2), jnp.array([1.0, -1.0]), nj.losses.hinge(), 1.0)
         >>> print(found.predictions, bool(found.converged))
         [ 0.5 -0.5] True
     """

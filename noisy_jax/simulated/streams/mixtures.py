@@ -112,32 +112,41 @@ def switching_mixtures(key, periods: int, difficulty: Difficulty) -> Mixtures:
 def drifting(
     key: jax.Array, horizon: int, *, difficulty: Difficulty = DIFFICULTIES["A"], period: int = 10
 ) -> Stream:
-    """Two classes in the plane that move by small random steps every few rounds.
+    """Draws a stream of two classes in the plane that move by small random steps every few rounds.
 
-    Each class is a mixture of `difficulty.components` Gaussians. Every `period` rounds the mean of
-    each Gaussian takes a normal step with standard deviation `difficulty.drift` per coordinate.
+    Each class y = ±1 is a mixture of K round Gaussians of equal weight in the box [−3, 3]², with
+    density p₊ or p₋. Labels are ±1 with probability ½. An example is kept only if its label agrees
+    with the Bayes rule by more than a margin, y log(p₊(x)/p₋(x)) > margin. After every `period`
+    rounds the mean of each Gaussian takes a normal step, with standard deviation `difficulty.drift`
+    in each coordinate, and is reflected at the box.
+
     With the same key, a longer stream begins with the rounds of a shorter one, up to rounding. Call
     it under `jax.jit`: without it, every call compiles again.
 
     Args:
-        key: randomness of classes and examples.
-        horizon: T ≥ 1 rounds.
-        difficulty: one of `DIFFICULTIES`, or another `Difficulty`. All but its number of components
-            may be traced.
-        period: rounds between steps, at least 1.
+        key: a key of `jax.random.key`, for classes and examples.
+        horizon: T ≥ 1, number of rounds.
+        difficulty: one of `streams.DIFFICULTIES`: "A" medium (the default), "B" hard, "C" easy. Its
+            fields are `components` K, `smallest_deviation` and `largest_deviation` of the
+            Gaussians, `margin` and `drift`; `_replace` changes them. All but `components` may be
+            traced.
+        period: rounds between steps, at least 1; 10 by default.
 
     Returns:
-        A `Stream` with x `[T, 2]` and y = ±1. Candidates within the margin are drawn again, up to
-        256 for each round. If they do not suffice, because the margin is too large, `drifting`
-        raises ValueError; under `jit` the last rounds of the period are NaN instead.
+        A `Stream` with x `[T, 2]` and y `[T]`, ±1.
+
+    Raises:
+        ValueError: 256 draws for each round of a period keep too few examples, because the margin
+            is too large. Under `jit` the last rounds of this period are NaN instead.
 
     Example:
         >>> import jax, noisy_jax as nj
-        >>> hardest = nj.streams.DIFFICULTIES["C"]
-        >>> drifting(jax.random.key(0), 100, difficulty=hardest).x.shape
+        >>> easy = nj.streams.DIFFICULTIES["C"]
+        >>> nj.streams.drifting(jax.random.key(0), 100, difficulty=easy).x.shape
         (100, 2)
 
-    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top.
+    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, top. The paper gives the procedure
+    only; the numbers of components, scales, margin and steps are chosen here.
     """
     return _stream(key, horizon, difficulty, period, drifting_mixtures)
 
@@ -149,18 +158,38 @@ def switching(
     difficulty: Difficulty = DIFFICULTIES["A"],
     period: int = 1000,
 ) -> Stream:
-    """Two classes that are replaced by new ones after every period.
+    """Draws a stream of two classes in the plane that are replaced by new ones after every period.
 
-    The arguments and the result are as for `drifting`, with `period` rounds between switches; the
-    drift of `difficulty` has no effect.
+    Each class y = ±1 is a mixture of K round Gaussians of equal weight, with density p₊ or p₋.
+    Their means are uniform in the box [−3, 3]², their standard deviations uniform in a range.
+    Labels are ±1 with probability ½. An example is kept only if its label agrees with the Bayes
+    rule by more than a margin, y log(p₊(x)/p₋(x)) > margin. After every `period` rounds all means
+    and deviations are drawn again. Call it under `jax.jit`: without it, every call compiles again.
+
+    Args:
+        key: a key of `jax.random.key`, for classes and examples.
+        horizon: T ≥ 1, number of rounds.
+        difficulty: one of `streams.DIFFICULTIES`: "A" medium (the default), "B" hard, "C" easy. Its
+            fields are `components` K, `smallest_deviation` and `largest_deviation` of the
+            Gaussians, `margin`, and `drift`, which has no effect here; `_replace` changes them. All
+            but `components` may be traced.
+        period: rounds between switches, at least 1; 1000 by default.
+
+    Returns:
+        A `Stream` with x `[T, 2]` and y `[T]`, ±1.
+
+    Raises:
+        ValueError: 256 draws for each round of a period keep too few examples, because the margin
+            is too large. Under `jit` the last rounds of this period are NaN instead.
 
     Example:
-        >>> import jax
-        >>> stream = switching(jax.random.key(0), 100, period=50)
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.switching(jax.random.key(0), 100, period=50)
         >>> sorted(set(stream.y.tolist()))
         [-1.0, 1.0]
 
-    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, bottom.
+    Source: Online Learning with Kernels, Sec. VI.A and Figure 2, bottom. The paper gives the
+    procedure only; the numbers of components, scales and margin are chosen here.
     """
     return _stream(key, horizon, difficulty, period, switching_mixtures)
 

@@ -41,21 +41,26 @@ DATASETS = tuple(_FORMATS)
 
 
 def from_arrays(x: Any, y: Any) -> Stream:
-    """Makes a stream of the given rounds, in JAX's default precision.
+    """Makes a `Stream`, one round a row, of the given clean instances and targets.
 
-    A UserWarning names columns whose values float32 cannot tell apart.
+    Numbers are converted to JAX's default precision. A UserWarning names columns whose values
+    float32 cannot tell apart. Nothing is scaled; `streams.scaled` does that.
 
     Args:
         x: `[T, d]` clean instances, T ≥ 1 and d ≥ 1: an array, nested lists or a data frame, of
             finite numbers.
         y: `[T]` clean targets, in the same forms; if both are pandas objects, with the same index.
 
+    Returns:
+        A `Stream` with x `[T, d]` and y `[T]`.
+
     Raises:
         ValueError: shapes or pandas indices do not match, or a value is no finite number.
 
     Example:
-        >>> from_arrays([[0.0, 1.0]], [1.0]).y
-        Array([1.], dtype=float32)
+        >>> import noisy_jax as nj
+        >>> print(nj.streams.from_arrays([[0.0, 1.0]], [1.0]).y)
+        [1.]
     """
     columns = getattr(x, "columns", None)
     x, y = _checked(x, y)
@@ -65,20 +70,30 @@ def from_arrays(x: Any, y: Any) -> Stream:
 
 
 def scaled(x: Any, y: Any) -> Stream:
-    """Makes the stream of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
+    """Makes a `Stream`, one round a row, of a raw table, scaled so that ‖x_t‖ ≤ 1 and |y_t| ≤ 1.
 
     Each feature is centred and divided by its standard deviation (a constant feature becomes 0),
     then all rows are divided by the largest row norm. If the target has two values, the larger
     becomes +1 and the other −1; any other target is centred and divided by its largest absolute
-    value. Centring replaces an intercept. All of this is computed in float64.
+    value. Centring replaces an intercept. All of this is computed in float64 on the host, and
+    rounded to JAX's default precision.
 
     Args:
-        x: `[n, d]` features, an array or a data frame as in `from_arrays`; at least one must vary.
-        y: `[n]` target, as in `from_arrays`, of at least two values.
+        x: `[n, d]` clean features, an array, nested lists or a data frame, of finite numbers; not
+            traced. At least one feature must vary.
+        y: `[n]` clean target, in the same forms, of at least two values; if both are pandas
+            objects, with the same index.
+
+    Returns:
+        A `Stream` with x `[n, d]` and y `[n]`; `streams.resampled` draws longer ones from it.
+
+    Raises:
+        ValueError: shapes or pandas indices do not match, a value is no finite number, or all
+            features or all targets are constant.
 
     Example:
-        >>> import numpy as np
-        >>> print(scaled(np.array([[1.0], [2.0], [3.0]]), np.array([0, 1, 1])).y)
+        >>> import noisy_jax as nj
+        >>> print(nj.streams.scaled([[1.0], [2.0], [3.0]], [0, 1, 1]).y)
         [-1.  1.  1.]
     """
     for name, value in (("x", x), ("y", y)):
@@ -108,17 +123,29 @@ def _checked(x, y) -> tuple[Any, Any]:
 
 
 def dataset(name: str) -> Stream:
-    """Loads one of scikit-learn's bundled data sets; needs scikit-learn.
+    """Loads one of scikit-learn's bundled data sets as a `Stream` of clean rounds, one round a row.
 
-    `scaled` scales it: ‖x_t‖ ≤ 1, and targets other than labels are centred, with |y_t| ≤ 1.
+    Each feature is centred, divided by its standard deviation, and all rows by the largest norm, so
+    that ‖x_t‖ ≤ 1. Two classes become ±1; other targets are centred and divided by the largest
+    absolute value, so that |y_t| ≤ 1 (`streams.scaled`).
 
     Args:
         name: "diabetes" (442 rows, d = 10, disease progression), "breast_cancer" (569 rows, d = 30,
-            benign +1 or malignant −1) or "digits" (1,797 rows, d = 64, the digit's value).
+            benign +1 or malignant −1) or "digits" (1,797 rows, d = 64, the digit's value). The
+            tuple `streams.DATASETS` holds these names; another one is a ValueError.
+
+    Returns:
+        A `Stream` with x `[n, d]` and y `[n]`, in the order of scikit-learn's rows.
+
+    Raises:
+        ImportError: scikit-learn is not installed.
 
     Example:
-        >>> dataset("diabetes").x.shape
+        >>> import jax, noisy_jax as nj
+        >>> table = nj.streams.dataset("diabetes")
+        >>> table.x.shape
         (442, 10)
+        >>> stream = nj.streams.resampled(jax.random.key(0), table, horizon=4096)
     """
     return scaled(*bundled(choice("name", name, DATASETS)))
 
@@ -139,17 +166,20 @@ def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resampled(key: jax.Array, stream: Stream, horizon: int) -> Stream:
-    """Draws `horizon` rounds with replacement from the rounds of `stream`.
+    """Draws rounds at random, with replacement, from the rounds of a stream.
 
     Args:
-        key: randomness of the draw.
-        stream: n rounds to draw from.
-        horizon: T ≥ 1 rounds to draw; may exceed n.
+        key: a key of `jax.random.key`, for the draw.
+        stream: n clean rounds to draw from, such as `streams.dataset` or `streams.scaled` returns.
+        horizon: T ≥ 1, number of rounds to draw; may exceed n.
+
+    Returns:
+        A `Stream` of T rounds, independent draws from the n rounds, uniformly.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> table = nj.streams.from_arrays([[0.0], [1.0]], [0.0, 1.0])
-        >>> stream = resampled(jax.random.key(0), table, horizon=1000)
+        >>> stream = nj.streams.resampled(jax.random.key(0), table, horizon=1000)
         >>> print(abs(stream.y.mean() - 0.5) < 0.1)
         True
     """

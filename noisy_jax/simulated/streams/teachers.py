@@ -23,21 +23,28 @@ def linear(
     radius: ArrayLike = 1.0,
     label_noise: ArrayLike = 0.0,
 ) -> Stream:
-    """A linear teacher: y_t = ⟨w, x_t⟩ + m_t, ‖w‖ = radius, x_t uniform in the unit ball.
+    """Draws a stream whose clean targets are a linear function of x, up to label noise.
+
+        y_t = ⟨w, x_t⟩ + m_t
+
+    w is a random vector of norm `radius`, drawn once, x_t is uniform in the unit ball, and m_t
+    uniform in [−label_noise, label_noise]. The targets y_t, with m_t, are what losses on clean data
+    are measured against.
 
     Args:
-        key: randomness of w, x and m.
-        horizon: T ≥ 1 rounds.
-        dim: d ≥ 1 dimensions.
-        radius: norm of the teacher's weights w.
-        label_noise: half-width ≥ 0 of the uniform label noise m_t.
+        key: a key of `jax.random.key`, for w, x and m.
+        horizon: T ≥ 1, number of rounds.
+        dim: d ≥ 1, number of features.
+        radius: ‖w‖ > 0, 1 by default.
+        label_noise: half-width ≥ 0 of the label noise, 0 by default.
 
     Returns:
-        A `Stream` with ‖x_t‖ ≤ 1 and |y_t| ≤ radius + label_noise.
+        A `Stream` with x `[T, d]`, ‖x_t‖ ≤ 1, and y `[T]`, |y_t| ≤ radius + label_noise. It does
+        not hold w.
 
     Example:
-        >>> import jax
-        >>> stream = linear(jax.random.key(0), horizon=5, dim=3)
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=5, dim=3)
         >>> print(jax.numpy.linalg.norm(stream.x, axis=1).max() <= 1)
         True
     """
@@ -84,28 +91,35 @@ def teacher(
     spread: ArrayLike = 1.0,
     label_noise: ArrayLike = 0.0,
 ) -> Stream:
-    """A non-linear teacher: y_t = f(x_t) + m_t, f = Σ_j a_j k(c_j, ·), ‖f‖ = √(aᵀKa) = radius.
+    """Draws a stream whose clean targets are a function of a kernel's space, up to label noise.
 
-    Inputs x_t and centers c_j are uniform in the ball of radius `spread`; a is normal, scaled so
-    that f has this norm.
+        y_t = f(x_t) + m_t,   f = Σ_j a_j k(c_j, ·),   ‖f‖ = √(aᵀKa) = radius,   K_ij = k(c_i, c_j)
+
+    f is random and drawn once. Inputs x_t and centers c_j are uniform in the ball of radius
+    `spread`; a is normal, scaled so that f has this norm. m_t is uniform in [−label_noise,
+    label_noise].
 
     Args:
-        key: randomness of c, a, x and m.
-        horizon: T ≥ 1 rounds.
-        dim: d ≥ 1 dimensions.
+        key: a key of `jax.random.key`, for c, a, x and m.
+        horizon: T ≥ 1, number of rounds.
+        dim: d ≥ 1, number of features.
         kernel: k, one of `kernels`.
-        centers: how many c_j, at least 1.
-        radius: norm of f in the space of the kernel.
-        spread: largest ‖x_t‖ and ‖c_j‖; the kernel must be finite there.
-        label_noise: half-width ≥ 0 of the uniform label noise m_t.
+        centers: number of centers c_j, at least 1; 8 by default.
+        radius: ‖f‖ > 0 in the space of the kernel, 1 by default.
+        spread: largest ‖x_t‖ and ‖c_j‖, above 0, 1 by default.
+        label_noise: half-width ≥ 0 of the label noise, 0 by default.
 
     Returns:
-        A `Stream` with x `[T, d]`, y `[T]` and |y_t| ≤ radius √k(x_t, x_t) + label_noise.
+        A `Stream` with x `[T, d]` and y `[T]`, |y_t| ≤ radius √k(x_t, x_t) + label_noise. It does
+        not hold f.
+
+    Raises:
+        ValueError: the kernel is not finite at points of this `spread`.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
-        >>> teacher(jax.random.key(0), horizon=5, dim=3, kernel=kernel).y.shape
+        >>> nj.streams.teacher(jax.random.key(0), horizon=5, dim=3, kernel=kernel).y.shape
         (5,)
     """
     key = parsed_key(key)
