@@ -20,10 +20,11 @@ from noisy_jax.validation.objects import function, instance, switch
 from noisy_jax.validation.values import ArrayLike
 
 MakeLearner = Callable[[Any], tuple[Learner, Any]]
-"""`make(horizon)`, which returns a learner for so many rounds and its guarantee, or `None`.
+"""Type of a function `make(horizon) -> (learner, guarantee)`, which `study` takes as a learner.
 
-A study calls it with each of its horizons, and compiles a program for each; with `AnyHorizon`, one
-program for all of them.
+The learner is tuned for so many rounds; the guarantee is a result of `bounds`, or `None`. A study
+calls it with each of its horizons, and compiles a program for each; with `AnyHorizon`, one program
+for all of them.
 """
 
 

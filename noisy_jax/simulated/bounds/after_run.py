@@ -68,13 +68,12 @@ def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
 def at_adaptive_rate(guarantee: AnyGuarantee) -> AnyGuarantee:
     """Turns a guarantee at the theorem's learning rate into one at the adaptive rate.
 
-        E Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(Σ_t E‖g_t‖²) ≤ 2√2 B √(GT)
+        E Σ_t ⟨g_t, w_t − u⟩ ≤ 2√2 B √(GT)   at the rate   η_t = √2 B/√(Σ_{s ≤ t} ‖g_s‖²)
 
-    Here g_t are the gradient estimates of T rounds, G = `guarantee.second_moment`, B is the radius
-    of the ball that holds the weights w_t and the competitors u. The adaptive rate is √2
-    B/√(Σ_{s ≤ t} ‖g_s‖²), which learners use with `learning_rate=None`; it needs neither G nor T.
-    The bound is 2√2 times as large. A part of it that is due to a bias (`bias`, of
-    `bounds.random_truncation`) stays as it is.
+    Here g_t are the gradient estimates of T rounds, G = `guarantee.second_moment` ≥ E‖g_t‖², and B
+    is the radius of the ball that holds the weights w_t and the competitors u. This is the rate of
+    learners with `learning_rate=None`; it needs neither G nor T. The bound is 2√2 times as large. A
+    part of it that is due to a bias (`bias`, of `bounds.random_truncation`) stays as it is.
 
     Args:
         guarantee: at the theorem's rate η = B/√(GT): a result of `bounds.two_copies`,
@@ -111,6 +110,9 @@ def exponentiated_gradient(state: Any, *, radius: ArrayLike) -> Any:
 
     Returns:
         2BΔ_T, `[]`, for all rounds together.
+
+    Raises:
+        ValueError: the state is not one of this learner, or the number is out of its range.
 
     Source: de Rooij, van Erven, Grünwald and Koolen, Follow the leader if you can, hedge if you
     must (2014), for Δ_T.
@@ -185,6 +187,9 @@ def corrected_ftrl(state: CorrectedState, *, comparator_norm: ArrayLike) -> Any:
         The right side, `[]`, for all rounds together; NaN if S_t + Λ_{t−1} was not positive
         definite in some block, or if the last block is not complete.
 
+    Raises:
+        ValueError: the state is not one of this learner, or the norm is negative.
+
     Source: McMahan, A survey of algorithms and analysis for adaptive online learning (2017),
     applied to unbiased quadratics.
 
@@ -223,6 +228,9 @@ def parameter_free(state: ExpansionState, *, comparator_norm: ArrayLike) -> Any:
 
     Returns:
         The right side, `[]`, for all rounds together; NaN if f has overflowed.
+
+    Raises:
+        ValueError: the state is not one of this learner, or the number is out of its range.
 
     Source: Mhammedi and Koolen (2020), Cutkosky (2019).
 

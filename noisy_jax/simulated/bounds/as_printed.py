@@ -56,6 +56,9 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret` for all T rounds, `second_moment`
         G.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1.
 
     Example:
@@ -92,6 +95,9 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
     Returns:
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret` for all T rounds, `second_moment`
         G.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2.
 
@@ -134,6 +140,9 @@ def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) 
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret` for all T rounds, `second_moment`
         G.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Example:
         >>> import noisy_jax as nj
         >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, noise_norm=0.5)
@@ -170,6 +179,9 @@ def parallel_worlds(
     Returns:
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret` for all T rounds, `second_moment`
         G.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Theorem 3.
 
@@ -223,7 +235,7 @@ def surrogate_radius(world: World, *, norm: ArrayLike, angle: ArrayLike) -> Arra
 def regularized_risk(
     diagonal: ArrayLike, *, growing_memory: bool = False, **options: Any
 ) -> RiskGuarantee:
-    """Returns the paper's bound on the regularized risk of NORMA, which is larger if memory grows.
+    """Returns the paper's bound on the regularized risk of `learners.norma`.
 
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b,   b = U²/(2η),   U = cX/λ,
         a = 2λU²(10ηλ + 1/(ηλ)) with a growing memory,   a = 2λU²(2ηλ + 1/(ηλ)) without
@@ -240,6 +252,9 @@ def regularized_risk(
 
     Returns:
         A tuple of numbers `[]`: `learning_rate` η, `regret` a√m + b, and `second_moment` 4c²X².
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Theorem 6. The proof allows ‖f_t‖ = 3U, but takes
     gradients for no longer than 2cX. The printed number of terms also falls after t_0.
@@ -259,13 +274,13 @@ def regularized_risk(
 def truncation_error(
     diagonal: ArrayLike, *, rounds: ArrayLike | None = None, **options: Any
 ) -> Array:
-    """Returns the paper's bound on the change of NORMA's function if old terms are dropped.
+    """Returns the paper's bound on the change of a function of `learners.norma` without old terms.
 
         cXη Σ_{j=τ}^{n} β^j = (β^τ − β^(n+1)) cX/λ,   β = 1 − ηλ
 
-    It has one summand too many. It bounds ‖f − f_τ‖ for NORMA's function f after n rounds, where
-    f_τ is the sum of the terms of its τ newest rounds. It is valid, but larger than needed; the sum
-    of `bounds.truncation_error` ends at j = n − 1. Without `rounds` both are β^τ cX/λ.
+    It has one summand too many. It bounds ‖f − f_τ‖ for the learner's function f after n rounds,
+    where f_τ is the sum of the terms of its τ newest rounds. It is valid, but larger than needed;
+    the sum of `bounds.truncation_error` ends at j = n − 1. Without `rounds` both are β^τ cX/λ.
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
@@ -276,6 +291,9 @@ def truncation_error(
 
     Returns:
         The bound, `[]`.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Proposition 1.
 

@@ -192,6 +192,9 @@ def high_probability(
     Returns:
         The `Guarantee` with a larger `regret`; rate and second moment stay the same.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Source: asserted in Learning from Noisy Data under Distributional Assumptions, Sec. 2, and
     Online Learning of Noisy Data with Kernels, after Theorem 4; Cesa-Bianchi, Conconi and Gentile
     (2004).

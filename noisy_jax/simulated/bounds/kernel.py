@@ -50,6 +50,9 @@ def parallel_worlds(
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
         together, and `second_moment` G.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Source: Learning from Noisy Data under Distributional Assumptions, Theorems 3 and 5, with G
     corrected; other worlds here. (Theorem 5 prints R = exp(σc) for the bound exp(σ²c) on R;
     `World.diagonal` is R² itself.)
@@ -59,8 +62,8 @@ def parallel_worlds(
         >>> world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=nj.noise.Gaussian(0.75))
         >>> theory = nj.bounds.parallel_worlds(
         ...     world.diagonal, horizon=100, radius=0.5, y_second_moment=1.0)
-        >>> print(theory.regret)
-        28.284271
+        >>> print(f"{theory.regret:.1f}")
+        24.1
         >>> learner = nj.learners.parallel_worlds(
         ...     world, horizon=100, radius=0.5, learning_rate=theory.learning_rate)
     """

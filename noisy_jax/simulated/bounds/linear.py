@@ -72,7 +72,8 @@ def moments(
     exactly, for a noisy copy x̃_t and the noisy target ỹ_t. Only for noise whose covariance is
     estimated from the copy itself (`noise.Attributes`, `noise.Misclassified`) is the second one
     larger: there it also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimate Σ̂, as `known_covariance` requires.
-    It is infinite for noise without a fourth moment; then `two_copies` still has a bound.
+    The second one is infinite for noise without a fourth moment; then `two_copies` still has a
+    bound.
 
     Args:
         stream: T clean rounds, `[T, d]` and `[T]`.
@@ -138,6 +139,9 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
         A `Guarantee` of numbers `[]`: `learning_rate` η, `regret`, the bound for all T rounds
         together, and `second_moment` G.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 1 and Theorem 1, with G
     corrected.
 
@@ -157,14 +161,14 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
 def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:
     """Returns the learning rate and the regret bound proved for `learners.known_covariance`.
 
-        G = 4B_x²(B_w B_x + B_y)²,   η = B_w/√(GT),   E[regret] ≤ B_w √(GT)
+        G = 4B_x²(B_w B_x + B_y)²,   η = B_w/√(GT),   E[regret] ≤ B_w √(GT),
+        E‖∇̃‖² ≤ G   for the gradient estimate   ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃ − 2Σw   from one copy x̃
 
     The regret is the sum over T rounds of the squared loss (⟨w_t, x_t⟩ − y_t)² on clean data, minus
     the sum for the best fixed weights u with ‖u‖ ≤ B_w. The bound holds at the constant rate η, for
     every clean stream that is fixed in advance, and for noise of mean zero and known covariance Σ,
-    independent of the noise in the target. G bounds E‖∇̃‖² of the estimate ∇̃ = 2(⟨w, x̃⟩ − ỹ)
-    x̃ − 2Σw from one copy x̃. So it needs a fourth moment, where `two_copies` needs a second one:
-    B_x⁴ ≥ E‖x̃‖⁴.
+    independent of the noise in the target ỹ. It needs a fourth moment, where `two_copies` needs a
+    second one: B_x⁴ ≥ E‖x̃‖⁴.
 
     Args:
         moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x⁴ is its
@@ -177,7 +181,8 @@ def known_covariance(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayL
         together, and `second_moment` G.
 
     Raises:
-        ValueError: the fourth moment is not finite, as under noise with heavy tails.
+        ValueError: an argument is out of its range (if traced, the result is NaN), or the fourth
+            moment is infinite, as under noise with heavy tails.
 
     Source: Learning from Noisy Data under Distributional Assumptions, Lemma 2 and Theorem 2, with
     the estimator and G corrected.
@@ -219,7 +224,8 @@ def uncorrected(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) 
         together, and `second_moment` G.
 
     Raises:
-        ValueError: the fourth moment is not finite, as under noise with heavy tails.
+        ValueError: an argument is out of its range (if traced, the result is NaN), or the fourth
+            moment is infinite, as under noise with heavy tails.
 
     Source: none; the bound is not in the papers.
 
@@ -266,6 +272,9 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
     Returns:
         A tuple of numbers `[]`: `learning_rate` η, and `regret`, the bound for all T rounds
         together, at this rate only.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: the argument that a loss bounds its own gradient, Srebro, Sridharan and Tewari,
     Smoothness, low noise and fast rates (2010).

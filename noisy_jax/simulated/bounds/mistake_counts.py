@@ -134,7 +134,7 @@ def margin_errors(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """Returns a bound on the number of margin errors of NORMA, and the settings that it holds for.
+    """Returns a bound on the margin errors of `learners.norma`, and the settings that it holds for.
 
     A margin error is a round with y_t f_t(x_t) ≤ ρ, where y_t = ±1 is the label and f_t the
     learner's function. With γ = μ − ρ, C = ¼X²(B² + B(√(m D_2) + D_1)) and h = γ/(1 + √(1 + γK/C)),
@@ -158,6 +158,9 @@ def margin_errors(
     Returns:
         A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ, and `mistakes`,
         the bound on M_ρ.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Eqs. 30-32 and Theorem 2, as printed; h in a form without
     cancellation. (At ρ = μ/2 Sec. IV.C prints 4X²B²/μ for 4X²B²/μ², and Lemma 7 "maximised" for
@@ -190,7 +193,7 @@ def mistakes(
     comparator_margin: ArrayLike,
     comparator_loss: ArrayLike,
 ) -> MistakeGuarantee:
-    """Returns a bound on the number of mistakes of NORMA, and the settings that it holds for.
+    """Returns a bound on the mistakes of `learners.norma`, and the settings that it holds for.
 
     A mistake is a round with y_t f_t(x_t) ≤ 0, where y_t = ±1 is the label and f_t the learner's
     function. With C = ¼X²(B² + B(√(m D_2) + D_1)) and h = μ/(1 + √(1 + μK/C)),
@@ -214,6 +217,9 @@ def mistakes(
     Returns:
         A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ = μ − h, and
         `mistakes`, the bound on M.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Theorem 3, as printed.
 
@@ -282,6 +288,9 @@ def alma(
 
     Returns:
         The bound on m, `[]`.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Gentile, A New Approximate Maximal Margin Classification Algorithm (2001), p = 2, for
     separable data: 2(2/α − 1)²/γ² + 8/α − 4 for θ = √8(1 − α)/α and C = √2. The bound for K > 0 is

@@ -50,14 +50,14 @@ def multilevel(
     """Returns a bound on the second moment of an estimate by `unbiased.multilevel`, and its copies.
 
         E‖f̂‖² ≤ (√(E‖f(x̄_b)‖²) + √(E‖B̂‖²))²,   E‖B̂‖² ≤ Σ_N w_N² (L²/64) E‖c_1 − c_2‖⁴/p_N,
-        E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i
+        E‖c_1 − c_2‖⁴ = (4/h²)((tr Σ)² + 2 tr Σ²) + (2/h³) Σ_i κ_i,
+        f̂ = f(x̄_b) + B̂,   B̂ = w_N [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N
 
-    f̂ = f(x̄_b) + B̂ estimates f(x), in any Hilbert space, from noisy copies of x, with x̄_b the
-    mean of b copies. With probability p_N level N ≥ 1 is drawn, and the correction B̂ is w_N
-    [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N. c_1 and c_2 are means of h = b 2^(N − 1) copies
-    each. w_N is 1, and 2 at the last level. With probability 1 − q, B̂ is zero. L is a Lipschitz
-    constant of ∇f; the feature map of a Gaussian kernel has L² = 3/ℓ⁴ and norm 1. Σ is the
-    covariance of the noise, and κ_i are its fourth cumulants.
+    f̂ estimates f(x), in any Hilbert space, from noisy copies of x, with x̄_b the mean of b copies.
+    The correction B̂ is for a level N ≥ 1, which is drawn with probability p_N. c_1 and c_2 are
+    means of h = b 2^(N − 1) copies each. w_N is 1, and 2 at the last level. With probability 1 − q,
+    B̂ is zero. L is a Lipschitz constant of ∇f; the feature map of a Gaussian kernel has L² = 3/ℓ⁴
+    and norm 1. Σ is the covariance of the noise, and κ_i are its fourth cumulants.
 
     Where q or r is not given, it minimizes E‖f̂‖² (1 + price · copies) on a grid: then the regret
     bound of a learner is smallest for a given budget. All arguments must be concrete.

@@ -47,13 +47,13 @@ def regularized_risk(
     learning_rate: ArrayLike | None = None,
     growing_memory: bool = False,
 ) -> RiskGuarantee:
-    """Returns a learning rate for NORMA, and a bound on its regularized risk in m rounds.
+    """Returns a learning rate for `learners.norma`, and a bound on its regularized risk.
 
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b
         a = 2λU²(2ηλ + 1/(ηλ)),   b = U²/(2η),   U = cX/λ
 
-    f_t is the function of `learners.norma` in round t = 1, …, m, g any function in the space of its
-    kernel, and R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖² the regularized risk, which
+    f_t is the learner's function in round t = 1, …, m, g any function in the space of its kernel,
+    and R_reg[g] = (1/m)Σ_t ℓ(g(x_t), y_t) + ½λ‖g‖² the regularized risk, which
     `comparators.regularized` minimizes. The bound holds in every run on clean data, for a convex
     loss ℓ with |ℓ'| ≤ c, at the rates η_t = η/√t, without an offset, with all terms kept
     (`engine.everything(m)`). With a memory of `engine.growing` instead, 6ηλ takes the place of 2ηλ.
@@ -74,6 +74,9 @@ def regularized_risk(
     Returns:
         A tuple of numbers `[]`: `learning_rate` η; `regret`, the bound a√m + b on the sum; and
         `second_moment`, a bound 4c²X² on the squared norm of each gradient.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Theorem 4, and Theorem 6, repaired: dropping terms does
     not increase Σ_i |α_i|, so that ‖f_t‖ ≤ U holds, and with it a smaller constant than printed.
@@ -123,12 +126,12 @@ def online_to_batch(
     failure_probability: ArrayLike,
     learning_rate: ArrayLike | None = None,
 ) -> Array:
-    """Returns a bound on the risk, on new examples, of the average of NORMA's functions.
+    """Returns a bound on the risk, on new examples, of the average function of `learners.norma`.
 
         E[ℓ(f̄(x), y)] + ½λ‖f̄‖² ≤ R_reg[g] + (a + L√(2 ln(1/δ)))/√m + b/m
 
-    f̄ = (1/m)Σ_t f_t is the average of the functions with which `learners.norma` predicts in m
-    rounds (`wrappers.averaged`), g any function in the space of its kernel, and R_reg[g] = (1/m)Σ_t
+    f̄ = (1/m)Σ_t f_t is the average of the functions with which the learner predicts in m rounds
+    (`wrappers.averaged`), g any function in the space of its kernel, and R_reg[g] = (1/m)Σ_t
     ℓ(g(x_t), y_t) + ½λ‖g‖² its regularized risk on these rounds. With probability 1 − δ over m
     independent clean examples of one distribution, the inequality holds for all g; the expectation
     on the left is over a new example. a = 2λU²(2ηλ + 1/(ηλ)) and b = U²/(2η), with U = cX/λ, as in
@@ -147,6 +150,9 @@ def online_to_batch(
 
     Returns:
         The right side minus R_reg[g], `[]`.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Corollary 5, where the printed sum in f̄ stops at m − 1.
 
@@ -178,15 +184,15 @@ def truncation_error(
     regularization: ArrayLike,
     rounds: ArrayLike | None = None,
 ) -> Array:
-    """Returns a bound on the change of NORMA's function if all but its newest terms are dropped.
+    """Returns a bound on the change of a function of `learners.norma` if old terms are dropped.
 
         ‖f − f_τ‖ ≤ cXη Σ_{j=τ}^{n−1} β^j = (β^τ − β^n) cX/λ,   β = 1 − ηλ
 
-    f is the function of `learners.norma` after n rounds at the constant learning rate η, with all
-    terms kept and any loss with |ℓ'| ≤ c. f_τ is the sum of the terms of its τ newest rounds, and
-    the norm is that of the kernel's space. The values f(x) and f_τ(x) differ by at most X times the
-    bound. It is attained if all x are equal and |ℓ'| = c in every round. A run that drops terms
-    while it learns has other coefficients, and may differ by more.
+    f = Σ_i α_i k(x_i, ·) is the learner's function after n rounds at the constant learning rate η,
+    with all terms kept and any loss with |ℓ'| ≤ c. f_τ is the sum of the terms of its τ newest
+    rounds, and the norm is that of the kernel's space. The values f(x) and f_τ(x) differ by at most
+    X times the bound. It is attained if all x are equal and |ℓ'| = c in every round. A run that
+    drops terms while it learns has other coefficients, and may differ by more.
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
@@ -199,6 +205,9 @@ def truncation_error(
 
     Returns:
         The bound, `[]`.
+
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
 
     Source: Online Learning with Kernels, Proposition 1.
 

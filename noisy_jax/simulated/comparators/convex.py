@@ -105,6 +105,9 @@ def convex_ball(
         one; `converged` `[]`, true if the gap is within the tolerance; and `weights` w `[d]`, or
         `None` if the kernel is given.
 
+    Raises:
+        ValueError: an argument is out of its range, or traced.
+
     Source: Lagrangian duality, as in Boyd and Vandenberghe, Convex Optimization (2004), Sec. 5.5.1.
 
     Example:

@@ -93,6 +93,9 @@ def kernel_ball(
         without a surrogate; `points`, `None`. The angle depends on the expansion: give equal points
         once, with a weight.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Source: Learning from Noisy Data under Distributional Assumptions, Sec. 6 (u and β_u, which is
     `angle`). There the coefficients are printed as non-negative, which would make β_u always π/2.
 
@@ -162,6 +165,9 @@ def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
         the ball; `angle` `[]`, in radians between the parts of f with positive and with (minus)
         negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one is empty; `lifted_norm`
         `[]`, ‖Σ_j a_j k̂(x_j, ·)‖ in the surrogate's space; and `points` `[n, d]`, the x_j.
+
+    Raises:
+        ValueError: the stream is traced, or an argument is out of its range.
 
     Example:
         >>> import noisy_jax as nj

@@ -45,6 +45,9 @@ def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         A tuple: `weights` `[d]`; `predictions` `[T]`, ⟨w, x_t⟩; `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²;
         and `multiplier` `[]`, ‖Xᵀ(Xw − y)‖∞ for the matrix X `[T, d]` of instances.
 
+    Raises:
+        ValueError: an argument is out of its range, or traced.
+
     Source: Wolfe, Finding the nearest point in a polytope (1976), for the algorithm.
 
     Example:

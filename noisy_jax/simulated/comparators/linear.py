@@ -65,6 +65,9 @@ def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²; and `multiplier` `[]`, μ ≥ 0 with (XᵀX + μI)w = Xᵀy for
         the matrix X `[T, d]` of instances, zero inside the ball.
 
+    Raises:
+        ValueError: an argument is out of its range; if it is traced, the result is NaN.
+
     Example:
         >>> import noisy_jax as nj
         >>> stream = nj.streams.from_arrays([[1.0, 0.0], [0.0, 1.0]], [3.0, 4.0])

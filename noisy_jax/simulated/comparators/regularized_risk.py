@@ -103,6 +103,9 @@ def regularized(
         `[]`, ‖g‖ = √(aᵀKa); `gap` `[]`, a bound on R_reg[g] above its minimum; `iterations` `[]`,
         number of steps; and `converged` `[]`, true if the gap is within the tolerance.
 
+    Raises:
+        ValueError: an argument is out of its range, or traced.
+
     Source: Online Learning with Kernels, Eqs. 4 and 5 (the risk).
 
     Example:

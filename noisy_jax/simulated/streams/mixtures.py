@@ -69,7 +69,10 @@ DIFFICULTIES: Mapping[str, Difficulty] = MappingProxyType(
         "C": Difficulty(3, 0.4, 0.9, margin=1.0, drift=0.05),
     }
 )
-"""Settings by name: A medium, B hard (many small components, fast), C easy (large margin, slow)."""
+"""Settings for `streams.drifting` and `streams.switching` by name, each a `Difficulty`.
+
+"A" is medium, "B" hard (many small components that move fast), "C" easy (a large margin, and slow).
+"""
 
 
 class Mixtures(NamedTuple):

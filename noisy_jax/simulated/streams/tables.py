@@ -37,7 +37,7 @@ _FORMATS = {
 """Options of `numpy.loadtxt` for scikit-learn's files, whose last column is the target."""
 
 DATASETS = tuple(_FORMATS)
-"""Names that `dataset` knows."""
+"""Names that `streams.dataset` takes: "diabetes", "breast_cancer", "digits"."""
 
 
 def from_arrays(x: Any, y: Any) -> Stream:
