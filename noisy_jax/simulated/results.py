@@ -101,9 +101,9 @@ def growth(
         num_seeds: S ≥ 1, number of seeds of each mean.
 
     Returns:
-        A tuple of floats: `exponent` a, and the ends `low` and `high` of the interval. All are NaN
-        if there are fewer than two horizons, or if a mean that is used is not positive. With one
-        seed the ends are NaN.
+        A named tuple of floats: `exponent` a, and the ends `low` and `high` of the interval. All
+        are NaN if there are fewer than two horizons, or if a mean that is used is not positive.
+        With one seed the ends are NaN.
 
     Raises:
         ValueError: lengths differ, horizons do not increase, or a standard error is negative.

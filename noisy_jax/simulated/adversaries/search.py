@@ -109,11 +109,11 @@ def worst(
             many select the stream.
 
     Returns:
-        A tuple: `stream`; `regret`, its mean regret; `interval`, `(low, high)` of the expected
-        regret at 95%, for all compared streams together; `guarantee`, the bound (its mean, if it is
-        a function; NaN if none); `ratio`, regret / guarantee; `excess`, the interval of regret
-        minus guarantee; `start`, the name of the start it was found from; and `starts`, the regret
-        of each start by name.
+        A named tuple: `stream`; `regret`, its mean regret; `interval`, `(low, high)` of the
+        expected regret at 95%, for all compared streams together; `guarantee`, the bound (its mean,
+        if it is a function; NaN if none); `ratio`, regret / guarantee; `excess`, the interval of
+        regret minus guarantee; `start`, the name of the start it was found from; and `starts`, the
+        regret of each start by name.
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -251,7 +251,8 @@ def regularized_risk(
             makes a smallest: 1/(√10 λ), or 1/(√2 λ) without a growing memory.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` η, `regret` a√m + b, and `second_moment` 4c²X².
+        A named tuple of numbers `[]`: `learning_rate` η, `regret` a√m + b, and `second_moment`
+        4c²X².
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.
@@ -332,10 +333,10 @@ def random_truncation(
         p: base of the geometric distribution of orders, above 1; 2 by default.
 
     Returns:
-        A tuple of numbers `[]`, as from `bounds.random_truncation`: `learning_rate` B/√(B_g B_Ψ T),
-        `regret`, `second_moment` B_g B_Ψ, `copies`, the mean number in a round, `bias` 0, `idle`, a
-        bound on the regret of predicting zero, and `informative_from`, the horizon from which on
-        `regret` is below `idle`.
+        A named tuple of numbers `[]`, as from `bounds.random_truncation`: `learning_rate` B/√(B_g
+        B_Ψ T), `regret`, `second_moment` B_g B_Ψ, `copies`, the mean number in a round, `bias` 0,
+        `idle`, a bound on the regret of predicting zero, and `informative_from`, the horizon from
+        which on `regret` is below `idle`.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 5 and Theorems 1, 2 and 4.
 

@@ -270,7 +270,7 @@ def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike
         radius: B_w > 0, the learner's `radius`: its weights and u lie in the ball ‖w‖ ≤ B_w.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` η, and `regret`, the bound for all T rounds
+        A named tuple of numbers `[]`: `learning_rate` η, and `regret`, the bound for all T rounds
         together, at this rate only.
 
     Raises:

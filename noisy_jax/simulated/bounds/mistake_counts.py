@@ -156,8 +156,8 @@ def margin_errors(
         comparator_loss: K ≥ 0, the comparators' loss, summed over all rounds.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ, and `mistakes`,
-        the bound on M_ρ.
+        A named tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ, and
+        `mistakes`, the bound on M_ρ.
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.
@@ -215,8 +215,8 @@ def mistakes(
         comparator_loss: K ≥ 0, the comparators' loss, summed over all rounds.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ = μ − h, and
-        `mistakes`, the bound on M.
+        A named tuple of numbers `[]`: `learning_rate` η, `regularization` λ, `margin` ρ = μ − h,
+        and `mistakes`, the bound on M.
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.

@@ -76,8 +76,8 @@ def multilevel(
             if both q and r are given.
 
     Returns:
-        A tuple of floats: `correction`, the bound on E‖B̂‖²; `second_moment`, the bound on E‖f̂‖²;
-        `copies`, the mean number of copies of an estimate; `continue_with` q and `ratio` r.
+        A named tuple of floats: `correction`, the bound on E‖B̂‖²; `second_moment`, the bound on
+        E‖f̂‖²; `copies`, the mean number of copies of an estimate; `continue_with` q and `ratio` r.
 
     Source: Blanchet and Glynn (2015), with constants for a Lipschitz gradient.
 

@@ -50,8 +50,8 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
         radius: B > 0; not traced. If one weight in [−B, B] is best against both, the bound is 0.
 
     Returns:
-        A tuple of floats, in float64: `weight`, the minimizing w, and `lower_bound`. They are found
-        by bisection on the host.
+        A named tuple of floats, in float64: `weight`, the minimizing w, and `lower_bound`. They are
+        found by bisection on the host.
 
     Source: Online Learning of Noisy Data with Kernels, Theorem 5 and Appendices E and F, which show
     that it is positive; the values are computed here: (1 − 1/√5)² at w = 1/√5 for the squared loss,

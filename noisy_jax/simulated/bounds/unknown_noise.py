@@ -71,10 +71,10 @@ def random_truncation(
         p: base of the geometric distribution, above 1, for the closed form only; 2 by default.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` η; `regret`, the bound; `second_moment` B_g B_Ψ;
-        `copies`, the mean number in a round; `bias`, the last term of the bound; `idle`, a bound on
-        the regret of predicting zero; `informative_from`, the horizon from which on `regret` is
-        below it. Its property `vacuous` is true if `regret` ≥ `idle`.
+        A named tuple of numbers `[]`: `learning_rate` η; `regret`, the bound; `second_moment` B_g
+        B_Ψ; `copies`, the mean number in a round; `bias`, the last term of the bound; `idle`, a
+        bound on the regret of predicting zero; `informative_from`, the horizon from which on
+        `regret` is below it. Its property `vacuous` is true if `regret` ≥ `idle`.
 
     Source: Online Learning of Noisy Data with Kernels, Lemmas 2-6, Theorems 1, 2 and 4, corrected.
     (The printed running time O(T³(1 + dp/(p − 1)²)) has a sum over all pairs in every round.)
@@ -207,8 +207,8 @@ def unknown_noise(
         continue_with: probability of a level above 0, in (0, 1]; 0.5 by default.
 
     Returns:
-        A tuple of numbers `[]`: `learning_rate` NaN, as it changes in each round; `regret`, the
-        bound; `second_moment` M; `copies`, the mean number in a round; `bias` 2WbT; `idle`, the
+        A named tuple of numbers `[]`: `learning_rate` NaN, as it changes in each round; `regret`,
+        the bound; `second_moment` M; `copies`, the mean number in a round; `bias` 2WbT; `idle`, the
         bound T B_y² on the regret of predicting zero; `informative_from`, the horizon from which on
         `regret` is below it. Its property `vacuous` is true if `regret` ≥ `idle`.
 

@@ -99,7 +99,7 @@ def convex_ball(
             Rounding limits it to about 1e-7 where the minimizer lies far inside the ball.
 
     Returns:
-        A tuple: `coefficients` a `[T]` of g = Σ_t a_t k(x_t, ·); `predictions` `[T]`, g(x_t);
+        A named tuple: `coefficients` a `[T]` of g = Σ_t a_t k(x_t, ·); `predictions` `[T]`, g(x_t);
         `loss` `[]`, Σ_t ℓ(g(x_t), y_t); `norm` `[]`, ‖g‖; `multiplier` `[]`, μ ≥ 0 such that g
         minimizes Σ_t ℓ(g(x_t), y_t) + μ‖g‖²; `gap` `[]`, a bound on the loss of g above the least
         one; `converged` `[]`, true if the gap is within the tolerance; and `weights` w `[d]`, or

@@ -85,13 +85,13 @@ def kernel_ball(
         weights: `[n]`, m_j > 0, how often each point counts; once by default.
 
     Returns:
-        A tuple: `coefficients` a `[n]`; `predictions` `[n]`, f(x_j); `loss` `[]`, the minimum;
-        `norm` `[]`, ‖f‖; `multiplier` `[]`, μ ≥ 0, zero inside the ball, with (K + μM⁻¹)a = y for
-        M = diag(m); `angle` `[]`, in radians between the parts of f with positive and with (minus)
-        negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one is empty; `lifted_norm`
-        `[]`, √(aᵀK̂a), the least radius of a learner in the world that competes with f, or NaN
-        without a surrogate; `points`, `None`. The angle depends on the expansion: give equal points
-        once, with a weight.
+        A named tuple: `coefficients` a `[n]`; `predictions` `[n]`, f(x_j); `loss` `[]`, the
+        minimum; `norm` `[]`, ‖f‖; `multiplier` `[]`, μ ≥ 0, zero inside the ball, with
+        (K + μM⁻¹)a = y for M = diag(m); `angle` `[]`, in radians between the parts of f with
+        positive and with (minus) negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one
+        is empty; `lifted_norm` `[]`, √(aᵀK̂a), the least radius of a learner in the world that
+        competes with f, or NaN without a surrogate; `points`, `None`. The angle depends on the
+        expansion: give equal points once, with a weight.
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.
@@ -160,7 +160,7 @@ def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
         radius: B > 0, in the norm of the clean kernel's space.
 
     Returns:
-        A tuple: `coefficients` a `[n]`; `predictions` `[T]`, f(x_t); `loss` `[]`, Σ_t
+        A named tuple: `coefficients` a `[n]`; `predictions` `[T]`, f(x_t); `loss` `[]`, Σ_t
         (f(x_t) − y_t)²; `norm` `[]`, ‖f‖; `multiplier` `[]`, μ ≥ 0 of the constraint, zero inside
         the ball; `angle` `[]`, in radians between the parts of f with positive and with (minus)
         negative a_j, as `bounds.surrogate_radius` takes it, or π/2 if one is empty; `lifted_norm`

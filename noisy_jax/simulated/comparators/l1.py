@@ -42,8 +42,8 @@ def l1_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         radius: B > 0, the largest ‖w‖₁ = Σ_i |w_i|; not traced.
 
     Returns:
-        A tuple: `weights` `[d]`; `predictions` `[T]`, ⟨w, x_t⟩; `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²;
-        and `multiplier` `[]`, ‖Xᵀ(Xw − y)‖∞ for the matrix X `[T, d]` of instances.
+        A named tuple: `weights` `[d]`; `predictions` `[T]`, ⟨w, x_t⟩; `loss` `[]`, Σ_t (⟨w,
+        x_t⟩ − y_t)²; and `multiplier` `[]`, ‖Xᵀ(Xw − y)‖∞ for the matrix X `[T, d]` of instances.
 
     Raises:
         ValueError: an argument is out of its range, or traced.

@@ -61,9 +61,9 @@ def linear_ball(stream: Stream, radius: ArrayLike) -> LinearBall:
         radius: B > 0, the radius of the ball in the l2 norm.
 
     Returns:
-        A tuple: `weights` `[d]`, of least norm if several are best; `predictions` `[T]`, ⟨w, x_t⟩;
-        `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²; and `multiplier` `[]`, μ ≥ 0 with (XᵀX + μI)w = Xᵀy for
-        the matrix X `[T, d]` of instances, zero inside the ball.
+        A named tuple: `weights` `[d]`, of least norm if several are best; `predictions` `[T]`, ⟨w,
+        x_t⟩; `loss` `[]`, Σ_t (⟨w, x_t⟩ − y_t)²; and `multiplier` `[]`, μ ≥ 0 with
+        (XᵀX + μI)w = Xᵀy for the matrix X `[T, d]` of instances, zero inside the ball.
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.

@@ -99,9 +99,9 @@ def regularized(
             far.
 
     Returns:
-        A tuple: `coefficients` a `[m]`; `predictions` `[m]`, g(x_i); `risk` `[]`, R_reg[g]; `norm`
-        `[]`, ‖g‖ = √(aᵀKa); `gap` `[]`, a bound on R_reg[g] above its minimum; `iterations` `[]`,
-        number of steps; and `converged` `[]`, true if the gap is within the tolerance.
+        A named tuple: `coefficients` a `[m]`; `predictions` `[m]`, g(x_i); `risk` `[]`, R_reg[g];
+        `norm` `[]`, ‖g‖ = √(aᵀKa); `gap` `[]`, a bound on R_reg[g] above its minimum; `iterations`
+        `[]`, number of steps; and `converged` `[]`, true if the gap is within the tolerance.
 
     Raises:
         ValueError: an argument is out of its range, or traced.

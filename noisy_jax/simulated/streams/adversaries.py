@@ -49,8 +49,8 @@ def one_copy_adversaries(key: jax.Array, horizon: int) -> OneCopyAdversaries:
         horizon: T ≥ 1, number of rounds.
 
     Returns:
-        A tuple `(noiseless, noisy)`, A and B. Each is a tuple of `stream`, a `Stream` with x `[T,
-        1]` and y `[T]`, and `noise`, a distribution that `rollout` takes.
+        A named tuple `(noiseless, noisy)`, A and B. Each is a named tuple of `stream`, a `Stream`
+        with x `[T, 1]` and y `[T]`, and `noise`, a distribution that `rollout` takes.
 
     Source: Online Learning of Noisy Data with Kernels, Theorems 3 and 5, Appendices E and F, with
     d = 1. Corrected: Theorem 3 is stated for any compact convex set of competitors. It is false for
