@@ -91,8 +91,8 @@ def power_series(
     Args:
         coefficients: `order -> [order + 1]`, a function that returns γ_0, …, γ_order for any order.
         order: the highest power that is kept, at least 0.
-        majorant: `m -> (log b, log q)`, a function that returns numbers with |γ_n| ≤ b q^(n − m)
-            for all n ≥ m. It must be given unless `degree` is.
+        majorant: `m -> (log b, log q)`, a function that returns logarithms of numbers b and q, for
+            this m, with |γ_n| ≤ b q^(n − m) for all n ≥ m. It must be given unless `degree` is.
         center: c, 0 by default.
         convergence: radius of convergence, above 0; infinite by default.
         degree: of a polynomial, at least 0; `None`, the default, for an infinite series.

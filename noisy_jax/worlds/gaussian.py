@@ -54,7 +54,8 @@ def gaussian(*, dim: int, length_scale: ArrayLike, noise: Noise) -> World:
         noise: `noise.Gaussian` or `noise.Laplace`, in each copy. Its mean has no effect.
 
     Returns:
-        A `World`: `kernel` k, `surrogate` k̂, `diagonal` R² = k̂(x, x), `ratio` and the others.
+        A `World`, with `kernel` k, `surrogate` k̂, `diagonal` R² = k̂(x, x), `ratio`, `noise` and
+        `spectrum`, and an `approximation_error` of zero.
 
     Raises:
         ValueError: ‖Σ‖ ≥ ℓ², other noise, or R⁴ overflows. Traced parameters give NaN instead.

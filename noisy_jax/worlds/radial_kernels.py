@@ -45,13 +45,13 @@ def rational(
 ) -> World:
     """Makes the world of a rational kernel, without its narrow parts, under Gaussian noise.
 
-        g = (1 + r²/m)^(−α),   k = g P(α, u_max(m + r²)),   r = ‖x − a‖,   m = 2αℓ²
+        g = (1 + r²/m)^(−α),   k = g P(α, u_max(m + r²)),   r = ‖x − a‖,   m = 2αℓ²,
+        |k − g| ≤ approximation_error = 1 − P(α, m u_max),   attained at r = 0
 
     The rational kernel g is a mixture of Gaussians exp(−u r²) over u > 0. Those with u > u_max, the
     `cutoff`, are dropped, because the ones that are narrower than the noise have no surrogate; k is
-    left. P is the regularized lower incomplete Gamma function. The largest |k − g| is 1 − P(α, m
-    u_max), at r = 0 (`approximation_error`). With 64 nodes u_q and weights w_q of a quadrature and
-    the noise covariance Σ,
+    left. P is the regularized lower incomplete Gamma function. With 64 nodes u_q and weights w_q of
+    a quadrature and the noise covariance Σ,
 
         k = Σ_q w_q exp(−u_q r²),   k̂ = Σ_q w_q D_q exp(−u_q zᵀ(I − 2u_qΣ)⁻¹z),   z = x − a,
 
@@ -66,7 +66,8 @@ def rational(
         alpha: α from 0.2 to 50; 1 by default, as in the case study.
 
     Returns:
-        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+        A `World`, with `kernel` k, `surrogate` k̂, E k̂(x + n, a) = k(x, a) for noise n,
+        `diagonal`, `ratio`, `approximation_error`, `noise` and `spectrum`.
 
     Raises:
         ValueError: an argument is out of its range, or R⁴ overflows. Traced ones give NaN instead.
@@ -104,7 +105,8 @@ def laplacian(*, dim: int, noise: Noise, cutoff: ArrayLike, length_scale: ArrayL
         length_scale: ℓ > 0, in the units of x.
 
     Returns:
-        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+        A `World`, with `kernel` k, `surrogate` k̂, E k̂(x + n, a) = k(x, a) for noise n,
+        `diagonal`, `ratio`, `approximation_error`, `noise` and `spectrum`.
 
     Raises:
         ValueError: an argument is out of its range, or R⁴ overflows, for R² = `diagonal`. Traced
@@ -125,14 +127,14 @@ def matern(
 ) -> World:
     """Makes the world of a Matérn kernel, without its narrow parts, under Gaussian noise.
 
-        g = 2^(1−ν)/Γ(ν) s^ν K_ν(s),   s = √(2ν) r/ℓ,   r = ‖x − a‖
+        g = 2^(1−ν)/Γ(ν) s^ν K_ν(s),   s = √(2ν) r/ℓ,   r = ‖x − a‖,
+        |k − g| ≤ approximation_error = P(ν, ν/(2ℓ²u_max)),   attained at r = 0
 
     The Matérn kernel g (K_ν is a Bessel function) is a mixture of Gaussians exp(−u r²) over u > 0.
     Those with u > u_max, the `cutoff`, are dropped, because the ones that are narrower than the
-    noise have no surrogate; the kernel k of the world is left. The largest |k − g| is P(ν,
-    ν/(2ℓ²u_max)), at r = 0 (`approximation_error`), with P the regularized lower incomplete Gamma
-    function. k, its surrogate, `diagonal` and `ratio` are sums over 64 Gaussians, by the formulas
-    in `worlds.rational`.
+    noise have no surrogate; the kernel k of the world is left. P is the regularized lower
+    incomplete Gamma function. k, its surrogate, `diagonal` and `ratio` are sums over 64 Gaussians,
+    by the formulas in `worlds.rational`.
 
     Args:
         dim: d ≥ 1, the number of features.
@@ -142,7 +144,8 @@ def matern(
         length_scale: ℓ > 0, in the units of x.
 
     Returns:
-        A `World`: `kernel` k, `surrogate` k̂ with E k̂(x + n, a) = k(x, a), and the others.
+        A `World`, with `kernel` k, `surrogate` k̂, E k̂(x + n, a) = k(x, a) for noise n,
+        `diagonal`, `ratio`, `approximation_error`, `noise` and `spectrum`.
 
     Raises:
         ValueError: an argument is out of its range, or R⁴ overflows, for R² = `diagonal`. Traced

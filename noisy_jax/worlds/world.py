@@ -56,6 +56,13 @@ class World:
         spectrum: `(key, n) -> omega[n, d]`, draws of frequencies from the surrogate's spectral
             density, normalised to a probability, for `worlds.fourier`; `None` where there is no
             sampler.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
+        >>> points = jnp.zeros((1, 2))
+        >>> print(world.diagonal, world.surrogate(points, points))
+        2.0 [[2.]]
     """
 
     dim: int
