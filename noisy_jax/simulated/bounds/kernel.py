@@ -34,10 +34,10 @@ def parallel_worlds(
     are right on average. The regret is the sum over T rounds of the squared loss on clean data,
     minus the sum for the best u = Σ_i a_i k(z_i, ·), of any coefficients and points, with
     ‖û‖² = Σ_ij a_i a_j k̂(z_i, z_j) ≤ W². The bound holds at the constant rate η, for every clean
-    stream that is fixed in advance, if both copies of each instance have the noise that the world
-    is made for. G bounds the mean squared norm of a gradient estimate. For
-    `learners.fourier_worlds` the same bound holds, against every ⟨v, features.clean(·)⟩ with
-    ‖v‖ ≤ W. `self_bounding` gives a smaller one.
+    stream that is fixed in advance, if each of both copies has noise of its own, of the
+    distribution that the world is made for, independent of the noise in the target. G bounds the
+    mean squared norm of a gradient estimate. For `learners.fourier_worlds` the same bound holds,
+    against every ⟨v, features.clean(·)⟩ with ‖v‖ ≤ W. `self_bounding` gives a smaller one.
 
     Args:
         diagonal: R² > 0: `world.diagonal`, or `features.squared_norm` of Fourier features.
