@@ -73,23 +73,28 @@ class AdaptiveLoss(NamedTuple):
 
 
 def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
-    """Hinge loss max(0, ρ − yp) − νρ that learns its margin ρ, y = ±1.
+    """Returns a hinge loss max(0, ρ − yp) − νρ whose margin ρ is learned from labels y = ±1.
 
-    Each round of learning rate η sets ρ ← ρ + η(ν − 1{yp ≤ ρ}): in the long run a share ν of the
-    rounds are margin errors (yp ≤ ρ).
-    Scaling p and ρ by the same factor scales the loss, so that at constant ηλ the regularization λ
-    only changes the unit of f. ρ is not clamped: while it is negative, even some mistakes count as
-    no error.
+    In each round a learner with the learning rate η sets ρ ← ρ + η(ν − 1{yp ≤ ρ}), where p is its
+    prediction and 1{…} is 1 if the condition holds and 0 otherwise. Margin errors are rounds with
+    yp ≤ ρ. In T rounds of constant η their share differs from ν by |ρ_{T+1} − ρ_1|/(ηT).
 
-    Source: Online Learning with Kernels, Eq. 19, which prints ρ + η(σ − ν). That ascends: ρ grows
-    without limit and every round is a margin error.
+    ρ is not kept above 0: while it is negative, some mistakes (yp ≤ 0) are no margin errors.
+    Scaling p and ρ by one factor scales the loss by it.
 
     Args:
-        nu: 0 < ν < 1, the share of margin errors.
-        initial: ρ_1, the margin before the first round.
+        nu: 0 < ν < 1, the share of rounds that shall be margin errors.
+        initial: ρ_1, the margin before the first round, in the unit of p; 0 by default.
+
+    Returns:
+        An `AdaptiveLoss`, for `learners.norma`. Its method `at(ρ)` is the `Loss` with ρ held fixed.
+
+    Source: Online Learning with Kernels, Eq. 19, which prints ρ + η(1{yp ≤ ρ} − ν). That ascends: ρ
+    grows without limit and every round is a margin error.
 
     Example:
-        >>> print(nu_hinge(nu=0.2).at(1.0)(0.25, 1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.nu_hinge(nu=0.2).at(1.0)(0.25, 1.0))
         0.55
     """
     return _nu_margin("nu_hinge", nu, initial, labelled=True)
@@ -98,26 +103,34 @@ def nu_hinge(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
 def novelty(
     *, nu: ArrayLike, initial: ArrayLike = 0.0, smallest: ArrayLike = -jnp.inf
 ) -> AdaptiveLoss:
-    """Novelty loss max(0, ρ − f(x)) − νρ, which reads no labels: an alarm is f(x) ≤ ρ.
+    """Returns a loss for novelty detection, max(0, ρ − f(x)) − νρ, whose threshold ρ is learned.
 
-    Each round of learning rate η sets ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})): in the long run a
-    share ν of the rounds are alarms.
+    It reads no labels. A round with f(x) ≤ ρ is an alarm, where f is the function that the learner
+    fits. In each round a learner with the learning rate η sets
+
+        ρ ← max(ρ_min, ρ + η(ν − 1{f(x) ≤ ρ})),   1{…} = 1 if the condition holds, 0 otherwise.
+
+    In T rounds of constant η the share of alarms differs from ν by |ρ_{T+1} − ρ_1|/(ηT), as long as
+    ρ_min is not reached.
 
     If the kernel is non-negative, so is f, and there is no alarm while ρ < 0. At a large η the
-    first alarm makes ρ negative, and at a small ν thousands of rounds without alarms follow;
-    `smallest=0.0` avoids them. The best ρ is never negative.
-
-    Source: Online Learning with Kernels, Eq. 20, with the sign of the step in ρ corrected. With the
-    printed one ρ ascends, and either no round or every round is an alarm.
+    first alarm makes ρ negative, and at a small ν thousands of rounds without alarms follow: then
+    set `smallest=0.0`. The best ρ is never negative.
 
     Args:
-        nu: 0 < ν < 1, the share of alarms.
-        initial: ρ_1 ≥ ρ_min, the threshold before the first round.
-        smallest: ρ_min. At −∞, the default, the formula of this module for the share of alarms is
-            exact.
+        nu: 0 < ν < 1, the share of rounds that shall be alarms.
+        initial: ρ_1 ≥ ρ_min, the threshold before the first round; 0 by default.
+        smallest: ρ_min, a lower bound on ρ; −∞, the default, for none.
+
+    Returns:
+        An `AdaptiveLoss`, for `learners.norma`. `descent(f(x), ρ)` is the step ν − 1{f(x) ≤ ρ}.
+
+    Source: Online Learning with Kernels, Eq. 20, with the sign of the step in ρ corrected. With the
+    printed sign either no round or every round becomes an alarm.
 
     Example:
-        >>> print(novelty(nu=0.25).descent(0.5, 1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.novelty(nu=0.25).descent(0.5, 1.0))
         -0.75
     """
     loss = _nu_margin("novelty", nu, initial, labelled=False)
@@ -141,20 +154,27 @@ def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
 
 
 def nu_epsilon_insensitive(*, nu: ArrayLike, initial: ArrayLike = 0.0) -> AdaptiveLoss:
-    """ε-insensitive loss max(0, |p − y| − ε) + νε that learns its tube, ε ≥ 0.
+    """Returns an ε-insensitive loss max(0, |p − y| − ε) + νε whose tube width ε ≥ 0 is learned.
 
-    Each round of learning rate η sets ε ← max(0, ε + η(1{|p − y| > ε} − ν)): in the long run a
-    share ν of the rounds lie outside the tube.
-
-    Source: Online Learning with Kernels, Eq. 22, with a clamp at zero added. The text below it
-    swaps the two step sizes, which leaves a share 1 − ν outside.
+    In each round a learner with the learning rate η sets ε ← max(0, ε + η(1{|p − y| > ε} − ν)),
+    where p is its prediction and 1{…} is 1 if the condition holds and 0 otherwise. In T rounds of
+    constant η the share of rounds outside the tube, |p − y| > ε, differs from ν by
+    |ε_{T+1} − ε_1|/(ηT), as long as ε does not reach 0.
 
     Args:
-        nu: 0 < ν < 1, the share of rounds outside the tube.
-        initial: ε_1 ≥ 0, the half width of the tube before the first round.
+        nu: 0 < ν < 1, the share of rounds that shall lie outside the tube.
+        initial: ε_1 ≥ 0, half the width of the tube before the first round, in the unit of y; 0 by
+            default.
+
+    Returns:
+        An `AdaptiveLoss`, for `learners.norma`. Its method `at(ε)` is the `Loss` with ε held fixed.
+
+    Source: Online Learning with Kernels, Eq. 22, with the maximum with 0 added. The text below it
+    swaps the two step sizes, which leaves a share 1 − ν outside.
 
     Example:
-        >>> print(nu_epsilon_insensitive(nu=0.5).at(1.0)(1.0, 4.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.nu_epsilon_insensitive(nu=0.5).at(1.0)(1.0, 4.0))
         2.5
     """
     nu, initial = between("nu", nu, 0, 1), non_negative("initial", initial)
@@ -177,30 +197,35 @@ def nu_huber(
     initial: ArrayLike = 1.0,
     smallest: ArrayLike = 1e-3,
 ) -> AdaptiveLoss:
-    """Huber's loss (`huber`) + νσ that learns its width σ ≥ σ_min from the residuals a = p − y.
+    """Returns Huber's loss (`losses.huber`) + νσ whose width σ ≥ σ_min is learned from residuals.
 
-    Each round of learning rate η changes σ. "quantile" tracks the (1 − ν)-quantile of |a|, so that
-    in the long run a share ν of the rounds are outliers, |a| > σ. (This step in σ and Huber's
-    derivative in p are not the gradient of one function.)
+    In each round a learner with the learning rate η changes σ by the residual a = p − y. With
+    `tracker="quantile"` σ follows the (1 − ν)-quantile of |a|: in the long run a share ν of the
+    rounds are outliers, |a| > σ. This step is not the gradient of the loss in σ.
 
-        σ ← max(σ_min, σ + η(1{|a| > σ} − ν))
+        σ ← max(σ_min, σ + η(1{|a| > σ} − ν)),   1{…} = 1 if the condition holds, 0 otherwise
 
-    "joint" descends on Huber's loss + νσ, which is jointly convex in p and σ; it converges to
-    E min(1, a²/σ²) = 2ν, Huber's "Proposal 2":
+    With `tracker="joint"` the step is minus the gradient of the loss, which is jointly convex in p
+    and σ. It converges to the σ with E min(1, a²/σ²) = 2ν, Huber's "Proposal 2":
 
         σ ← max(σ_min, σ + η(½ min(1, a²/σ²) − ν))
+
+    Args:
+        nu: 0 < ν < 1, the share of outliers; for "joint" 0 < ν < ½.
+        tracker: "quantile", the default, or "joint".
+        initial: σ_1 ≥ σ_min, the width before the first round, in the unit of y; 1 by default.
+        smallest: σ_min > 0, the least width; 0.001 by default.
+
+    Returns:
+        An `AdaptiveLoss`, for `learners.norma`. `descent(a, σ)` is the step in σ without η, and
+        `at(σ)` is the `Loss` with σ held fixed.
 
     Source: Online Learning with Kernels, below Eq. 24. The printed σ-step is "quantile"; the
     printed step in f lacks η in the quadratic branch and λ in the decay.
 
-    Args:
-        nu: 0 < ν < 1, the share of outliers; for "joint" 0 < ν < ½.
-        tracker: "quantile" or "joint".
-        initial: σ_1 ≥ σ_min, the width before the first round.
-        smallest: σ_min > 0, the least width.
-
     Example:
-        >>> loss = nu_huber(nu=0.25, tracker="joint")
+        >>> import noisy_jax as nj
+        >>> loss = nj.losses.nu_huber(nu=0.25, tracker="joint")
         >>> print(loss.descent(0.5, 1.0), loss.descent(2.0, 1.0))
         -0.125 0.25
     """

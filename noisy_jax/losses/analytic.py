@@ -21,12 +21,13 @@ from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 
 def squared() -> Loss:
-    """Squared loss ℓ(p, y) = (p − y)², without a factor ½, so that ∂ℓ/∂p = 2(p − y).
+    """Returns the squared loss ℓ(p, y) = (p − y)² of a prediction p for a number y.
 
-    Source: the squared loss of all three papers on learning from noisy copies.
+    There is no factor ½: the derivative ∂ℓ/∂p is 2(p − y).
 
     Example:
-        >>> squared()(1.0, 3.0), squared().gradient(1.0, 3.0)
+        >>> import noisy_jax as nj
+        >>> nj.losses.squared()(1.0, 3.0), nj.losses.squared().gradient(1.0, 3.0)
         (4.0, -4.0)
     """
     return Loss("squared()", "residual", _square, _twice, _squared_series, deconvolved=_less_square)
@@ -55,10 +56,11 @@ def _squared_series(order, center: Any = 0.0) -> PowerSeries:
 
 
 def logistic() -> Loss:
-    """Logistic loss ℓ(p, y) = log(1 + e^(−yp)), y = ±1.
+    """Returns the logistic loss ℓ(p, y) = log(1 + e^(−yp)) of a prediction p for a label y = ±1.
 
-    As a function of the margin a = yp its derivative is φ'(a) = −1/(1 + e^a). The series of φ'
-    about a centre c converges for |a − c| < √(c² + π²), the distance to the poles at ±iπ.
+    The loss is φ(a) with the margin a = yp, and φ'(a) = −1/(1 + e^a). The power series of φ' about
+    a centre c, which random truncation uses, converges for |a − c| < √(c² + π²) only: φ' has poles
+    at a = ±iπ.
 
     Example:
         >>> import noisy_jax as nj
@@ -98,16 +100,18 @@ def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
 
 
 def exponential() -> Loss:
-    """Exponential loss ℓ(p, y) = e^(−yp), y = ±1.
+    """Returns the exponential loss ℓ(p, y) = e^(−yp) of a prediction p for a label y = ±1.
 
-    As a function of the margin a = yp it is φ(a) = e^(−a). The derivative φ'(a) = −e^(−a) has the
-    series Σ_n γ_n (a − c)^n about any centre c, with γ_n = (−1)^(n+1) e^(−c)/n!.
+    The loss is φ(a) = e^(−a) with the margin a = yp. The derivative φ'(a) = −e^(−a) is the power
+    series Σ_n γ_n (a − c)^n about any centre c, with γ_n = (−1)^(n+1) e^(−c)/n!. Random truncation
+    (`unbiased.kernel_gradient`) uses it.
 
     Source: Online Learning of Noisy Data with Kernels, Example 2, which prints e^(yp) without the
     minus sign.
 
     Example:
-        >>> print(exponential().gradient(0.0, -1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.exponential().gradient(0.0, -1.0))
         1.0
     """
     return Loss(
@@ -142,12 +146,14 @@ def _exponential_series(order, center: Any = 0.0) -> PowerSeries:
 
 
 def poisson() -> Loss:
-    """Poisson loss ℓ(p, y) = e^p − y p of a count y ≥ 0 with the predicted mean e^p.
+    """Returns the Poisson loss ℓ(p, y) = e^p − y p of a prediction p for a count y ≥ 0.
 
-    Up to a term without p it is the negative log likelihood.
+    e^p is the predicted mean of the count. Up to a term without p the loss is the negative log
+    likelihood of a Poisson distribution.
 
     Example:
-        >>> print(poisson().gradient(0.0, 3.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.poisson().gradient(0.0, 3.0))
         -2.0
     """
     return Loss("poisson()", "count", jnp.exp, jnp.exp, deconvolved=_less_poisson)
@@ -158,20 +164,24 @@ def _less_poisson(a, v):
 
 
 def smoothed_absolute(*, sharpness: ArrayLike = 1.0) -> Loss:
-    """Smoothed absolute loss: φ'(a) = erf(sa) of the residual a = p − y.
+    """Returns a smooth approximation of the absolute loss |a| of the residual a = p − y.
 
-    φ(a) = a erf(sa) + e^(−s²a²)/(s√π) ≥ |a|; the gap is largest at zero, 1/(s√π).
+        φ(a) = a erf(sa) + e^(−s²a²)/(s√π),   φ'(a) = erf(sa)
 
-    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints σ instead of s in
-    the second term.
+    φ(a) ≥ |a|, and the gap is largest at a = 0, where it is 1/(s√π).
 
     Args:
-        sharpness: s > 0. The variance of an estimate of φ' from noisy copies grows as exp(s²a²), so
-            keep s|a| of order 1.
+        sharpness: s > 0, in the inverse unit of y; 1 by default. A larger s is closer to |a|, but
+            the variance of an estimate of φ' by random truncation (`unbiased.kernel_gradient`)
+            grows as exp(s²a²): keep s|a| of order 1.
+
+    Source: Online Learning of Noisy Data with Kernels, Example 3. App. C prints another symbol, σ,
+    instead of s in the second term.
 
     Example:
-        >>> print(smoothed_absolute().gradient(0.0, 0.0))
-        0.0
+        >>> import noisy_jax as nj
+        >>> print(f"{nj.losses.smoothed_absolute(sharpness=2.0)(0.5, 0.0):.3f}")
+        0.525
     """
     sharpness = positive("sharpness", sharpness)
 
@@ -189,23 +199,28 @@ def smoothed_absolute(*, sharpness: ArrayLike = 1.0) -> Loss:
 
 
 def smoothed_hinge(*, sharpness: ArrayLike = 1.0) -> Loss:
-    """Smoothed hinge loss: φ'(a) = ½(erf(s(a − 1)) − 1) of the margin a = yp.
+    """Returns a smooth approximation of the hinge loss max(0, 1 − a) of the margin a = yp, y = ±1.
 
-    φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π) ≥ max(0, 1 − a); the gap is largest
-    at a = 1, 1/(2s√π).
+        φ(a) = ½(a − 1)(erf(s(a − 1)) − 1) + e^(−s²(a − 1)²)/(2s√π)
+        φ'(a) = ½(erf(s(a − 1)) − 1)
 
-    Its series about a centre c has γ_0 = φ'(c) and, with Hermite polynomials H,
-    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). Use c = 0: with strong noise the
-    margins are much smaller than 1.
+    φ(a) ≥ max(0, 1 − a), and the gap is largest at a = 1, where it is 1/(2s√π).
+
+    The power series Σ_n γ_n (a − c)^n of φ' about a centre c has γ_0 = φ'(c) and, with the
+    (physicists') Hermite polynomials H_n and n ≥ 1,
+    γ_n = (−1)^(n−1) s^n H_(n−1)(s(c − 1)) e^(−s²(c − 1)²)/(√π n!). For random truncation
+    (`unbiased.kernel_gradient`) use c = 0: under strong noise the margins are much smaller than 1.
+
+    Args:
+        sharpness: s > 0; 1 by default. A larger s is closer to the hinge, but the variance of an
+            estimate of φ' by random truncation grows as exp(s²a²): keep s|a| of order 1.
 
     Source: Online Learning of Noisy Data with Kernels, Example 4. App. C expands about a = 1 and
     uses the result as the series about 0.
 
-    Args:
-        sharpness: s > 0, as for `smoothed_absolute`.
-
     Example:
-        >>> print(smoothed_hinge().gradient(1.0, 1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.smoothed_hinge().gradient(1.0, 1.0))
         -0.5
     """
     sharpness = positive("sharpness", sharpness)

@@ -53,9 +53,10 @@ class CorrectedLoss(NamedTuple):
     value: Callable[..., Any]
 
     def __call__(self, p: Array, y: Array, v: ArrayLike) -> Array:
-        """ℓ̂(p, y, v) at predictions p = ⟨w, x̃⟩ `[...]` on noisy copies, of the variance v = wᵀΣw.
+        """Returns ℓ̂(p, y, v) `[...]` for predictions p = ⟨w, x̃⟩ `[...]` and targets y.
 
-        For Laplace noise v is `[..., d]`, the part 2b_i²w_i² of this variance from each feature.
+        v ≥ 0 is the variance wᵀΣw of the noise in p. For Laplace noise v is `[..., d]`, the part
+        2b_i²w_i² of this variance from each feature.
         """
         v = real("v", v)
         if (array := concrete(v)) is not None and not np.all(array >= -_ROUNDING):
@@ -69,45 +70,49 @@ class CorrectedLoss(NamedTuple):
 
 
 def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian") -> CorrectedLoss:
-    """Corrects a loss for noise in the prediction: E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y).
+    """Corrects a loss of a linear predictor for noise in x: E ℓ̂(⟨w, x̃⟩, y, v) = ℓ(⟨w, x⟩, y).
 
-    ℓ̂(p, y, v) takes predictions p = ⟨w, x̃⟩ `[...]` at noisy copies x̃ = x + n, targets y, and the
-    variance v = wᵀΣw of the noise in p; for Laplace noise v is `[..., d]`, with 2b_i²w_i² for each
-    feature.
+    ℓ is the given loss, w the weights `[d]`, x̃ = x + n a noisy copy of x `[d]`, and n has mean
+    zero and covariance Σ. The mean is over n, and the equation holds at every w. So the gradient of
+    ℓ̂ in w is unbiased, if v = wᵀΣw is differentiated too (`learners.known_covariance` does so).
 
-    - **Gaussian noise**: `squared`, `exponential`, `poisson`, `smoothed_absolute`,
-      `smoothed_hinge` and `smoothed` have a correction (the formulas are in the module). The last
-      three need v < δ², where δ² is 1/(2s²) for a sharpness s: choose δ² > B²‖Σ‖ for weights of
-      norm at most B. A larger v raises ValueError if it is concrete, and gives NaN if it is traced.
-      The logistic loss has no correction, as its derivative has poles at ±iπ.
-    - **Laplace noise** of scales b_i: Π_i (1 − b_i²w_i² ∂²/∂p²) ℓ(p, y), exact for smooth losses
-      and d ≤ 4 features; more raise ValueError. ℓ̂ grows quickly with d, for the logistic loss like
-      (2d)!/d! (b‖w‖/π)^(2d). `exponential` and `poisson` have a mean only if all b_i|w_i| < 1, and
-      give NaN otherwise.
+    **Gaussian noise**: v = wᵀΣw is the variance of the noise in the prediction, and ℓ̂(p, y, v) is
 
-    Exponential and Poisson losses have heavy tails: keep B²‖Σ‖ below about 1.
+    - for `squared` (p − y)² − v, for `exponential` e^(−yp − v/2), for `poisson` e^(p − v/2) − yp.
+    - for `smoothed(…, width=δ)` the same loss of width √(δ² − v). `smoothed_absolute` and
+      `smoothed_hinge` of sharpness s have δ² = 1/(2s²). They need v < δ²: choose δ² > B²‖Σ‖ if
+      ‖w‖ ≤ B. A larger v raises ValueError if it is concrete, and gives NaN if it is traced.
+    - none for `logistic`, as its derivative has poles at ±iπ.
 
-    A loss of flipped labels (`flipped`) may be corrected as well. ℓ̂ need not be convex in w, but
-    its mean is convex if ℓ is.
+    **Laplace noise** with independent coordinates of scales b_i: ℓ̂ is Π_i (1 − b_i²w_i² ∂²/∂p²)
+    ℓ(p, y) for smooth losses and d ≤ 4. It grows quickly with d, for the logistic loss like
+    (2d)!/d! (b‖w‖/π)^(2d). `exponential` and `poisson` give NaN unless all b_i|w_i| < 1.
+
+    Corrected exponential and Poisson losses have heavy tails: keep wᵀΣw below about 1. ℓ̂ need not
+    be convex in w, but its mean is if ℓ is. A `flipped` loss may be corrected as well.
 
     Args:
-        loss: ℓ, one of `losses`.
-        noise: the distribution, "gaussian" or "laplace" (`noise.Gaussian`, `noise.Laplace`). The
-            correction depends on it, except for the squared loss, which needs the covariance only.
+        loss: ℓ, a `Loss`.
+        noise: "gaussian", the default, or "laplace" (`noise.Gaussian`, `noise.Laplace`). For the
+            squared loss "gaussian" is right for every distribution of covariance Σ.
 
     Returns:
-        A `CorrectedLoss`, the function ℓ̂.
+        A `CorrectedLoss`: `loss(p, y, v)` is ℓ̂ `[...]` for predictions p = ⟨w, x̃⟩ `[...]`,
+        targets y and v ≥ 0 `[...]`; under Laplace noise v is `[..., d]`, with 2b_i²w_i² for each
+        feature.
 
     Raises:
-        ValueError: the loss has no correction: for Gaussian noise `logistic`, and for both a loss
-            with kinks, such as `hinge`. The message names a loss that has one.
+        ValueError: there is no correction: for a loss with kinks, such as `hinge`, and for
+            `logistic` under Gaussian noise. The message names a similar loss that has one. Calls
+            with d > 4 features of Laplace noise raise it, too.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> loss = nj.losses.smoothed_hinge(sharpness=0.5)
         >>> noisy = 0.3 + jax.random.normal(jax.random.key(0), (100_000,))  # v = 1
-        >>> right, blind = corrected(loss)(noisy, 1.0, 1.0).mean(), loss(noisy, 1.0).mean()
-        >>> print(f"{loss(0.3, 1.0):.2f} clean, {right:.2f} corrected, {blind:.2f} uncorrected")
+        >>> right = nj.losses.corrected(loss)(noisy, 1.0, 1.0).mean()
+        >>> print(f"{loss(0.3, 1.0):.2f} clean, {right:.2f} corrected, "
+        ...       f"{loss(noisy, 1.0).mean():.2f} uncorrected")
         0.98 clean, 0.98 corrected, 1.10 uncorrected
     """
     check_loss(loss)

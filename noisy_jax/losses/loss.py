@@ -18,29 +18,39 @@ from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 @plain_signature
 class Loss(NamedTuple):
-    """A convex loss ℓ(p, y) = φ(a) of a prediction p for a target y.
+    """A convex loss ℓ(p, y) of a prediction p for a target y, with its derivative in p.
 
-    The argument a is either the margin y p, for labels y = ±1, or the residual p − y. If a is the
-    margin, other labels raise ValueError if they are concrete, and give NaN if they are traced. The
-    loss of a count y ≥ 0 is φ(p) − y p, with the argument a = p.
+    `loss(p, y)` returns ℓ(p, y), and `loss.gradient(p, y)` returns ∂ℓ/∂p. Functions of `losses`
+    make such objects; learners take them as the argument `loss`. A loss of your own is
+    `Loss(name, kind, value, derivative)`. Each loss has one of three kinds, with a convex function
+    φ:
 
-    `loss(p, y)` is ℓ(p, y); `loss.gradient(p, y)` is its derivative ∂ℓ/∂p.
+    - "margin": ℓ(p, y) = φ(y p) for labels y = ±1. Any other label raises ValueError if it is
+      concrete, and gives NaN if it is traced.
+    - "residual": ℓ(p, y) = φ(p − y) for numbers y.
+    - "count": ℓ(p, y) = φ(p) − y p for counts y ≥ 0.
+
+    Below, a is the argument of φ: y p, p − y or p. All functions work on each entry of an array.
 
     Attributes:
-        name: its name, with its parameters.
+        name: text that identifies the loss, with its parameters.
         kind: "margin", "residual" or "count".
-        value: `a[...] -> [...]`, φ.
-        derivative: `a[...] -> [...]`, φ', a subgradient where φ has a kink.
-        series: `(order, center) -> PowerSeries`, the power series of φ'; `None` if it has none.
-        analytic: for a loss that is not analytic, the name of a similar one that is.
-        flips: (ρ₊, ρ₋) of a loss that corrects for flipped labels (`flipped`); `None` for none.
-        kinks: (k_1, k_2, …) of the piecewise linear loss φ(a) = −(a − k_1) + Σ_i max(0, a − k_i).
-        deconvolved: `(a[...], v) -> [...]`, the function whose mean over Gaussian noise of variance
-            v in a is φ (`corrected`); `None` if there is none.
+        value: `a[...] -> [...]`, the function φ.
+        derivative: `a[...] -> [...]`, φ'; a subgradient where φ has a kink.
+        series: `(order, center) -> PowerSeries`, the Taylor polynomial of φ' of that order about
+            a = center, as `series.power_series` makes it; `None`, the default, if there is none.
+        analytic: for a loss whose φ' is no power series (`hinge`, `huber`, …) the name of a similar
+            loss in `losses` whose φ' is one; `None`, the default, for all other losses.
+        flips: (ρ₊, ρ₋), the probabilities with which labels +1 and −1 are flipped, if the loss
+            corrects for that (`losses.flipped`); `None`, the default, if it does not.
+        kinks: (k_1, k_2, …) if φ is −(a − k_1) + Σ_i max(0, a − k_i); `()`, the default, otherwise.
+        deconvolved: `(a[...], v) -> [...]`, a function with the mean φ(a) if Gaussian noise of
+            variance v ≥ 0 is added to a (`losses.corrected`); `None`, the default, if there is
+            none.
 
     Example:
-        >>> from noisy_jax import losses
-        >>> loss = losses.squared()
+        >>> import noisy_jax as nj
+        >>> loss = nj.losses.squared()
         >>> loss(1.0, 3.0), loss.gradient(1.0, 3.0)
         (4.0, -4.0)
     """
@@ -56,14 +66,15 @@ class Loss(NamedTuple):
     deconvolved: Callable[[Array, ArrayLike], Array] | None = None
 
     def argument(self, p: Array, y: Array) -> Array:
-        """The margin y p, the residual p − y, or p itself for a count.
+        """Returns the argument a of φ: the margin y p, the residual p − y, or p for a count.
 
-        Targets y have the shape of the predictions p, or of their last axes.
+        Targets y have the shape of the predictions p, or of the last axes of p. With a
+        scalar p the result has the shape of y. `flips` has no effect here.
         """
         return self._of(p, self._targets(p, y))
 
     def __call__(self, p: Array, y: Array) -> Array:
-        """ℓ(p, y), of the shape of `p` (see `argument` for the shapes)."""
+        """Returns ℓ(p, y) for each prediction (see `argument` for the shapes of p and y)."""
         p, y = real("p", p), real("y", y)
 
         def at(y):
@@ -73,7 +84,10 @@ class Loss(NamedTuple):
         return self.at_clean_label(at, self._targets(p, y))
 
     def gradient(self, p: Array, y: Array) -> Array:
-        """∂ℓ/∂p: y φ'(y p), φ'(p − y) or φ'(p) − y (see `argument` for the shapes)."""
+        """Returns ∂ℓ/∂p for each prediction (see `argument` for the shapes of p and y).
+
+        It is y φ'(y p) for a margin, φ'(p − y) for a residual, and φ'(p) − y for a count.
+        """
         p, y = real("p", p), real("y", y)
 
         def at(y):
@@ -85,7 +99,12 @@ class Loss(NamedTuple):
         return self.at_clean_label(at, self._targets(p, y))
 
     def at_clean_label(self, value: Callable[..., Any], y: Any) -> Any:
-        """`value(y)`; with `flips`, a combination of y and −y with the mean `value(clean y)`."""
+        """Returns `value(y)`, or with `flips` an unbiased estimate of it at the clean label.
+
+        The estimate combines `value(y)` and `value(-y)` with the weights of `losses.flipped`, so
+        that its mean over flips of y is `value` at the label before the flip. `value` is any
+        function of y.
+        """
         if self.flips is None:
             return value(y)
         positive, negative = self.flips

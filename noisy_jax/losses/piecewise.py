@@ -18,16 +18,19 @@ from noisy_jax.validation.values import ArrayLike
 
 
 def hinge(*, margin: ArrayLike = 1.0) -> Loss:
-    """Hinge loss ℓ(p, y) = max(0, ρ − yp), y = ±1, which NORMA's paper calls the soft margin.
+    """Returns the hinge loss ℓ(p, y) = max(0, ρ − yp) of a prediction p for a label y = ±1.
 
-    The derivative at the kink yp = ρ is −1: with ρ = 0 the zero function is corrected, as in the
-    perceptron.
+    The derivative ∂ℓ/∂p is −y where yp ≤ ρ, the kink yp = ρ included, and 0 elsewhere. So with ρ =
+    0 a learner that starts at the zero function makes a step, as the perceptron does.
 
     Args:
-        margin: ρ ≥ 0, the margin yp from which on the loss is 0.
+        margin: ρ ≥ 0, the value of yp from which on the loss is 0; 1 by default.
+
+    Source: Online Learning with Kernels, where it is called the soft margin loss.
 
     Example:
-        >>> print(hinge()(0.25, 1.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.hinge()(0.25, 1.0))
         0.75
     """
     margin = non_negative("margin", margin)
@@ -42,27 +45,31 @@ def hinge(*, margin: ArrayLike = 1.0) -> Loss:
 
 
 def absolute() -> Loss:
-    """Absolute loss ℓ(p, y) = |p − y|, whose derivative at p = y is taken as 0.
+    """Returns the absolute loss ℓ(p, y) = |p − y| of a prediction p for a number y.
 
-    It is the ε-insensitive loss with ε = 0. `smoothed_absolute` is smooth.
+    Its derivative at p = y is taken as 0. It is `epsilon_insensitive` with ε = 0;
+    `smoothed_absolute` is a smooth approximation, which random truncation needs.
 
     Example:
-        >>> print(absolute()(1.0, 3.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.absolute()(1.0, 3.0))
         2.0
     """
     return epsilon_insensitive(epsilon=0.0)._replace(name="absolute()")
 
 
 def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
-    """ε-insensitive loss ℓ(p, y) = max(0, |p − y| − ε).
+    """Returns the ε-insensitive loss max(0, |p − y| − ε) of a prediction p for a number y.
 
-    The derivative at the kinks |p − y| = ε is 0.
+    Its derivative at the kinks |p − y| = ε is taken as 0.
 
     Args:
-        epsilon: ε ≥ 0, half the width of the tube in which errors cost nothing.
+        epsilon: ε ≥ 0, half the width of the tube in which errors cost nothing; 0.1 by default. It
+            has the unit of y.
 
     Example:
-        >>> print(epsilon_insensitive(epsilon=0.5)(1.0, 3.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.epsilon_insensitive(epsilon=0.5)(1.0, 3.0))
         1.5
     """
     epsilon = non_negative("epsilon", epsilon)
@@ -77,22 +84,30 @@ def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
 
 
 def smoothed(loss: Loss, *, width: ArrayLike) -> Loss:
-    """A piecewise linear loss averaged over Gaussian noise: φ_δ(a) = E φ(a + z), z ~ N(0, δ²).
+    """Averages a piecewise linear loss over Gaussian noise: φ_δ(a) = E φ(a + z), z ~ N(0, δ²).
 
-    It is smooth, and φ ≤ φ_δ ≤ φ + δ/√(2π) times the number of kinks. Noise of variance v < δ² in
-    the prediction turns φ_√(δ² − v) into φ_δ, which is why `corrected` needs it. For the absolute
-    loss and the hinge loss it is `smoothed_absolute` and `smoothed_hinge`, of sharpness
-    1/(δ√2), which have a series besides.
+    φ is the given loss as a function of the margin or residual a (see `Loss`). φ_δ is smooth, and
+    φ ≤ φ_δ ≤ φ + δ/√(2π) times the number of kinks of φ: 1 for `hinge`, 2 for
+    `epsilon_insensitive`.
+
+    Use it where a loss must have a correction for noise in x (`losses.corrected`): if Gaussian
+    noise of variance v < δ² is added to a, the mean of φ_√(δ² − v) is φ_δ. For `absolute()` and
+    `hinge()` it equals `smoothed_absolute` and `smoothed_hinge` of sharpness 1/(δ√2). Those have a
+    power series besides, which random truncation needs.
 
     Args:
-        loss: `hinge` or `epsilon_insensitive`.
-        width: δ > 0, standard deviation of the Gaussian noise z.
+        loss: a loss that `hinge`, `absolute` or `epsilon_insensitive` returns; any other raises
+            ValueError.
+        width: δ > 0, the standard deviation of z, in the unit of a.
+
+    Returns:
+        A `Loss` of the same kind, "margin" or "residual".
 
     Example:
         >>> import noisy_jax as nj
         >>> loss = nj.losses.epsilon_insensitive(epsilon=1.0)
         >>> for width in (0.01, 0.5):
-        ...     print(f"{smoothed(loss, width=width)(1.0, 0.0):.3f}")
+        ...     print(f"{nj.losses.smoothed(loss, width=width)(1.0, 0.0):.3f}")
         0.004
         0.199
     """
@@ -142,15 +157,19 @@ _cdf.defjvps(lambda tangent, value, z: norm.pdf(z) * tangent)
 
 
 def huber(*, width: ArrayLike = 1.0) -> Loss:
-    """Huber's loss of the residual a: a²/(2σ) for |a| ≤ σ, |a| − σ/2 beyond.
+    """Returns Huber's loss of the residual a = p − y: a²/(2σ) for |a| ≤ σ, and |a| − σ/2 beyond.
 
-    It is σ times the unit Huber function of a/σ, so that |φ'| ≤ 1, and jointly convex in (p, σ).
+    This is 1/σ times the form with a²/2 in the middle, so that its slope never exceeds 1.
 
     Args:
-        width: σ > 0, the residual at which the loss turns from quadratic to linear.
+        width: σ > 0, the residual at which the loss turns from quadratic to linear, in the unit of
+            y; 1 by default.
+
+    Source: Online Learning with Kernels, Eq. 23.
 
     Example:
-        >>> print(huber(width=2.0)(1.0, 0.0))
+        >>> import noisy_jax as nj
+        >>> print(nj.losses.huber(width=2.0)(1.0, 0.0))
         0.25
     """
     width = positive("width", width)
