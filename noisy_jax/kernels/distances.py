@@ -24,16 +24,21 @@ from noisy_jax.validation.values import ArrayLike
 
 
 def gaussian(*, length_scale: ArrayLike) -> Kernel:
-    """The Gaussian kernel k(x, z) = exp(−‖x − z‖²/2ℓ²), scikit-learn's `RBF`.
+    """Returns the Gaussian kernel k(x, z) = exp(−‖x − z‖²/(2ℓ²)), scikit-learn's `RBF`.
 
-    It is e^(−‖x‖²/2ℓ²) e^(−‖z‖²/2ℓ²) exp(⟨x, z⟩/ℓ²), hence a power series in ⟨x, z⟩ as well.
+    It is e^(−‖x‖²/(2ℓ²)) e^(−‖z‖²/(2ℓ²)) exp(⟨x, z⟩/ℓ²): two factors times a power series in ⟨x,
+    z⟩, which `unbiased.kernel_gradient` uses.
 
     Args:
-        length_scale: ℓ > 0; the `gamma` of scikit-learn's `SVC` and `RBFSampler` is 1/(2ℓ²).
+        length_scale: ℓ > 0, in the unit of x. The `gamma` of scikit-learn's `SVC` and `RBFSampler`
+            is 1/(2ℓ²).
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(gaussian(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.kernels.gaussian(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.36787945]]
     """
     length_scale = length_scale_of(length_scale)
@@ -65,17 +70,20 @@ def gaussian(*, length_scale: ArrayLike) -> Kernel:
 
 
 def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
-    """The rational quadratic kernel k(x, z) = (1 + ‖x − z‖²/(2αℓ²))^(−α).
+    """Returns the rational quadratic kernel k(x, z) = (1 + ‖x − z‖²/(2αℓ²))^(−α).
 
-    It is scikit-learn's `RationalQuadratic`.
+    It is scikit-learn's `RationalQuadratic`. For large α it tends to `gaussian`.
 
     Args:
-        length_scale: ℓ > 0.
-        alpha: α > 0.
+        length_scale: ℓ > 0, in the unit of x.
+        alpha: α > 0; 1 by default. The smaller it is, the slower the kernel decays.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(rational(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.kernels.rational(length_scale=1.0)(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.5]]
     """
     length_scale = length_scale_of(length_scale)
@@ -88,14 +96,20 @@ def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
 
 
 def laplacian(*, length_scale: ArrayLike) -> Kernel:
-    """The Laplacian kernel k(x, z) = exp(−‖x − z‖/ℓ), scikit-learn's `Matern` with ν = ½.
+    """Returns the Laplacian kernel k(x, z) = exp(−‖x − z‖/ℓ), scikit-learn's `Matern` with ν = ½.
+
+    The distance is Euclidean; scikit-learn's `laplacian_kernel` uses the l1 distance instead.
 
     Args:
-        length_scale: ℓ > 0.
+        length_scale: ℓ > 0, in the unit of x.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(laplacian(length_scale=5.0)(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]])))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> kernel = nj.kernels.laplacian(length_scale=5.0)
+        >>> print(kernel(jnp.zeros((1, 2)), jnp.array([[3.0, 4.0]])))
         [[0.36787945]]
     """
     length_scale = length_scale_of(length_scale)
@@ -105,17 +119,22 @@ def laplacian(*, length_scale: ArrayLike) -> Kernel:
 
 
 def matern(*, nu: float, length_scale: ArrayLike) -> Kernel:
-    """The Matérn kernel of smoothness ν = 3/2 or 5/2, scikit-learn's `Matern`.
+    """Returns the Matérn kernel of smoothness ν = 3/2 or 5/2, scikit-learn's `Matern`.
 
-    With q = √(2ν) ‖x − z‖/ℓ it is (1 + q)e^(−q) for ν = 3/2, and (1 + q + q²/3)e^(−q) for 5/2.
+    With q = √(2ν) ‖x − z‖/ℓ it is k(x, z) = (1 + q)e^(−q) for ν = 3/2, and (1 + q + q²/3)e^(−q) for
+    ν = 5/2.
 
     Args:
-        nu: ν, 1.5 or 2.5; `laplacian` is the kernel of ν = 0.5.
-        length_scale: ℓ > 0.
+        nu: ν, 1.5 or 2.5; `laplacian` is the kernel of ν = 0.5. Other values raise ValueError.
+        length_scale: ℓ > 0, in the unit of x.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(matern(nu=1.5, length_scale=1.0)(jnp.zeros((1, 1)), jnp.ones((1, 1))).round(4))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> kernel = nj.kernels.matern(nu=1.5, length_scale=1.0)
+        >>> print(kernel(jnp.zeros((1, 1)), jnp.ones((1, 1))).round(4))
         [[0.4834]]
     """
     length_scale = length_scale_of(length_scale)

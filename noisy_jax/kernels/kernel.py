@@ -31,20 +31,34 @@ class Envelope(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """A positive definite kernel; call it for a Gram matrix.
+    """A positive definite kernel k(x, z); call `kernel(x, z)` for a Gram matrix.
+
+    Functions of `kernels` make such objects. A kernel of your own is `Kernel(gram, diagonal)`, of
+    functions written in `jax.numpy`; the other fields are optional, and functions that need one
+    raise ValueError without it.
 
     Attributes:
-        gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j).
+        gram: `(x[n, d], z[m, d]) -> [n, m]`, k(x_i, z_j) for all rows x_i and z_j.
         diagonal: `x[n, d] -> [n]`, k(x_i, x_i).
-        series: `order -> PowerSeries` of Q with coefficients β_n ≥ 0, as `series.power_series`
-            makes it, for kernels k(x, z) = h(x) h(z) Q(⟨x, z⟩); `None` for all other kernels.
-        envelope: h; `None` where it is 1.
-        spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies drawn from the kernel's spectral
-            density; `None` where there is no sampler.
-        entire: for a kernel of x − z, the function `gram` of points that are `near_origin` already,
-            written with operations that are entire in x and z; `None` where `gram` is written so
-            already, or k is not entire.
-        linear: whether k(x, z) = ⟨x, z⟩, so that a learner's function is one vector `[d]`.
+        series: for a kernel k(x, z) = h(x) h(z) Q(⟨x, z⟩) a function `order -> PowerSeries` with
+            the coefficients β_0, …, β_order ≥ 0 of Q, as `series.power_series` makes it; `None`,
+            the default, for all other kernels. `unbiased.kernel_gradient` needs it.
+        envelope: the factor h, as a function of ‖x‖² with a power series of its own; `None`, the
+            default, where h is 1.
+        spectrum: `(key, n, dim) -> omega[n, dim]`, frequencies ω with E cos⟨ω, x − z⟩ = k(x, z);
+            `None`, the default, where there is no sampler. `fourier_features` needs it.
+        entire: `(x[n, d], z[m, d]) -> [n, m]`, an equal form of `gram` for points near the origin,
+            in operations that are entire functions of x and z (equal to their power series
+            everywhere); `None`, the default, where `gram` has this form or k is not entire.
+        linear: True if k(x, z) = ⟨x, z⟩, so that a learner's function is one vector `[d]`; False by
+            default.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> cosine = nj.kernels.Kernel(
+        ...     lambda x, z: jnp.cos(x - z.T), lambda x: jnp.ones(len(x)))  # of one feature
+        >>> print(cosine(jnp.zeros((1, 1)), jnp.array([[0.0], [jnp.pi]])))
+        [[ 1. -1.]]
     """
 
     gram: Callable[[Array, Array], jax.Array]
@@ -63,7 +77,7 @@ class Kernel:
                 function(name, value)
 
     def __call__(self, x: Array, z: Array) -> jax.Array:
-        """Returns the Gram matrix, `[n, m]`."""
+        """Returns the Gram matrix k(x_i, z_j) `[n, m]` of the rows of x `[n, d]` and z `[m, d]`."""
         return self.gram(x, z)
 
 
@@ -76,8 +90,15 @@ def inner_products(x: Array, z: Array) -> jax.Array:
 def squared_distances(x: Array, z: Array) -> jax.Array:
     """Returns the matrix `[n, m]` of ‖x_i − z_j‖² between the rows of x `[n, d]` and z `[m, d]`.
 
-    They are computed by a matrix product and are never negative. The rounding error is relative to
-    the squared spread of z, not to the distance of the data from the origin (see `near_origin`).
+    The entries are computed by one matrix product, and are never negative. Their rounding error is
+    relative to the squared distances between rows of z, not to the distance of the data from the
+    origin: first a point near z is subtracted from all rows.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> z = jnp.array([[3.0, 4.0], [0.0, 1.0]])
+        >>> print(nj.kernels.squared_distances(jnp.zeros((1, 2)), z))
+        [[25.  1.]]
     """
     return expanded_distances(*near_origin(x, z))
 

@@ -14,11 +14,18 @@ from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 
 def linear() -> Kernel:
-    """The linear kernel k(x, z) = ⟨x, z⟩.
+    """Returns the linear kernel k(x, z) = ⟨x, z⟩.
+
+    Its functions are f(x) = ⟨w, x⟩: with `buffer=engine.weight_vector()` a learner stores w `[d]`
+    only.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(linear()(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]])))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> x, z = jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]])
+        >>> print(nj.kernels.linear()(x, z))
         [[11. 17.]]
     """
     return _of_inner_product(
@@ -27,19 +34,23 @@ def linear() -> Kernel:
 
 
 def polynomial(*, degree: int, offset: ArrayLike = 1.0) -> Kernel:
-    """The polynomial kernel k(x, z) = (⟨x, z⟩ + offset)^degree, homogeneous if the offset is zero.
+    """Returns the polynomial kernel k(x, z) = (⟨x, z⟩ + c)^s.
 
-    Its power series Σ_n β_n ⟨x, z⟩^n has β_n = binom(degree, n) offset^(degree − n), zero above the
-    degree.
+    It is the power series Σ_n β_n ⟨x, z⟩^n with β_n = binom(s, n) c^(s − n) for n ≤ s, and 0 for
+    n > s. With c = 0 it is homogeneous.
 
     Args:
-        degree: at least 1.
-        offset: at least 0; with less, the kernel is not positive definite.
+        degree: s ≥ 1, a whole number.
+        offset: c ≥ 0, in the unit of ⟨x, z⟩; 1 by default. With c < 0 the kernel would not be
+            positive definite.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> polynomial(degree=2)(jnp.ones((1, 2)), jnp.ones((1, 2)))
-        Array([[9.]], dtype=float32)
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.kernels.polynomial(degree=2)(jnp.ones((1, 2)), jnp.ones((1, 2))))
+        [[9.]]
     """
     degree = whole("degree", degree)
     offset = non_negative("offset", offset, "with less, the kernel is not positive definite")
@@ -64,13 +75,17 @@ def _polynomial_series(degree, offset, order) -> PowerSeries:
 
 
 def exponential() -> Kernel:
-    """The exponential kernel k(x, z) = exp(⟨x, z⟩).
+    """Returns the exponential kernel k(x, z) = exp(⟨x, z⟩).
 
-    Its power series Σ_n β_n ⟨x, z⟩^n has β_n = 1/n!.
+    It is the power series Σ_n β_n ⟨x, z⟩^n with β_n = 1/n!. Scale the data so that ‖x‖ is of order
+    1: there is no length scale, and k(x, x) = exp(‖x‖²).
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(exponential()(jnp.ones((1, 2)), jnp.zeros((1, 2))))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.kernels.exponential()(jnp.ones((1, 2)), jnp.zeros((1, 2))))
         [[1.]]
     """
     return _of_inner_product(jnp.exp, lambda order: exponential_series(1.0, order))
@@ -93,19 +108,24 @@ def exponential_series(rate, order) -> PowerSeries:
 
 
 def binomial(*, alpha: ArrayLike) -> Kernel:
-    """The binomial kernel k(x, z) = (1 − ⟨x, z⟩)^(−α) for ‖x‖, ‖z‖ < 1.
+    """Returns the binomial kernel k(x, z) = (1 − ⟨x, z⟩)^(−α), for points of norm below 1.
 
     It is the power series Σ_n β_n ⟨x, z⟩^n with β_n = Γ(α + n)/(Γ(α) n!).
+
+    Args:
+        alpha: α > 0, the exponent.
+
+    Returns:
+        A `Kernel`: `kernel(x, z)` is `[n, m]` for points x `[n, d]` and z `[m, d]`, and NaN where
+        ⟨x_i, z_j⟩ ≥ 1.
 
     Source: Online Learning of Noisy Data with Kernels, Sec. 2, corrected. The paper prints
     (1 + ⟨x, z⟩)^(−α), which is not positive definite, since its coefficients alternate in sign.
 
-    Args:
-        alpha: α > 0; the kernel is NaN where ⟨x, z⟩ ≥ 1.
-
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(binomial(alpha=1.0)(jnp.full((1, 2), 0.5), jnp.full((1, 2), 0.5)))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> x = jnp.full((1, 2), 0.5)
+        >>> print(nj.kernels.binomial(alpha=1.0)(x, x))
         [[2.]]
     """
     alpha = positive("alpha", alpha)

@@ -18,23 +18,26 @@ from noisy_jax.validation.values import Array
 def fourier_features(
     kernel: Kernel, key: jax.Array, num_features: int = 128
 ) -> Callable[[Array], jax.Array]:
-    """Returns a map z from `[..., d]` to `[..., D]` with ⟨z(x), z(a)⟩ ≈ k(x, a), and ‖z(x)‖ = 1.
+    """Returns a random map z from `[..., d]` to `[..., D]` with E⟨z(x), z(a)⟩ = k(x, a).
 
-        z(x) = (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j √(2/D)
+        z(x) = √(2/D) (cos⟨ω_1, x⟩, sin⟨ω_1, x⟩, …, cos⟨ω_{D/2}, x⟩, sin⟨ω_{D/2}, x⟩), up to order
 
-    Its D/2 frequencies ω_j are drawn from the kernel's spectral density; E⟨z(x), z(a)⟩ = k(x, a).
+    The expectation is over the D/2 frequencies ω_j `[d]`, which are drawn from the kernel's
+    spectral density. For one draw ⟨z(x), z(a)⟩ ≈ k(x, a) with an error of order 1/√D, and ‖z(x)‖ =
+    1 always. A linear learner on z(x) so approximates a learner with the kernel.
 
     Args:
-        kernel: a kernel of the distance: `gaussian`, `laplacian`, `matern` or `rational`.
-        key: a random key for the frequencies.
-        num_features: D, even and at least 2.
+        kernel: a kernel of the distance: `gaussian`, `laplacian`, `matern` or `rational`. One
+            without a sampler (`Kernel.spectrum`) raises ValueError.
+        key: a random key for the frequencies. The same key and d give the same map.
+        num_features: D, even and at least 2; 128 by default.
 
     Source: Rahimi and Recht, Random features for large-scale kernel machines (2007).
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> kernel, x = nj.kernels.gaussian(length_scale=1.0), jnp.array([[0.0, 0.0], [1.0, 0.0]])
-        >>> z = fourier_features(kernel, jax.random.key(0), num_features=2048)(x)
+        >>> z = nj.kernels.fourier_features(kernel, jax.random.key(0), num_features=2048)(x)
         >>> print((z @ z.T).round(1), kernel(x, x).round(1))
         [[1.  0.6]
          [0.6 1. ]] [[1.  0.6]

@@ -49,14 +49,36 @@ def parameter(
 
 @dataclass_transform(frozen_default=True, field_specifiers=(parameter,))
 def register_distribution(cls: _T) -> _T:
-    """Class decorator: makes a subclass of `Noise` a frozen dataclass and a pytree.
+    """Decorator that makes a subclass of `noise.Noise` a frozen dataclass and a pytree.
 
-    When a user constructs the distribution, `mean` is checked, and that all parameters have one d:
-    check the ranges of your own in `__post_init__`, and call that of the superclass. Nothing is
-    checked when JAX unflattens the pytree, so that leaves may be tracers, arrays stacked over
-    rounds, or JAX's placeholders. A subclass without `mean` or `cov` raises ValueError. Fields with
-    the metadata `static` are no leaves. `jax.export` can serialize functions of the distribution,
-    if its static fields are numbers, texts and tuples of them.
+    The parameters are the class's annotated fields, and become leaves of the pytree. So
+    distributions pass through `jax.jit` and `jax.vmap`, which may batch a parameter. When a user
+    constructs one, it is checked that `mean` is a number `[]` or `[d]`, and that all parameters
+    have one d. To check more, define `__post_init__` and call `super().__post_init__()` in it.
+    Nothing is checked when JAX builds the pytree again, so that leaves may be tracers or arrays
+    stacked over rounds.
+
+    A field with the metadata `static` is no leaf. `jax.export` can serialize functions of the
+    distribution, if such fields are numbers, texts and tuples of them.
+
+    Args:
+        cls: the class, with `mean`, `cov` and a method `centred` (see `noise.Noise`). Without
+            `mean` or `cov` it raises ValueError.
+
+    Returns:
+        The class, changed to a dataclass.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> @nj.noise.register_distribution
+        ... class Exponential(nj.noise.Noise):
+        ...     scale: float = 1.0
+        ...     mean: float = 0.0
+        ...     cov = property(lambda self: self.scale**2)
+        ...     def centred(self, key, x):
+        ...         return x + self.scale * (jax.random.exponential(key, x.shape) - 1)
+        >>> print(jax.vmap(lambda scale: Exponential(scale).cov)(jnp.array([1.0, 2.0])))
+        [1. 4.]
     """
     if not isinstance(cls, type):
         raise ValueError(f"register_distribution takes a subclass of Noise, got {given(cls)}")
@@ -102,28 +124,33 @@ def _tuples(value: Any) -> Any:
 class Noise:
     """The interface of every noise distribution.
 
-    A noisy copy of x is x + mean + n, where `mean` is known and the random n has mean zero. For a
-    custom distribution, write a subclass with the decorator `register_distribution`. It needs
+    A noisy copy of x `[d]` is x̃ = x + mean + n, where `mean` is known and the random n has mean
+    zero. Learners receive x + n: `noise.observe` and `nj.rollout` leave the mean out.
+
+    For a distribution of your own, write a subclass with the decorator
+    `noise.register_distribution`. It needs
 
     - a dataclass field for each parameter, of any shape;
     - `mean` and `cov`, as fields, class attributes or properties, for the same number d of
       features;
-    - a method `centred(self, key, x)` that returns x + n.
+    - a method `centred(self, key, x)` that returns x + n in the shape of x.
 
-    Two members are optional: `worlds.fourier_gaussian` and Fourier features need the method
-    `log_characteristic`, which is compiled: write it in JAX's functions. Bounds of linear learners
-    with one copy need `excess_kurtosis`.
-    Worlds divide by the characteristic function: set `characteristic_vanishes` if it has zeros.
+    Optional are `excess_kurtosis`, which bounds of linear learners with one copy need, and a method
+    `log_characteristic`, written in JAX's functions, which Fourier features and
+    `worlds.fourier_gaussian` need. Set `characteristic_vanishes = True` if the characteristic
+    function E exp(i⟨ω, n⟩) has zeros.
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.
-        cov: covariance Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; NaN if it
-            depends on x, as `estimated_cov` then tells.
-        excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]` or `[d]`; NaN if
-            unknown.
-        characteristic_vanishes: True if the characteristic function has zeros. At these frequencies
-            noisy copies carry no information on x, and worlds do not accept the noise.
-        depends_on_x: True if the covariance depends on x, as under `noise.Missing`.
+        cov: covariance Σ of n, in the squared unit of x: `[]` (the same variance for all features),
+            `[d]` (variances) or `[d, d]`; NaN if it depends on x, where `estimated_cov` estimates
+            it.
+        excess_kurtosis: E n_i⁴/σ⁴ − 3 for a coordinate n_i of variance σ², `[]` or `[d]`; NaN, the
+            default, if unknown.
+        characteristic_vanishes: True if the characteristic function has zeros; False by default. At
+            these frequencies noisy copies carry no information on x, and worlds raise ValueError.
+        depends_on_x: True if the covariance depends on x, as under `noise.Missing`; False by
+            default.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -166,7 +193,10 @@ class Noise:
         return getattr(self, "__dataclass_fields__", {})
 
     def check(self, *, stacked: bool) -> None:
-        """Raises ValueError if parameters are wrong; stacked ones lead with T, as in `PerRound`."""
+        """Raises ValueError if parameters are wrong.
+
+        With `stacked=True` each parameter has a leading axis of T rounds, as in `noise.PerRound`.
+        """
         fields = self._fields()
         checks: dict[str, Any] = {"mean": {"parser": number}} if "mean" in fields else {}
         checks |= {name: f.metadata["check"] for name, f in fields.items() if "check" in f.metadata}
@@ -198,22 +228,23 @@ class Noise:
         object.__setattr__(self, parameter, parser(name, value, *bounds, hint, shape=None))
 
     def check_dimension(self, shape: tuple[int, ...]) -> None:
-        """Raises ValueError unless the parameters fit data of this shape."""
+        """Raises ValueError unless the parameters fit data of this shape, `(..., d)`."""
         for name in self._fields():
             check_dimension(f"{type(self).__name__}.{name}", getattr(self, name), shape)
 
     def sample(self, key: jax.Array, x: Array) -> jax.Array:
-        """A noisy copy x + mean + n, in the shape of `x`.
+        """Returns a noisy copy x + mean + n, in the shape of `x`.
 
         Args:
-            key: randomness of n.
-            x: `[..., d]` clean instances, or `[]` a clean target (for a scalar distribution).
+            key: a random key for n.
+            x: clean instances `[..., d]`, each with noise of its own; or a clean target `[]`, for a
+                distribution with scalar parameters.
         """
         copy = self.checked(self.centred(parsed_key(key), x), x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
     def centred(self, key: jax.Array, x: Array) -> jax.Array:
-        """A noisy copy x + n without the known mean, as learners receive it.
+        """Returns a noisy copy x + n without the known mean, as learners receive it.
 
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
@@ -222,7 +253,7 @@ class Noise:
         return self._copies(key, x.astype(at_least_float32(x.dtype)))
 
     def checked(self, copy: jax.Array, x: Array) -> jax.Array:
-        """The copy that `centred` of a custom distribution returns; ValueError for other shapes."""
+        """Returns the copy that a custom `centred` made; ValueError if x has another shape."""
         if jnp.shape(copy) != jnp.shape(x):
             raise ValueError(
                 f"{type(self).__name__}.centred must return x + n in the shape of x, "
@@ -237,17 +268,17 @@ class Noise:
         )
 
     def covariance(self, dim: int) -> jax.Array:
-        """The full covariance matrix Σ, `[dim, dim]`."""
+        """Returns the full covariance matrix Σ of n, `[dim, dim]`, for `dim` features."""
         whole("dim", dim)
         check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
         cov = jnp.asarray(self.cov)
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
 
     def fourth_moment(self, dim: int) -> jax.Array:
-        """E‖n‖⁴, `[]`, for noise with independent or Gaussian coordinates.
+        """Returns E‖n‖⁴, `[]`, of noise in `dim` features that are independent or jointly Gaussian.
 
-        (tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii², with the excess kurtosis κ_i of a coordinate. Other
-        distributions must override it.
+        It is (tr Σ)² + 2‖Σ‖²_F + Σ_i κ_i Σ_ii², with the excess kurtosis κ_i of a coordinate and
+        the Frobenius norm ‖Σ‖_F. Other distributions must override it.
         """
         cov = self.covariance(dim)
         variances = jnp.diag(cov)
@@ -256,29 +287,29 @@ class Noise:
         return gaussian + jnp.sum(kurtosis * variances**2)
 
     def estimated_cov(self, copy: jax.Array) -> ArrayLike:
-        """An unbiased estimate of the covariance of the noise in a copy `[d]`, given its x.
+        """Returns an unbiased estimate of the covariance of the noise in a copy `[d]`, given its x.
 
-        It is `cov`, except for distributions whose covariance depends on x. `observe` puts it into
-        the sample.
+        It is `cov`, except for distributions whose covariance depends on x: these estimate it from
+        the copy. `noise.observe` puts it into `Sample.cov`.
         """
         return self.cov
 
     def covariance_at(self, x: jax.Array) -> jax.Array:
-        """The covariance matrix `[d, d]` of a copy of x `[d]`."""
+        """Returns the covariance matrix `[d, d]` of the noise in a copy of the clean x `[d]`."""
         return self.covariance(x.size)
 
     def square_fourth_moment(self, x: jax.Array) -> jax.Array:
-        """E‖x̃‖⁴ of a copy of x `[d]`, `[]`, for noise whose third moments are zero.
+        """Returns E‖x + n‖⁴, `[]`, for a clean x `[d]` and noise whose third moments are zero.
 
-        ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴; where the covariance is estimated, also a bound on
-        E‖x̃x̃ᵀ − Σ̂‖².
+        It is ‖x‖⁴ + 2‖x‖² tr Σ + 4xᵀΣx + E‖n‖⁴. Distributions whose covariance depends on x return
+        a number that also bounds E‖x̃x̃ᵀ − Σ̂‖², with Σ̂ of `estimated_cov`.
         """
         cov = self.covariance(x.size)
         square, trace = jnp.sum(x**2), jnp.trace(cov)
         return square**2 + 2 * square * trace + 4 * x @ cov @ x + self.fourth_moment(x.size)
 
     def log_characteristic(self, omega: Array) -> jax.Array | None:
-        """log E exp(i⟨ω, n⟩), `[...]` complex, at frequencies ω `[..., d]`.
+        """Returns log E exp(i⟨ω, n⟩), `[...]` complex, at frequencies ω `[..., d]`.
 
         The real part is the log of the modulus, −∞ at a zero of the characteristic function, and
         the imaginary part its argument. `None` if no closed form is known.
@@ -287,11 +318,15 @@ class Noise:
 
 
 def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:
-    """Σv for Σ given as `[]`, `[d]` or `[d, d]` and vectors `[..., d]`, without building Σ.
+    """Returns Σv `[..., d]` for a covariance Σ and vectors v `[..., d]`, without building Σ.
+
+    Args:
+        cov: Σ as `[]` (the same variance for all features), `[d]` (variances) or `[d, d]`.
+        vectors: v, `[..., d]`. Another d than in `cov` raises ValueError.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.noise.covariance_times(jnp.array([0.5, 2.0]), jnp.ones(2)))
         [0.5 2. ]
     """
     cov, vectors = real("cov", cov), real("vectors", vectors)

@@ -50,16 +50,17 @@ class Dependent(Noise):
 class Multiplicative(Dependent):
     """Noise that multiplies each feature by an independent factor: x̃_i = x_i (1 + e_i).
 
-    The e_i are Gaussian with mean zero and known variances v_i. The covariance Σ = diag(x_i² v_i)
-    of the noise in x̃ has the unbiased estimate Σ̂ = diag(x̃_i² v_i/(1 + v_i)).
+    The e_i are Gaussian with mean zero and known variances v_i. The covariance diag(x_i² v_i) of
+    the noise in x̃ depends on x; its unbiased estimate from one copy is Σ̂ = diag(x̃_i² v_i/(1 +
+    v_i)), which `noise.observe` puts into `sample.cov`.
 
     Args:
-        variance: v ≥ 0, `[]` (the same for all d features) or `[d]`; the square of the relative
-            error.
+        variance: v ≥ 0, without a unit: `[]` (the same for all d features) or `[d]`. √v is the
+            relative error of a feature, 0.1 for 10%.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(Multiplicative(0.25).estimated_cov(jnp.array([1.0, 10.0])))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.noise.Multiplicative(0.25).estimated_cov(jnp.array([1.0, 10.0])))
         [ 0.2 20. ]
     """
 
@@ -83,12 +84,13 @@ class Multiplicative(Dependent):
 class Poisson(Dependent):
     """Counts instead of rates: independent x̃_i with the Poisson distribution of mean x_i ≥ 0.
 
-    The unbiased estimate of the variance x_i is the count itself, Σ̂ = diag(x̃_i). Instances must be
-    in the units of the counts, without centring or scaling. A negative rate gives NaN.
+    The variance of x̃_i is x_i; its unbiased estimate is the count itself, Σ̂ = diag(x̃_i), which
+    `noise.observe` puts into `sample.cov`. There are no parameters. Instances must be in the unit
+    of the counts, without centring or scaling. A negative rate gives NaN.
 
     Example:
-        >>> import jax, noisy_jax as nj
-        >>> print(Poisson().centred(jax.random.key(0), jax.numpy.array([0.5, 3.0, 100.0])))
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> print(nj.noise.Poisson().centred(jax.random.key(0), jnp.array([0.5, 3.0, 100.0])))
         [ 0.  0. 87.]
     """
 
@@ -109,18 +111,19 @@ class Missing(Dependent):
     """Features that are missing at random, each with a known probability: x̃_i = m_i x_i/p_i.
 
     m_i is 1 with probability p_i and 0 otherwise, independent for all features and of their values.
-    Missing features are 0, the others are divided by p_i, so that E x̃ = x. The unbiased estimate of
-    the variance is Σ̂ = diag((1 − p_i) x̃_i²). It is smallest for features of mean zero. It is noise
-    of streams; `nj.table` takes complete rows.
+    So a missing feature is 0, the others are divided by p_i, and E x̃ = x. The covariance of x̃
+    given x depends on x; its unbiased estimate from one copy is Σ̂ = diag((1 − p_i) x̃_i²), which
+    `noise.observe` puts into `sample.cov`. It is smallest for features of mean zero. It is noise of
+    streams; `nj.table` takes complete rows.
 
     Args:
-        keep: p in (0, 1], `[]` (the same for all d features) or `[d]`, probability that a feature
-            is not missing.
+        keep: p in (0, 1], probability that a feature is not missing: `[]` (the same for all d
+            features) or `[d]`.
 
     Example:
-        >>> import jax, noisy_jax as nj
-        >>> sample = nj.noise.observe(
-        ...     jax.random.key(1), jax.numpy.ones(5), 1.0, Missing(0.5), copies=1)
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> noise = nj.noise.Missing(0.5)
+        >>> sample = nj.noise.observe(jax.random.key(1), jnp.ones(5), 1.0, noise, copies=1)
         >>> print(sample.x[0], sample.cov)
         [2. 2. 0. 0. 0.] [2. 2. 0. 0. 0.]
     """
@@ -145,20 +148,25 @@ class Missing(Dependent):
 class Attributes(Dependent):
     """Only k of the d features are seen, drawn at random: x̃_i = (d/k) x_i if seen, 0 otherwise.
 
-    Each copy draws its own features, without replacement. With the share of pairs
-    r = d(k − 1)/(k(d − 1)), E x̃_i x̃_j = r x_i x_j for i ≠ j and E x̃_i² = (d/k) x_i², so that
-    Σ̂_ij = (1 − 1/r) x̃_i x̃_j and Σ̂_ii = (1 − k/d) x̃_i² is the unbiased estimate of the variance.
-    One feature shows no product of two: with k = 1 the best linear predictor is not identified.
+    Each copy draws its own k features, without replacement, so that E x̃ = x. The covariance of x̃
+    given x depends on x; its unbiased estimate from one copy is
+
+        Σ̂_ij = (1 − 1/r) x̃_i x̃_j for i ≠ j,   Σ̂_ii = (1 − k/d) x̃_i²,   r = d(k − 1)/(k(d − 1)),
+
+    because E x̃_i x̃_j = r x_i x_j for i ≠ j and E x̃_i² = (d/k) x_i². With k = 1 no product of two
+    features is ever seen, and the best linear predictor is not identified. It is noise of streams,
+    for learners of linear predictors that read `sample.cov`; `nj.table` takes complete rows.
 
     Args:
-        seen: k ≥ 2, `[]`, the number of features that are seen, at most d.
+        seen: k, a whole number `[]` with 2 ≤ k ≤ d; else ValueError.
 
     Source: Cesa-Bianchi, Shalev-Shwartz and Shamir, Efficient Learning with Partially Observed
     Attributes (2010).
 
     Example:
-        >>> import jax
-        >>> print(Attributes(2).centred(jax.random.key(0), jax.numpy.array([1.0, 2.0, 3.0, 4.0])))
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> noise = nj.noise.Attributes(2)
+        >>> print(noise.centred(jax.random.key(0), jnp.array([1.0, 2.0, 3.0, 4.0])))
         [0. 0. 6. 8.]
     """
 

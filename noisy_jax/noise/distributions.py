@@ -82,11 +82,12 @@ class Laplace(_Independent):
     """Laplace noise: independent coordinates with density exp(−|n_i|/b_i)/(2b_i), variance 2b_i².
 
     Args:
-        scale: b > 0, `[]` (the same for all d coordinates) or `[d]`.
-        mean: `[]` or `[d]`, the known mean.
+        scale: b > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean; 0 by default.
 
     Example:
-        >>> float(Laplace(0.5).cov)
+        >>> import noisy_jax as nj
+        >>> float(nj.noise.Laplace(0.5).cov)
         0.5
     """
 
@@ -113,12 +114,15 @@ class Laplace(_Independent):
 class Uniform(_Independent):
     """Uniform noise: independent coordinates on [−a_i, a_i], variance a_i²/3.
 
+    Its characteristic function has zeros, so that `worlds` of this noise raise ValueError.
+
     Args:
-        half_width: a > 0, `[]` (the same for all d coordinates) or `[d]`.
-        mean: `[]` or `[d]`, the known mean.
+        half_width: a > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean; 0 by default.
 
     Example:
-        >>> float(Uniform(3.0).cov)
+        >>> import noisy_jax as nj
+        >>> float(nj.noise.Uniform(3.0).cov)
         3.0
     """
 
@@ -146,12 +150,15 @@ class Uniform(_Independent):
 class Rademacher(_Independent):
     """Rademacher noise: independent coordinates ±c_i, each sign with probability ½, variance c_i².
 
+    Its characteristic function has zeros, so that `worlds` of this noise raise ValueError.
+
     Args:
-        scale: c > 0, `[]` (the same for all d coordinates) or `[d]`.
-        mean: `[]` or `[d]`, the known mean.
+        scale: c > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean; 0 by default.
 
     Example:
-        >>> float(Rademacher(2.0).cov)
+        >>> import noisy_jax as nj
+        >>> float(nj.noise.Rademacher(2.0).cov)
         4.0
     """
 
@@ -176,18 +183,21 @@ class Rademacher(_Independent):
 
 @register_distribution
 class StudentT(_Independent):
-    """Student's t noise, with heavy tails: independent coordinates c_i·t_ν, variance c_i²ν/(ν−2).
+    """Student's t noise, with heavy tails: independent coordinates c_i·t_ν, variance c_i²ν/(ν − 2).
 
-    `bounds.known_covariance` needs the fourth moment, which is finite for ν > 4 only. The
-    characteristic function is not available: `log_characteristic` returns `None`.
+    t_ν is a draw of the t distribution with ν degrees of freedom. `bounds.known_covariance` needs
+    the fourth moment, which is finite for ν > 4 only. There is no closed form of the characteristic
+    function: `log_characteristic` returns `None`, and `worlds` of this noise raise
+    ValueError.
 
     Args:
-        df: degrees of freedom ν > 2, `[]`; for ν ≤ 2 the variance is infinite.
-        scale: c > 0, `[]` (the same for all d coordinates) or `[d]`.
-        mean: `[]` or `[d]`, the known mean.
+        df: ν > 2, `[]`; for ν ≤ 2 the variance is infinite.
+        scale: c > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
+        mean: `[]` or `[d]`, the known mean; 0 by default.
 
     Example:
-        >>> float(StudentT(df=4.0, scale=1.0).cov)
+        >>> import noisy_jax as nj
+        >>> float(nj.noise.StudentT(df=4.0, scale=1.0).cov)
         2.0
     """
 
@@ -214,15 +224,17 @@ class StudentT(_Independent):
 
 @register_distribution
 class Product(Noise):
-    """Independent coordinates, each with a distribution of its own.
+    """Noise with independent coordinates, each with a distribution of its own.
 
     Args:
-        columns: d scalar distributions, one a coordinate; `Gaussian(0.0)` for one without noise,
-            `Misclassified(matrix)` for one of 0 and 1.
+        columns: d distributions with scalar parameters, one for each coordinate, as a tuple or a
+            list: `noise.Gaussian(0.0)` for a coordinate without noise,
+                `noise.Misclassified(matrix)` for one
+            that is 0 or 1.
 
     Example:
         >>> import noisy_jax as nj
-        >>> print(Product([nj.noise.Laplace(0.5), nj.noise.Gaussian(0.1)]).cov)
+        >>> print(nj.noise.Product([nj.noise.Laplace(0.5), nj.noise.Gaussian(0.1)]).cov)
         [0.5 0.1]
     """
 

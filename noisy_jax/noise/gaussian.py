@@ -97,14 +97,17 @@ def sound_covariance(cov: ArrayLike) -> jax.Array:
 class Gaussian(_Normal):
     """Gaussian noise N(mean, Σ).
 
-    Draws are √Σ n: where a variance is 0, their derivative by it is infinite (see `nj.rollout`).
+    A copy is x + mean + √Σ g with standard normal g `[d]`. So where a variance is 0, the derivative
+    of a copy by this variance is infinite.
 
     Args:
-        cov: Σ as `[]` (σ² on every coordinate), `[d]` (diagonal) or `[d, d]`; PSD.
-        mean: `[]` or `[d]`, the known mean.
+        cov: Σ, in the squared unit of x: `[]` ≥ 0 (the same variance for all d features), `[d]` ≥ 0
+            (variances) or `[d, d]`, positive semidefinite.
+        mean: `[]` or `[d]`, the known mean, in the unit of x; 0 by default.
 
     Example:
-        >>> print(Gaussian(0.25).covariance(2))
+        >>> import noisy_jax as nj
+        >>> print(nj.noise.Gaussian(0.25).covariance(2))
         [[0.25 0.  ]
          [0.   0.25]]
     """
@@ -120,16 +123,18 @@ class Gaussian(_Normal):
         return jax.lax.complex(real, jnp.zeros_like(real))
 
     def cloned(self, copies: int) -> Gaussian:
-        """The noise N(mean, V·Σ) of each of V independent copies that are made from one copy.
+        """Returns the noise N(mean, VΣ) of each of V independent copies made from one copy.
 
-        The copies are x̃ + ξ_v with ξ_v ~ N(0, (V − 1)Σ) and Cov(ξ_u, ξ_v) = −Σ: their noise is
-        uncorrelated, hence independent. Two of them are x̃ ± ξ with ξ ~ N(0, Σ).
+        `wrappers.cloned` makes these copies from a single x̃. They are x̃ + ξ_v with ξ_v ~ N(0, (V
+        − 1)Σ) and Cov(ξ_u, ξ_v) = −Σ for u ≠ v: their noises are uncorrelated and jointly Gaussian,
+        hence independent. For V = 2 they are x̃ ± ξ with ξ ~ N(0, Σ).
 
         Args:
             copies: V ≥ 1, number of copies to make.
 
         Example:
-            >>> Gaussian(0.25).cloned(2).cov
+            >>> import noisy_jax as nj
+            >>> nj.noise.Gaussian(0.25).cloned(2).cov
             0.5
         """
         return Gaussian(whole("copies", copies) * self.cov, self.mean)
@@ -142,12 +147,14 @@ class ContaminatedGaussian(_Normal):
     Its covariance is qΣ. Coordinates are dependent: either all of them are noisy or none.
 
     Args:
-        outlier_cov: Σ, the covariance of a noisy vector, as `[]`, `[d]` or `[d, d]`; PSD.
+        outlier_cov: Σ, the covariance of a noisy vector, in the squared unit of x: `[]` ≥ 0, `[d]`
+            ≥ 0 or `[d, d]`, positive semidefinite.
         probability: q in [0, 1], `[]`.
-        mean: `[]` or `[d]`; it shifts every vector, noisy or not.
+        mean: `[]` or `[d]`, a known shift of every vector, noisy or not; 0 by default.
 
     Example:
-        >>> ContaminatedGaussian(4.0, probability=0.25).cov
+        >>> import noisy_jax as nj
+        >>> nj.noise.ContaminatedGaussian(4.0, probability=0.25).cov
         1.0
     """
 

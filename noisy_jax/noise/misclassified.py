@@ -37,33 +37,31 @@ _SMALLEST = 1e-3
 class Misclassified(Dependent):
     """A category that is recorded as another one with known probabilities.
 
-    In a table, `nj.table(…, noise={"exposed": nj.noise.Misclassified(matrix)})` corrects for a
-    misclassified column. Linear, logistic and Poisson fits take it. A column of K categories
-    becomes K − 1 indicators against the first category, with names such as `smoker[yes]`, which
-    `fit.predict` takes. A column of 0 and 1 keeps its name. `fit.uncorrected` is the fit to the
+    The recorded category may depend on the true one and on nothing else: not on y, nor on other
+    columns or their errors. If it is recorded better in cases than in controls, the correction is
+    wrong. The probabilities count as known exactly. Replicates of a column must be recorded
+    independently, given the true category.
+
+    **In a table**, `nj.table(…, noise={"exposed": nj.noise.Misclassified(matrix)})` corrects for a
+    misclassified column in linear, logistic and Poisson fits. A column of K categories becomes K −
+    1 indicators (0 or 1) of categories 2 to K, with names such as `smoker[yes]`, which
+    `fit.predict` takes; a column of 0 and 1 keeps its name. `fit.uncorrected` is the fit to the
     recorded categories.
 
-    As noise of a stream, a copy is the recoding x̃ of the recorded category that has the mean x. x
-    consists of the indicators of categories 2 to K, `[K − 1]`; for K = 2 of d columns of 0 and 1,
-    each misclassified independently with the same matrix. Any other x gives NaN. The covariance of
-    one copy is estimated without bias, for K > 2 by matrices that are not positive semidefinite:
-    then take `learners.corrected_ftrl(moments.known_covariance())`, as `learners.known_covariance`
-    gives NaN for negative variances.
-
-    The recorded category may depend on the true one, and on nothing else: not on y, nor on other
-    columns or their errors (non-differential error). Where it is recorded better in cases than in
-    controls, the correction is wrong. Replicates of a column must be recorded independently, given
-    the true category.
-
-    The matrix counts as known, such as from a validation study.
+    **As noise of a stream**, x `[K − 1]` holds these indicators; for K = 2 x `[d]` may hold d
+    columns of 0 and 1, each misclassified independently. Any other x gives NaN. A copy x̃ is a
+    recoding of the recorded category, with E x̃ = x. For K > 2 the estimate of its covariance need
+    not be positive semidefinite: then take `learners.corrected_ftrl(moments.known_covariance())`,
+    as `learners.known_covariance` gives NaN for negative variances.
 
     Args:
         matrix: M `[K, K]`; row j holds the probabilities that category j is recorded as each of
             the K. For 0 and 1 with sensitivity s and specificity t it is
-            `[[t, 1 - t], [1 - s, s]]`. Its determinant must be above 0.
-        categories: the K categories in the order of the matrix; by default those in the column, in
-            the order that the frame keeps of them (a Categorical of pandas or polars, an Enum of
-            polars, a dictionary of pyarrow), or else sorted. The printed fit names them.
+            `[[t, 1 - t], [1 - s, s]]`. Each row adds up to 1, and the determinant must be at least
+            0.001; else ValueError.
+        categories: the K categories in the order of the matrix. `None`, the default, for the
+            categories in the column, in the order that the frame keeps of them (a Categorical of
+            pandas or polars, an Enum of polars, a dictionary of pyarrow), or else sorted.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -72,7 +70,7 @@ class Misclassified(Dependent):
         >>> wrong = rng.random(20_000) < np.where(smoker, 0.2, 0.1)
         >>> recorded = np.where(smoker != wrong, "yes", "no")
         >>> frame = {"smoker": recorded, "y": smoker + 0.1 * rng.normal(size=20_000)}
-        >>> noise = {"smoker": Misclassified([[0.9, 0.1], [0.2, 0.8]])}
+        >>> noise = {"smoker": nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]])}
         >>> fit = nj.fit(nj.table(frame, target="y", noise=noise))
         >>> print(fit.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('smoker[yes]',) [1.] [0.7]

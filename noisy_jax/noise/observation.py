@@ -33,23 +33,29 @@ def observe(
     copies: int,
     y_noise: Noise | None = None,
 ) -> Sample:
-    """One round as a learner sees it: independent noisy copies, minus the mean of the noise.
+    """Returns one round as a learner sees it: independent noisy copies of x, and a noisy target.
 
-    Copy v depends on the key and on v only: a learner that reads two copies and one that reads
-    three see the same first two.
+    The copies are x + n, without the known mean of the noise. Copy v depends on the key and on v
+    only: a learner that reads two copies and one that reads three see the same first two.
 
     Args:
-        key: the randomness of this round's noise.
-        x: `[d]` clean instance.
-        y: `[]` clean target.
-        noise: distribution of the noise in each copy of `x`.
+        key: a random key for this round's noise.
+        x: `[d]`, the clean instance; batch rounds with `jax.vmap`.
+        y: `[]`, the clean target.
+        noise: distribution of the noise in each copy of `x`, such as `noise.Gaussian(0.1)`.
         copies: V ≥ 1, how many noisy copies to draw.
-        y_noise: scalar distribution of the noise in `y`, or `noise.Correlated`; none by default.
+        y_noise: scalar distribution of the noise in `y`, whose mean is left out too, or
+            `noise.Correlated`, or for labels `noise.Flip`; `None`, the default, for none.
+
+    Returns:
+        A `Sample` with the copies `x` `[V, d]`, the noisy `y` `[]`, the covariance `cov` of the
+        noise (or its unbiased estimate, if it depends on x), and with `cross_cov` `[d]` under
+        `noise.Correlated`.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> key, x = jax.random.key(0), jnp.zeros(2)
-        >>> sample = observe(key, x, 1.0, nj.noise.Rademacher(0.5), copies=3)
+        >>> sample = nj.noise.observe(key, x, 1.0, nj.noise.Rademacher(0.5), copies=3)
         >>> print(abs(sample.x), sample.cov)
         [[0.5 0.5]
          [0.5 0.5]
@@ -157,14 +163,24 @@ def scan_in_blocks(block, state, inputs, size: int = BLOCK):
 
 @plain_signature
 class CovarianceEstimate(NamedTuple):
-    """Covariance of the noise, estimated from replicates.
+    """A covariance of the noise with its random errors; `noise.estimate_covariance` returns one.
+
+    `cov` may be given wherever a covariance is taken, such as to `wrappers.assuming`. `nj.table`
+    takes the whole estimate as `noise`, and then the errors of a fit contain its random error.
 
     Attributes:
-        cov: `[d, d]`, unbiased and PSD.
-        std_error: `[d, d]`, standard error of each entry.
+        cov: `[d, d]`, Σ̂, unbiased and positive semidefinite, in the squared unit of x.
+        std_error: `[d, d]`, standard error of each entry of Σ̂.
         deviations: `[n, d, d]`, symmetric matrices D_i that say how errors of different entries
-            depend on each other: for a fixed symmetric M, Σ_jk M_jk Σ̂_jk has the variance
-            Σ_i (Σ_jk M_jk D_ijk)². `None`: errors of different entries are independent.
+            depend on each other: for a fixed symmetric matrix M, Σ_jk M_jk Σ̂_jk has the variance
+            Σ_i (Σ_jk M_jk D_ijk)². `None`, the default, if these errors are independent.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> copies = jax.random.normal(jax.random.key(0), (1000, 2, 1))  # noise of variance 1
+        >>> estimate = nj.noise.estimate_covariance(copies)
+        >>> print(f"{estimate.cov[0, 0]:.2f} ± {estimate.std_error[0, 0]:.2f}")
+        1.00 ± 0.05
     """
 
     cov: Array
@@ -173,22 +189,25 @@ class CovarianceEstimate(NamedTuple):
 
 
 def estimate_covariance(copies: Array) -> CovarianceEstimate:
-    """Estimates the noise's covariance from replicates; the clean instances need not be known.
+    """Estimates the covariance of the noise from replicates; the clean instances need not be known.
 
-    With the mean x̄_i of the V copies of instance i,
+        Σ̂ = (1/n) Σ_i S_i,   S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1)
 
-        Σ̂ = (1/n) Σ_i S_i,   S_i = Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V − 1).
-
-    S_i is the sample covariance of these copies (for V = 2, half the outer product of their
-    difference). Its standard deviation over the instances, divided by √n, is the standard error;
-    (S_i − Σ̂)/√(n(n − 1)) are the `deviations`.
+    x̃_iv is copy v of instance i, and x̄_i the mean of its V copies. S_i is their sample covariance
+    (for V = 2, half the outer product of their difference). All copies must have independent noise
+    of one covariance.
 
     Args:
-        copies: `[n, V, d]`, V ≥ 2 independent noisy copies of each of n ≥ 2 instances.
+        copies: `[n, V, d]`, V ≥ 2 noisy copies of each of n ≥ 2 instances.
+
+    Returns:
+        A `CovarianceEstimate`: `cov` is Σ̂ `[d, d]`; `std_error` `[d, d]` is the standard deviation
+        of the S_i, divided by √n; `deviations` `[n, d, d]` are (S_i − Σ̂)/√(n(n − 1)).
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(estimate_covariance(jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])).cov)
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> copies = jnp.array([[[0.0], [2.0]], [[5.0], [5.0]]])  # two instances, twice each
+        >>> print(nj.noise.estimate_covariance(copies).cov)
         [[1.]]
     """
     copies = real_array("copies", copies)

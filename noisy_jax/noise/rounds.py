@@ -15,15 +15,21 @@ from noisy_jax.validation.values import concrete
 
 @register_distribution
 class PerRound:
-    """A distribution that changes from round to round: its leaves are stacked along T rounds.
+    """A distribution that changes from round to round.
+
+    Give it as `noise` or `y_noise` of `nj.rollout` on a stream of T rounds. `noise.observe`, which
+    draws one round, takes the distribution of that round instead.
 
     Args:
-        distribution: a distribution with leaves `[T, ...]`, built by `jax.vmap` over its
-            parameters.
+        distribution: a distribution each of whose parameters has a leading axis of T rounds, as
+            `jax.vmap` over the parameters makes it. Other shapes raise ValueError.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, 5))).distribution.cov.shape
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=5, dim=3)
+        >>> noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(jnp.linspace(0.1, 0.2, 5)))
+        >>> learner = nj.learners.known_covariance(radius=1.0)
+        >>> print(nj.rollout(learner, stream, noise, jax.random.key(1)).predictions.shape)
         (5,)
     """
 

@@ -22,22 +22,25 @@ from noisy_jax.validation.values import Array, collected
 class Correlated(Noise):
     """Noise in y that depends on the noise n in the first copy of x: n^y = ⟨a, n⟩ + e.
 
-    An example is one instrument that measures both. `Sample.cross_cov` is Cov(n, n^y) = Σa, `[d]`,
-    with the covariance Σ of n. `learners.two_copies`, `learners.known_covariance` and the moments
-    of linear features correct for it. `learners.uncorrected` runs without a correction; a rollout
-    of any other learner raises ValueError.
+    An example is one instrument that measures both. Give it as `y_noise` to `nj.rollout` or
+    `noise.observe`; `sample.cross_cov` is then Cov(n, n^y) = Σa `[d]`, with the covariance Σ of n.
+    `learners.two_copies`, `learners.known_covariance` and `learners.corrected_ftrl` with linear
+    features correct for it. `learners.uncorrected` runs without a correction. A rollout
+    of a learner whose `needs.targets` is not "any" raises ValueError.
 
     Args:
-        slopes: a, `[d]`.
-        rest: scalar distribution of e, independent of n; none by default.
+        slopes: a, `[d]`, in units of y per unit of x.
+        rest: distribution of e with scalar parameters, independent of n; `None`, the default, for
+            e = 0.
 
     Source: Fuller, Measurement Error Models (1987), for regression with correlated errors.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> y_noise = nj.noise.Correlated(jnp.array([1.0, 0.0]))
         >>> sample = nj.noise.observe(
         ...     jax.random.key(0), jnp.zeros(2), 0.0, nj.noise.Rademacher(0.5), copies=1,
-        ...     y_noise=Correlated(jnp.array([1.0, 0.0])))
+        ...     y_noise=y_noise)
         >>> print(sample.x[0, 0] == sample.y, sample.cross_cov)
         True [0.25 0.  ]
     """
@@ -66,24 +69,26 @@ class Correlated(Noise):
 
 @register_distribution
 class Flip(Noise):
-    """Labels y = ±1 that are flipped to −y with a known probability: a distribution for `y_noise`.
+    """Labels y = ±1 that are flipped to −y with known probabilities: a distribution for `y_noise`.
 
-    It is not additive noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. Use `losses.flipped`,
-    which corrects losses of the margin. Learners of the squared loss are biased under flips, and
-    their rollouts raise ValueError. In a table use `nj.methods.Logistic(flips=…)`; for a linear
-    fit, if the rates are equal, divide the noisy labels by 1 − 2ρ. The variance of ỹ − y depends on
-    y, so that there is no covariance: `bounds.moments`, and its use as the noise of x, raise
-    ValueError; `noise.Misclassified` is for columns of x.
+    A label y = +1 is seen as ỹ = −1 with probability ρ₊, and y = −1 as +1 with probability ρ₋. This
+    is not noise of mean zero: E ỹ = (1 − ρ₊ − ρ₋)y + ρ₋ − ρ₊. It has no covariance, as the variance
+    of ỹ depends on y: `bounds.moments` and its use as the noise of x raise ValueError.
+
+    - Learners with a loss of the margin: give them the loss of `losses.flipped`.
+    - Learners of the squared loss are biased under flips: their rollouts raise ValueError.
+    - Tables: use `nj.methods.Logistic(flips=…)`; for a linear fit under equal rates ρ, divide the
+      noisy labels by 1 − 2ρ. For columns of x there is `noise.Misclassified`.
 
     Args:
-        rate: ρ in [0, ½), or (ρ₊, ρ₋), the probabilities that a label +1 and −1 is flipped,
-            ρ₊ + ρ₋ < 1. It is kept as a pair.
+        rate: (ρ₊, ρ₋) ≥ 0 with ρ₊ + ρ₋ < 1, or one number ρ in [0, ½) for both. It is kept as a
+            pair.
 
     Source: Natarajan, Dhillon, Ravikumar and Tewari, Learning with noisy labels (2013).
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> flip = Flip((0.3, 0.1))
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> flip = nj.noise.Flip((0.3, 0.1))
         >>> keys = jax.random.split(jax.random.key(0), 50_000)
         >>> for label in (1.0, -1.0):
         ...     noisy = jax.vmap(flip.sample, (0, None))(keys, label)
@@ -112,7 +117,7 @@ class Flip(Noise):
         raise ValueError("noise.Flip has no covariance: it is y_noise, for losses.flipped")
 
     def centred(self, key: jax.Array, x: Array) -> jax.Array:
-        """The noisy label, x or −x, of one label x, `[]`."""
+        """Returns the noisy label, x or −x, of one label x, `[]`."""
         check_shape("x", x, (), "one label (noise.Flip is for y_noise)")
         y = jnp.asarray(sound_labels(x), float)
         rate = jnp.where(y > 0, *self.rate)
