@@ -60,13 +60,23 @@ from noisy_jax.validation.values import ArrayLike
 
 @plain_signature
 class Round(NamedTuple):
-    """Parts of one round's sample that the engine uses.
+    """The parts of one round's sample that `engine.expansion` works with; `round_of` returns it.
 
     Attributes:
-        atom: φ_t, what this round adds to the learner's function f_t: a single atom, without an
-            axis of atoms, or `[K]` atoms for a memory with a `width`.
-        query_points: `[P]`, further atoms at which f_t is evaluated; `None` if there are none.
-        target: further data for the rule, such as the target y_t.
+        atom: φ_t, the function that this round may add to the learner's function f_t, in the form
+            that the memory stores: the point x̃_t `[d]` for φ_t = k(x̃_t, ·). It is one atom
+            without an axis of atoms, or `[K]` atoms for a memory with `width=K`.
+        query_points: P further atoms, with a leading axis `[P]`, at which f_t is evaluated for the
+            rule; `None` if there are none.
+        target: any further data for the rule, such as the target y_t `[]`.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> def round_of(sample, key):  # the first copy is the atom, the second one the query point
+        ...     return nj.engine.Round(sample.x[0], sample.x[1:2], sample.y)
+        >>> sample = nj.Sample(jnp.array([[1.0, 2.0], [1.5, 2.5]]), jnp.array(3.0))
+        >>> print(round_of(sample, None).query_points)
+        [[1.5 2.5]]
     """
 
     atom: Any
@@ -119,39 +129,55 @@ def expansion(
 
         f_{t+1} = P( c_t f_t + α_t φ_t )
 
-    φ_t is the atom of round t, a function such as k(x_t, ·), α_t its coefficient, c_t a decay
-    factor, and P the projection on the ball {‖f‖ ≤ W}. A round may add K atoms (`Memory.width`; 1
-    by default), and evaluate f_t at P further atoms, the query points.
-
-    `unroll` raises ValueError for more rounds than the memory's horizon. A run that goes beyond the
-    horizon by several calls, or whose function overflows, ends in NaN, so that
-    `Rollout.diverged_at` can name the round.
+    f_t is the learner's function, zero at first. φ_t is the atom of round t, a function such as
+    k(x̃_t, ·); α_t is its coefficient, c_t a decay factor, and P the projection on the ball
+    {‖f‖ ≤ W}. `engine.function_space` supplies most parts for kernels and worlds.
 
     Args:
-        round_of: `(sample, key) -> Round`, the atom, the query points and the target of a sample.
-        rule: computes the coefficient α_t and the decay factor c_t from values of f_t.
-        memory: stores f.
-        copies: V, number of noisy copies that `round_of` uses.
-        radius: W > 0, radius of the ball on which f is projected; `None` for no projection. A
-            memory that forgets atoms does not know ‖f‖ and takes no radius.
-        block: B ≥ 1, number of rounds that `unroll` plays at once, at most as many as the memory
-            allows. It changes results only by rounding. By default 64; with a weight vector
-            `[D]` 8, 4 or 2, the largest of them for which B(V + 1)D ≤ 4,096, else 1.
-        dim: d, the dimension that data must have; `None` for any.
-        labels: whether targets must be −1 or +1. Any other target raises ValueError if it is
-            concrete, and becomes NaN if it is traced.
-        flips: rates of flipped labels that the learner corrects for, as in `Needs`; `False`, the
-            default, if flips make it biased.
-        targets: "independent", the default, "exact" or "any", as in `Needs`.
-        noise: distribution of the noise that the learner corrects for; `None` for none.
+        round_of: `(sample, key) -> Round`, the atom, the query points (P further atoms at which f_t
+            is evaluated) and the target of a sample.
+        rule: the `engine.Rule` that computes α_t and c_t from values of f_t.
+        memory: the `Memory` that stores f, such as `engine.everything(T)(space)`.
+        copies: V ≥ 1, number of noisy copies that `round_of` reads.
+        radius: W > 0; `None`, the default, for no projection. A memory that forgets atoms does not
+            know ‖f‖, and takes no radius.
+        block: number of rounds ≥ 1 that `unroll` plays at once, at most as many as the memory
+            allows. It changes speed, and results only by rounding. By default 64, or with a weight
+            vector `[D]` the largest of 8, 4, 2 and 1 for which block · (V + 1) · D ≤ 4,096.
+        dim: d, the dimension that data must have; `None`, the default, for any.
+        labels: True if targets must be −1 or +1: any other target raises ValueError if it is
+            concrete, and becomes NaN if it is traced. False by default.
+        flips: rates (ρ₊, ρ₋) of flipped labels that the learner corrects for, or `None` if flips
+            have no effect (`Needs.flips`); `False`, the default, if they make it biased.
+        targets: "independent", the default, if noise in y must be independent of the noise in x;
+            "exact" if y must have no noise; "any" if it may be correlated.
+        noise: distribution of the noise that the learner corrects for; `None`, the default, for
+            none.
         estimates: `(outputs[K + P], target) -> (value, square)`, unbiased estimates of f(x) and of
-            f(x)² at the clean x, from the predictions at the atoms and at the query points. The
-            learner's `clean_estimates` are made of it. `None`, the default, if there are none.
+            f(x)² at the clean x, from the predictions at the K atoms and the P query points of a
+            round. They become `Learner.clean_estimates`; `None`, the default, if there are none.
 
     Returns:
         A `Learner` with an `ExpansionState`. If every atom is kept, round t costs O(t) kernel
-        evaluations. Forward and reverse mode differentiate runs by the stream, the noise and all
-        hyper-parameters; a gradient over T rounds keeps O(T) numbers for each block of rounds.
+        evaluations. More rounds than the memory's horizon raise ValueError in `unroll`; a run in
+        several calls that goes beyond it, or whose function overflows, ends in NaN. Runs can be
+        differentiated in both modes.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> from noisy_jax.engine.memory import Space
+        >>> gram = nj.kernels.gaussian(length_scale=1.0).gram
+        >>> def update(state, values, y, t, square):  # a gradient step on |f(x) − y|
+        ...     return nj.engine.Update(-0.1 * jnp.sign(values[0] - y), 1.0, state)
+        >>> learner = nj.engine.expansion(
+        ...     round_of=lambda sample, key: nj.engine.Round(sample.x[0], None, sample.y),
+        ...     rule=nj.engine.Rule(lambda: (), update),
+        ...     memory=nj.engine.everything(1000)(Space(gram, gram)), copies=1, radius=3.0)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=2)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(f"mean absolute error {jnp.abs(run.predictions - stream.y).mean():.2f}")
+        mean absolute error 0.07
+
     """
     function("round_of", round_of, "(sample, key) -> Round")
     instance("rule", rule, Rule)

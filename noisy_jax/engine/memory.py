@@ -77,20 +77,30 @@ MakeMemory: TypeAlias = Callable[[Space], Memory]
 
 
 def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
-    """A memory that keeps the atoms of all rounds, up to `horizon` ≥ 1 of them.
+    """Returns a memory that keeps the atoms of all rounds; learners take it as `buffer`.
+
+    An atom is the function that a round adds to the learner's function f, such as k(x_t, ·). With
+    this memory f is exact, and round t costs O(t) kernel evaluations.
 
     Args:
-        horizon: T, the number of rounds that there is room for.
-        width: K, number of atoms that a round adds; `None`, the default, for one without an axis.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more; a run
+            in several parts that goes beyond it ends in NaN.
+        width: K ≥ 1, the number of atoms that each round adds, where `Round.atom` has an axis `[K]`
+            of atoms; `None`, the default, for one atom without this axis.
+
+    Returns:
+        A function that makes the `Memory` of a `Space` (the inner products of atoms). Learners call
+        it themselves.
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> from noisy_jax.engine.memory import Space
-        >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = everything(horizon=100)(Space(gram, gram))
-        >>> atoms, weights = memory.init(jnp.zeros(2))
-        >>> print(memory.evaluate(atoms.at[0].set(1), weights.at[0].set(3), 1, jnp.ones((1, 2))))
-        [3.]
+        >>> import jax, noisy_jax as nj
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
+        ...     regularization=0.03, buffer=nj.engine.everything(1000))
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(run.state.weights.shape)  # 1000 rounds, in whole chunks of 256
+        (1024,)
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
     width = None if width is None else whole("width", width)
@@ -116,16 +126,26 @@ def products(x, z):
 
 
 def weight_vector() -> MakeMemory:
-    """A memory for atoms that are vectors `[D]`: it keeps only their weighted sum, `[D]`.
+    """Returns a memory that keeps only the sum of all atoms; learners take it as `buffer`.
 
-    Use it with the linear kernel. Random features use it by themselves.
+    An atom is the function that a round adds to the learner's function f. Here atoms are vectors
+    `[D]`, w is their weighted sum, and f(x) = ⟨w, x⟩. Use it with `kernels.linear()`, where it
+    keeps the weights w `[d]`: f is exact, a round costs O(d), and there is no horizon. With other
+    kernels learners raise ValueError. Random features need no `buffer`: they use this
+    memory by themselves.
+
+    Returns:
+        A function that makes the `Memory` of a `Space` (the inner products of atoms). Learners call
+        it themselves.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> from noisy_jax.engine.memory import Space, products
-        >>> memory = weight_vector()(Space(products, products))
-        >>> memory.evaluate((), jnp.array([1.0, 2.0]), 0, jnp.ones((1, 2)))
-        Array([3.], dtype=float32)
+        >>> import jax, noisy_jax as nj
+        >>> learner = nj.learners.parameter_free(
+        ...     nj.kernels.linear(), nj.losses.absolute(), buffer=nj.engine.weight_vector())
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(run.state.weights.shape)
+        (3,)
     """
 
     def init(atom):

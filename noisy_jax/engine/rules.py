@@ -18,12 +18,19 @@ from noisy_jax.validation.values import ArrayLike
 
 @plain_signature
 class Update(NamedTuple):
-    """Result of a rule in one round.
+    """The result of `engine.Rule.update` in round t, where f_{t+1} = c_t f_t + α_t φ_t.
+
+    f_t is the learner's function, and φ_t the atom, the function that the round adds.
 
     Attributes:
-        coefficient: `[]`, α_t; `[K]` if the memory has a `width`.
-        decay: c_t, the factor on f_t.
-        state: the rule's own state after the round.
+        coefficient: α_t, `[]`; `[K]`, one for each atom, if the memory has `width=K`.
+        decay: c_t, `[]`, the factor of f_t; 1 for no decay.
+        state: the rule's own state after the round, a pytree as `Rule.init` returns it.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> print(nj.engine.Update(coefficient=0.5, decay=0.99, state=()))
+        Update(coefficient=0.5, decay=0.99, state=())
     """
 
     coefficient: jax.Array
@@ -33,17 +40,34 @@ class Update(NamedTuple):
 
 @plain_signature
 class Rule(NamedTuple):
-    """Computes the update of f from values of f_t. This is the part that most learners define.
+    """The update of a learner in `engine.expansion`: f_{t+1} = c_t f_t + α_t φ_t.
+
+    f_t is the learner's function, and φ_t the atom, the function that round t adds, such as
+    k(x̃_t, ·). From a few values of f_t a rule computes the coefficient α_t and the decay factor
+    c_t. This is the part that most learners define.
 
     Attributes:
-        init: `() -> state`, a pytree of arrays such as offsets, margins, counts; `()` for none.
-        update: `(state, values[1 + P], target, t, square) -> Update`: `values` holds f_t at the
-            atom, then at the query points, and `square` is ‖φ_t‖². If the memory has a `width` K,
-            `values` is `[K + P]`, and `square` the Gram matrix `[K, K]` of the atoms. It runs in a
-            scan: use arithmetic on few numbers only.
+        init: `() -> state`, the rule's own state before round 0, a pytree of arrays such as an
+            offset or a count; `()` for none.
+        update: `(state, values, target, t, square) -> Update`, run in a scan over rounds t = 0, 1,
+            … (a whole number `[]`). `values` `[1 + P]` holds f_t at the atom's point, then at the P
+            query points; `target` is `Round.target`; `square` `[]` is ‖φ_t‖². If the memory has
+            `width=K`, `values` is `[K + P]`, and `square` the inner products `[K, K]` of the atoms.
         output: `(state, values[...]) -> [...]`, predictions from values of f_t, for a rule with an
-            offset or a threshold; linear in both, so that `wrappers.averaged` averages both. `None`
-            if predictions are the values of f_t.
+            offset or a threshold. It must be linear in state and values together, so that
+            `wrappers.averaged` can average both. `None`, the default, if f_t is the prediction.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> def update(state, values, y, t, square):  # a gradient step on |f(x) − y|
+        ...     return nj.engine.Update(-0.1 * jnp.sign(values[-1] - y), 1.0, state)
+        >>> space = nj.engine.function_space(nj.kernels.gaussian(length_scale=1.0), buffer=200)
+        >>> learner = space.learner(nj.engine.Rule(lambda: (), update))
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=2)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(f"mean absolute error {jnp.abs(run.predictions - stream.y).mean():.2f}")
+        mean absolute error 0.11
+
     """
 
     init: Callable[[], Any]
@@ -51,11 +75,15 @@ class Rule(NamedTuple):
     output: Callable[[Any, jax.Array], jax.Array] | None = None
 
     def outputs(self, state: Any, values: jax.Array) -> jax.Array:
-        """Predictions `[...]` from values `[...]` of f_t."""
+        """Returns predictions `[...]` for values `[...]` of f_t, with the rule's own state."""
         return values if self.output is None else self.output(state, values)
 
     def linear_part(self) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
-        """`Learner.weights` and `with_weights` of f, and of the rule if it has an `output`."""
+        """Returns `(weights, with_weights)`, two fields of the `Learner` that this rule makes.
+
+        They read and replace the weights of f, together with the rule's state if there is an
+        `output`.
+        """
         if self.output is None:
             return field_weights, with_field_weights
 

@@ -14,22 +14,28 @@ from noisy_jax.validation.values import check_concrete
 
 
 def ring(size: int) -> MakeMemory:
-    """A memory of the τ newest atoms; a new atom replaces the oldest.
+    """Returns a memory of the atoms of the τ newest rounds; learners take it as `buffer`.
 
-    An atom is the function that a round adds to f, such as k(x_t, ·).
+    An atom is the function that a round adds to the learner's function f, such as k(x_t, ·). A new
+    atom takes the place of the oldest, whose term then no longer counts in f. There is no horizon.
+    `buffer=τ` means `buffer=engine.ring(τ)`.
 
     Args:
-        size: τ ≥ 1. A block of `Learner.unroll` has at most τ rounds.
+        size: τ ≥ 1, the number of newest rounds. `Learner.unroll` then plays at most τ rounds at
+            once.
 
     Returns:
-        A function from a `Space` to the `Memory`, such as the argument `buffer` of learners.
+        A function that makes the `Memory` of a `Space` (the inner products of atoms). Learners call
+        it themselves.
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> from noisy_jax.engine.memory import Space
-        >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = ring(50)(Space(gram, gram))
-        >>> memory.init(jnp.zeros(2))[1].shape  # weights of 50 slots, whatever the horizon
+        >>> import jax, noisy_jax as nj
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
+        ...     regularization=0.03, buffer=nj.engine.ring(50))
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(run.state.weights.shape)
         (50,)
     """
     size = whole("size", size, 1, "number of atoms that are kept")
@@ -37,33 +43,38 @@ def ring(size: int) -> MakeMemory:
 
 
 def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
-    """A memory of the s_t newest atoms in round t = 1, 2, …, where s_t grows slowly.
+    """Returns a memory of the newest s_t atoms in round t = 1, 2, …; learners take it as `buffer`.
 
         s_t = min(t, max(t0, ⌈t^(1/2 + ε)⌉))
 
-    An atom is the function that a round adds to f, such as k(x_t, ·). At most one atom is dropped
-    in a round. With NORMA at a learning rate η/√t the regret in regularized risk stays of the order
-    √T, for losses of bounded slope (Theorem 6).
+    An atom is the function that a round adds to the learner's function, such as k(x_t, ·). At most
+    one atom is dropped in a round. With it `learners.norma` at a learning rate η/√t still has
+    regret of order √T in the regularized risk, for losses of bounded slope
+    (`bounds.regularized_risk`).
 
     Args:
-        horizon: T ≥ 1, the largest number of rounds.
-        start: t0 ≥ 1, the round up to which all atoms are kept; `growing_start` of
-            colabs/papers/tightness_memory.py computes the t0 of the theorem. A block of
-            `Learner.unroll` has at most t0 rounds.
-        excess: ε, 0 < ε < ½.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        start: t0 ≥ 1, the round up to which all atoms are kept. The theorem needs a large t0, which
+            `growing_start` of colabs/papers/tightness_memory.py computes. `Learner.unroll` plays at
+            most t0 rounds at once.
+        excess: 0 < ε < ½, a concrete number.
 
     Returns:
-        A function from a `Space` to the `Memory`, such as the argument `buffer` of learners.
+        A function that makes the `Memory` of a `Space` (the inner products of atoms). Learners call
+        it themselves.
 
     Source: Online Learning with Kernels, Theorem 6. The theorem prints s_t = ⌈t^(1/2 + ε)⌉ after
     t0, which drops most of the t0 atoms at once, more than its proof allows.
 
     Example:
-        >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> from noisy_jax.engine.memory import Space
-        >>> gram = nj.kernels.gaussian(length_scale=0.5**0.5).gram
-        >>> memory = growing(1000, start=80, excess=0.4)(Space(gram, gram))
-        >>> memory.init(jnp.zeros(2))[1].shape  # 1000^0.9, in whole chunks
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> learner = nj.learners.norma(
+        ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(), regularization=0.03,
+        ...     learning_rate=lambda t: 5 / jnp.sqrt(t + 1),
+        ...     buffer=nj.engine.growing(1000, start=80, excess=0.4))
+        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
+        >>> print(run.state.weights.shape)  # room for 1000^0.9 = 502 atoms, in whole chunks of 256
         (512,)
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")

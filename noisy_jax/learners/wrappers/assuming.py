@@ -23,23 +23,31 @@ class Assumed(Gaussian):
 
 
 def assuming(learner: Learner, cov: ArrayLike) -> Learner:
-    """The given learner, which reads this noise covariance in every round instead of the true one.
+    """Returns the given learner, told one fixed noise covariance instead of the true one.
 
-    Use it with an estimated covariance, or to measure the effect of a wrong one. With
-    `known_covariance`, a covariance of zero gives `uncorrected`, and Σ/2 gives the paper's printed
-    formula. `Learner.needs.noise` becomes `noise.Gaussian(cov)`, unless the learner was built for
-    some noise.
+    Use it with an estimated covariance, where the true one is unknown, or to measure the effect of
+    a wrong one. `sample.cov` is replaced in each round; `rollout` does not warn that the noise
+    differs. With `learners.known_covariance` and the true covariance Σ, telling 0 gives
+    `uncorrected`, and telling Σ/2 gives the formula that the paper prints.
 
     Args:
-        learner: a learner that reads `sample.cov`. If it does not, `init` raises ValueError.
-        cov: Σ as `[]`, `[d]` or `[d, d]`, such as the `cov` of `noise.estimate_covariance`.
+        learner: a learner that reads `sample.cov`. If it does not, its `init`, which `rollout`
+            calls, raises ValueError.
+        cov: the covariance to tell, in the squared unit of x: `[]` (the same variance for all
+            features), `[d]` (variances) or `[d, d]`; positive semidefinite. An example is the `cov`
+            of `noise.estimate_covariance`.
+
+    Returns:
+        A `Learner` with the same states and predictions. Its `needs.noise` is
+        `noise.Gaussian(cov)`, unless the given learner was built for a distribution.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream, noise = nj.streams.linear(jax.random.key(0), 10_000, 3), nj.noise.Gaussian(0.5)
         >>> learner = nj.learners.known_covariance(radius=1.0)
         >>> for cov in (0.0, 0.4, 0.5):
-        ...     run = nj.rollout(assuming(learner, cov), stream, noise, jax.random.key(1))
+        ...     told = nj.wrappers.assuming(learner, cov)
+        ...     run = nj.rollout(told, stream, noise, jax.random.key(1))
         ...     loss = jnp.mean((run.predictions - stream.y) ** 2)
         ...     print(f"told {cov}: mean squared loss {loss:.2f}")
         told 0.0: mean squared loss 0.10

@@ -45,18 +45,29 @@ class AveragedState(NamedTuple):
 
 
 def averaged(learner: Learner) -> Learner:
-    """Returns a learner that predicts with w̄_t, the mean of the given learner's weights so far.
+    """Returns a learner that predicts with the mean of the given learner's weights so far.
+
+        w̄_t = (1/t) Σ_{s=1..t} w_s
+
+    w_s are the weights that the given learner predicts with in round s; its own steps do not
+    change. w̄_t predicts round t + 1; before the first round w̄ is zero. On independent examples
+    and for a convex loss, the expected loss of w̄_T on a new example exceeds the loss of any fixed
+    u by at most the learner's expected regret against u, divided by T.
 
     Args:
-        learner: a learner with `Learner.weights`: its predictions are linear in them. `norma` has
-            them if it keeps all terms of f, by random features or by
-            `buffer=engine.everything(horizon)`; its offset and its threshold are averaged as well.
+        learner: a learner with `Learner.weights`, in which its predictions are linear; else
+            ValueError. `norma` has them if it keeps all terms of its function, with random features
+            or with `buffer=engine.everything(horizon)`. An offset and a threshold are averaged as
+            well.
+
+    Returns:
+        A `Learner`; `state.mean_weights` is w̄_t, and `state.inner` the state of the given learner.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> last = nj.learners.two_copies(radius=1.0)
-        >>> both = nj.wrappers.paired(last, averaged(last))
+        >>> both = nj.wrappers.paired(last, nj.wrappers.averaged(last))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(((run.predictions - stream.y[:, None]) ** 2)[-5000:].mean(axis=0).round(2))
         [0.01 0.  ]

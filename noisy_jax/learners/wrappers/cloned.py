@@ -26,26 +26,31 @@ from noisy_jax.validation.keys import parsed_key
 
 
 def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
-    """Returns a learner of one Gaussian copy; it makes the several copies that `learner` needs.
+    """Returns a learner of one Gaussian copy, which makes of it the V copies that `learner` needs.
+
+    From a copy x̃ = x + n with n ~ N(0, Σ) it draws V copies ("clones") x̃ + ξ_v in each round. The
+    random ξ_v are correlated in such a way that the noises of the clones are independent N(0, VΣ).
+    So the price is noise of V times the covariance.
 
     Args:
-        learner: a learner of V copies, built for the noise that the clones have:
-            `noise.cloned(V)`, of covariance VΣ. A world must exist for that noise: a Gaussian
-            kernel of length scale ℓ needs 2‖Σ‖ < ℓ² for V = 2.
-        noise: the Gaussian noise of the single copy (clones of other noise would not be
-            independent). Its mean has no effect, as samples come with known means subtracted.
-            With `noise.PerRound` the clones of a round have V times the covariance that the sample
-            carries, and the learner must be built for no noise in particular, as `two_copies` and
-            `unknown_noise` are.
+        learner: a learner of V = `learner.needs.copies` copies. If it is built for a distribution,
+            as with one of `worlds`, this must be `noise.cloned(V)`, of covariance VΣ; else
+            ValueError. A world must exist for that noise: a Gaussian kernel of length scale ℓ and V
+            = 2 need 2‖Σ‖ < ℓ².
+        noise: the `noise.Gaussian` of the single copy, with the covariance Σ; others raise
+            ValueError, as their clones would not be independent. Its mean has no effect, because
+            samples come with known means subtracted. With `noise.PerRound` Σ is read from
+            `sample.cov` in each round, and the learner must not be built for a distribution: take
+            `two_copies` or `unknown_noise`.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
         >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise.cloned(2))
-        >>> options = {"horizon": 1000, "radius": 2.0}
-        >>> learner = nj.learners.parallel_worlds(world, **options)
+        >>> learner = nj.learners.parallel_worlds(world, horizon=1000, radius=2.0)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
-        >>> run = nj.rollout(cloned(learner, noise), stream, noise, jax.random.key(1))
+        >>> single = nj.wrappers.cloned(learner, noise)
+        >>> run = nj.rollout(single, stream, noise, jax.random.key(1))
         >>> loss = (run.predictions - stream.y) ** 2
         >>> print(f"mean squared loss {loss.mean():.2f}, zero's {(stream.y**2).mean():.2f}")
         mean squared loss 0.04, zero's 0.20

@@ -61,25 +61,38 @@ class MixtureState(NamedTuple):
 
 
 def mixture(*learners: Learner) -> Learner:
-    """Returns a learner that averages several by shares, which go to the best on clean data.
+    """Returns a learner that predicts a weighted mean of the predictions of K learners.
 
-    Use it to choose among radii, rates, length scales, worlds or kinds of learners. The best has
-    the least squared error on clean data, which noisy data estimate, whatever loss the learners
-    have; for the squared loss the regret exceeds the regret of the best of them by at most
-    `bounds.mixture`. It has no clean estimates; `select` judges learners one by one.
+        f_t(x) = Σ_k q_{t,k} f_{t,k}(x),   with shares q_{t,k} ≥ 0 of sum 1
+
+    The shares go to the learner with the least squared error on clean data, whatever loss the
+    learners have: after each round these errors are estimated from the noisy data
+    (`Learner.clean_estimates`). Use it to choose among radii, rates, length scales, worlds or kinds
+    of learners.
+
+    For the squared loss the expected regret on clean data exceeds the expected regret of the best
+    of the learners by at most the expectation of `bounds.mixture(run.state)`. Noise in
+    the targets must suit all of them (`Needs.targets`).
 
     Args:
-        *learners: learners with `clean_estimates`, which see the same samples, as in `paired`.
-            One with several columns, such as `swept` makes, is counted once per column; K
-            radii or rates by `swept` cost little more than one. If one of them ends in NaN, so does
-            the mixture.
+        *learners: one or more learners with `clean_estimates`; else ValueError. All see the same
+            samples. One with several columns, such as `wrappers.swept` makes, counts once per
+            column. If one of them ends in NaN, so does the mixture.
+
+    Returns:
+        A `Learner`, whose `state.shares` `[K]` are q for the next round. It has no
+        `clean_estimates`; to judge learners one by one use `nj.select`.
+
+    Source: AdaHedge (de Rooij, van Erven, Grünwald and Koolen, 2014), on losses that are estimated
+    from noisy data.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> radii = nj.wrappers.swept(
         ...     lambda radius: nj.learners.two_copies(radius=radius), jnp.array([0.1, 1.0, 10.0]))
-        >>> run = nj.rollout(mixture(radii), stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> learner = nj.wrappers.mixture(radii)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(run.state.shares.round(2))
         [0. 1. 0.]
     """

@@ -41,22 +41,23 @@ class NoiselessState(NamedTuple):
 def noiseless(learner: Learner, stream: Stream) -> Learner:
     """Returns the given learner, run on the clean data of a stream instead of noisy copies.
 
-    Its regret is the regret of learning without noise; the excess of other learners over it is the
-    cost of the noise. Unless the learner draws random numbers itself, `vmap` over keys runs it only
-    once.
+    In round t it steps on the clean (x_t, y_t): each of its copies is x_t, and `sample.cov` is
+    zero. Its regret is the regret of learning without noise, and the regret of other learners minus
+    this one is the cost of the noise. Unless the learner draws random numbers itself, `vmap` over
+    keys runs it only once.
 
     Args:
         learner: one that is right on clean data, such as `uncorrected`, `two_copies` or
-            `known_covariance`; one that is built for noise of a variance above zero, as with a
-            world, or for flipped labels raises ValueError. Each of its copies is the clean
-            instance, and `sample.cov` is zero.
-        stream: the clean rounds of the run, from round 0 on; it may be longer than the run.
+            `known_covariance`. A learner that is built for noise of a variance above zero, as with
+            a world, or for flipped labels raises ValueError.
+        stream: the clean rounds of the run, from round 0 on. It may be longer than the run; its
+            length becomes the horizon, so that `rollout` raises ValueError for more rounds.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
         >>> learner = nj.learners.uncorrected(radius=1.0)
-        >>> both = nj.wrappers.paired(learner, noiseless(learner, stream))
+        >>> both = nj.wrappers.paired(learner, nj.wrappers.noiseless(learner, stream))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> losses = ((run.predictions - stream.y[:, None]) ** 2).mean(axis=0)
         >>> print([f"{loss:.2f}" for loss in losses])

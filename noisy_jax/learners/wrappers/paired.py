@@ -15,21 +15,27 @@ from noisy_jax.validation.objects import instance
 
 
 def paired(*learners: Learner) -> Learner:
-    """Joins several learners that see the same samples into one learner with a column for each.
+    """Joins L learners that see the same samples into one learner with a column for each.
 
-    Differences between columns are then not blurred by the noise that the learners share. States
-    are a tuple, predictions `[..., L]` and estimates `[L]`. Each column holds the results that
-    its learner alone would give with the same key. `needs` joins the needs of all (`Needs.both`).
+    Each column holds the results that its learner alone would give with the same key. As all
+    columns share one draw of the noise, differences between them are more exact than differences
+    between separate runs.
 
     Args:
         *learners: one or more learners. Each reads as many as it needs of the shared copies, from
-            the first on. One with several columns, such as `swept` makes, keeps all of them.
+            the first on. One with several columns, such as `wrappers.swept` makes, keeps all of
+            them.
+
+    Returns:
+        A `Learner`. Its state is the tuple of the learners' states, its predictions are `[..., L]`,
+        and its `clean_estimates` are `[L]`, if all learners have them. Its `needs` are the needs of
+        all learners together, such as the largest number of copies and the smallest horizon.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> options = {"radius": 1.0}
-        >>> both = paired(nj.learners.uncorrected(**options), nj.learners.two_copies(**options))
+        >>> both = nj.wrappers.paired(
+        ...     nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.0))
         >>> run = nj.rollout(both, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> losses = ((run.predictions - stream.y[:, None]) ** 2).mean(axis=0)
         >>> print([f"{loss:.2f}" for loss in losses])

@@ -17,22 +17,26 @@ from noisy_jax.varying import of_this_device
 
 
 def swept(make: Callable[[Any], Learner], values: Any) -> Learner:
-    """A learner with K columns, one for each value of its hyper-parameters, by `jax.vmap`.
+    """Returns a learner with K columns, one for each value of its hyper-parameters, by `jax.vmap`.
 
-    Predictions are `[..., K]`, as in `paired`. Rates and radii do not change what a kernel learner
-    stores: the columns then share the atoms and the kernel evaluations, so that K of them cost
-    little more than one.
+    All columns see the same samples. Kernel learners store the same points for all rates and radii,
+    so that their columns share the kernel evaluations: K of them cost little more than one.
 
     Args:
-        make: `value -> Learner`, called with a traced value. Copies, noise and horizon must not
-            depend on it.
-        values: `[K]`, or a pytree of arrays with a leading axis K ≥ 1 (a tuple of rates and radii).
+        make: `value -> Learner`, called with a traced value. Only numbers inside the learner may
+            depend on it, such as a radius or a rate; its copies, noise and horizon must not.
+        values: `[K]`, or a pytree of arrays with a leading axis K ≥ 1, such as a tuple of rates and
+            radii. `make` gets one entry of each.
+
+    Returns:
+        A `Learner` with predictions `[..., K]`, and with `clean_estimates` `[K]` if the learner has
+        them.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = swept(lambda radius: nj.learners.two_copies(radius=radius),
-        ...                 jnp.array([0.1, 1.0, 10.0]))
+        >>> learner = nj.wrappers.swept(
+        ...     lambda radius: nj.learners.two_copies(radius=radius), jnp.array([0.1, 1.0, 10.0]))
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(((run.predictions - stream.y[:, None]) ** 2).mean(axis=0).round(1))
         [0.2 0.  0.2]
