@@ -51,29 +51,34 @@ def alma(
 ) -> Learner:
     """The approximate large margin algorithm (ALMA₂) with a kernel, for labels ±1.
 
+    f_t(x) = ⟨w_t, φ(x)⟩ with the unit features φ(x) of k(x, z)/√(k(x, x) k(z, z)), and w_1 = 0. The
+    k-th update is made in the first round with y_t f_t(x_t) ≤ θ/√k after the update before it:
+
+        w_{t+1} = P(w_t + (C/√k) y_t φ(x_t)),   P the projection on the unit ball {‖w‖ ≤ 1}
+
+    A round with y_t f_t(x_t) ≤ 0 counts as a mistake. It treats its copy x_t as clean.
+
     Args:
-        kernel: any of `kernels`. Instances are divided by √k(x, x); one with k(x, x) = 0 changes
-            nothing.
-        threshold: θ ≥ 0: the k-th update is made where y f(x) ≤ θ/√k, by a step of size C/√k and a
-            projection on the unit ball; zero for ALMA₀.
-        scale: C > 0, step size of the first update.
-        buffer: τ ≥ 1, number of newest rounds whose terms are kept, or a memory, as in `norma`. ‖w‖
-            is exact as long as no term has been dropped; choose τ so large that dropped terms are
-            negligible.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        kernel: one of `kernels`. A point with k(x, x) = 0 changes nothing.
+        threshold: θ ≥ 0; 0 for ALMA₀, which updates at mistakes only.
+        scale: C > 0; √2 by default.
+        buffer: τ ≥ 1, the number of newest rounds whose terms of w are kept, or a memory such as
+            `engine.everything(T)`. ‖w‖ is exact as long as no term has been dropped: choose τ so
+            large that dropped terms are negligible.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on
-        its mistakes on clean data as long as no term has been dropped (`bounds.alma`); predictions
-        f(x) are in [−1, 1] as long. y f(x) ≤ 0 is a mistake. Its state's field `rule` is an
-        `AlmaState`. A run ends in NaN if a traced label is not ±1, or a traced θ or C is out of
-        range.
+        A `Learner` of 1 copy with O(τ) kernel evaluations a round. As long as no term has been
+        dropped, predictions f_t(x) are in [−1, 1], and `bounds.alma` bounds the number of mistakes
+        on clean data. `state.rule.updates` counts the updates. Labels other than ±1 and θ or C out
+        of range raise ValueError; traced ones give NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> alpha = 0.5
+        >>> alpha = 0.5  # share of the largest margin that is asked for, 1 − α
         >>> kernel = nj.kernels.gaussian(length_scale=0.5)
-        >>> learner = alma(kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=1000)
+        >>> learner = nj.learners.alma(
+        ...     kernel, threshold=8**0.5 * (1 - alpha) / alpha, buffer=1000)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")

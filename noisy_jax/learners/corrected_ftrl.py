@@ -86,35 +86,47 @@ def corrected_ftrl(
 ) -> Learner:
     """Online least squares on unbiased moments of the clean features ("corrected leader").
 
-    The learner predicts ⟨w, z(x)⟩ with linear features z(x) = x or others, such as Fourier
-    features. It needs no learning rate and no horizon. All rounds have the same weight, so that it
-    follows a change of the best predictor slowly. Columns x may have any units (one may be a
-    thousand times as large as another), but other features need similar sizes, because one penalty
-    serves all of them. Under heavy-tailed noise, without a fourth moment, its moments converge
-    slowly or not at all. In fewer rounds than features, and with Fourier features under noise whose
-    standard deviation is near the length scale, it is not reliably better than predicting zero.
+        w_t minimizes wᵀ Ĝ w − 2 ⟨ĉ, w⟩ + wᵀ Λ_t w,   Ĝ, ĉ unbiased for Σ z(x)z(x)ᵀ and Σ y z(x)
+
+    The sums run over all rounds so far, Λ_t is a diagonal ridge penalty, and the prediction is
+    ⟨w_t, z(x)⟩ with features z(x) `[D]`: x itself, Fourier features or others. There is no learning
+    rate and no horizon. All rounds have the same weight, so that it follows a change of the best
+    predictor slowly.
+
+    Columns x may have different units; other features need similar sizes, because one penalty
+    serves all of them. The noise should have a fourth moment. In fewer rounds than features, and
+    with Fourier features under noise whose standard deviation is near the length scale, it is not
+    reliably better than predicting zero.
 
     Args:
         moments: the features, and how noisy copies become unbiased moments of them:
-            `moments.known_covariance()`, `moments.two_copies()` or `moments.fourier(frequencies)`;
+            `moments.known_covariance()`, `moments.two_copies()`, `moments.fourier(frequencies)`, or
             for any features under unknown noise `moments.unbiased(features, estimate)`.
-        radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the features; `None` for
-            no constraint.
-        regularization: ≥ 0, lower bound on the ridge penalty λ_t, which the learner chooses. It is
-            a share of the mean of ‖z(x)‖², for linear features in units of the columns' own sizes.
-            Results hardly depend on it.
-        solve_every: k ≥ 1, number of rounds after which the weights are computed again. Rounds
-            after the last complete block have no effect on the weights; `Learner.finish` computes
-            them once more, and `learn` calls it.
-        groups: G ≥ 2, number of groups of rounds whose moments are stored separately. With features
-            that are not linear λ_t is chosen by the differences between groups, which show the
-            random error of the moments. Sums over groups also round less than one long sum.
+        radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the weights. `None`,
+            the default, for no constraint; give one if the stream may be adversarial.
+        regularization: ≥ 0, lower bound on the penalty, which the learner chooses; 0.1 by default.
+            It is a share of the mean of ‖z(x)‖², for linear features in units of the columns' own
+            sizes. Results hardly depend on it.
+        solve_every: k ≥ 1, number of rounds after which w is computed again; 16 by default. Rounds
+            after the last complete block of k change w only by `Learner.finish`, which `nj.learn`
+            calls and `nj.rollout` does not.
+        groups: G ≥ 2, number of groups of rounds whose moments are stored separately; 16 by
+            default. The differences between groups show the random error of the moments, by which
+            the penalty of features that are not linear is chosen.
 
     Returns:
-        A `Learner` of as many copies as the moments need, with O(D²) time a round for D features,
-        and O(D³) every k rounds. Its state is a `CorrectedState`, of size O(G D²). Its clean
-        estimates come from the moments. A bound on its regret is known after the run
-        (`bounds.corrected_ftrl(state, …)`).
+        A `Learner` of as many copies as the moments need, with O(D²) time a round, O(D³) more every
+        k rounds, O(G D²) memory, and with `clean_estimates`. Its state has `weights` `[D]` and
+        `sums` of the moments. `bounds.corrected_ftrl(state, …)` bounds its estimated regret after a
+        run.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
+        >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
+        mean squared loss 0.01
     """
     instance("moments", moments, Moments, "such as moments.known_covariance()")
     radius = None if radius is None else positive("radius", radius)

@@ -56,22 +56,25 @@ def leader(
 ) -> Leader:
     """The weights for given sums of moments, such as `state.sums` of several devices together.
 
-    `learners.corrected_ftrl` plays these weights, given its own sums. It adds complete blocks of
-    rounds to `state.sums`; call its `finish` after the last round to add the rest.
+    They minimize wᵀ(S + Λ)w − 2⟨c, w⟩ over the weights w (with ‖w‖ ≤ B, if `radius` is given). S
+    and c are the unbiased estimates of Σ z(x)z(x)ᵀ and Σ y z(x), for D features z(x), that `sums`
+    hold, and Λ is a diagonal ridge penalty, which is chosen. `learners.corrected_ftrl` plays these
+    weights, given its own sums.
 
     Args:
-        moments: the moments of the learner.
-        sums: `Sums` over the rounds, with a leading axis of groups in every leaf. Sums of several
-            runs are added leaf by leaf.
-        radius: radius of the learner, B > 0; `None` for no constraint.
-        regularization: regularization of the learner, ≥ 0.
-        slack: `[]` or `[D]`, ≥ 0, added to the least diagonal of the penalty Λ, such as the
-            `Sums.slack` of the block of rounds that comes next.
+        moments: the moments of the learner, such as `moments.known_covariance()`.
+        sums: `state.sums` of the learner, with a leading axis of groups of rounds in every leaf.
+            Sums of several runs are added leaf by leaf. They hold complete blocks of rounds only:
+            call `learner.finish(state)` after the last round to add the rest.
+        radius: B > 0, as given to the learner; `None`, the default, for no constraint.
+        regularization: ≥ 0, as given to the learner; 0.1 by default.
+        slack: `[]` or `[D]`, ≥ 0, added to the least diagonal of Λ, such as the `Sums.slack` of the
+            block of rounds that comes next; 0 by default.
         previous: `[]` or `[D]`, ≥ 0, a lower bound on the diagonal of Λ, such as the
-            `Leader.regularization` before.
+            `regularization` of an earlier result; 0 by default.
 
     Returns:
-        A `Leader`: the weights `[D]` and the diagonal `[D]` of the penalty wᵀΛw.
+        A `Leader` with `weights` `[D]` and `regularization` `[D]`, the diagonal of Λ.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -82,7 +85,7 @@ def leader(
         >>> noise, keys = nj.noise.Gaussian(0.2), jax.random.split(jax.random.key(1))
         >>> runs = [nj.rollout(learner, *half) for half in zip(halves, 2 * [noise], keys)]
         >>> sums = jax.tree.map(jnp.add, *(learner.finish(run.state).sums for run in runs))
-        >>> weights = leader(moments, sums).weights
+        >>> weights = nj.learners.leader(moments, sums).weights
         >>> print(f"{jnp.mean((stream.x @ weights - stream.y) ** 2):.3f}")
         0.000
     """

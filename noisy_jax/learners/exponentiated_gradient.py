@@ -40,27 +40,31 @@ def exponentiated_gradient(
 ) -> Learner:
     """Exponentiated gradient on the weights of a linear predictor, in an l1 ball.
 
-    Its regret depends on the number of features by √(ln d) only. So it is better than gradient
-    descent where there are many features and a few of them predict the target. It has no learning
-    rate to tune. `comparators.l1_ball` is the best predictor in its ball.
+    The weights are a weighted mean of the 2d corners ±B e_i of the ball {‖w‖₁ ≤ B}; corners whose
+    estimated loss is small get more weight. The regret depends on the number d of features by √(ln
+    d) only: it is better than gradient descent where a few of many features predict the target.
+    There is no learning rate to tune.
 
     Args:
-        gradient: the estimate ∇̃ of the clean gradient, as in `gradient_descent`; by default of the
-            squared loss, from one copy and its known covariance, or from the first two copies.
-        radius: B > 0, l1 norm ‖u‖₁ of the largest predictor that competes.
-        copies: V, number of noisy copies that `gradient` reads.
+        gradient: `(weights[d], sample) -> [d]`, an estimate ∇̃ of the gradient of the loss at the
+            clean x. By default of the squared loss: from one copy and its covariance `sample.cov`,
+            or for `copies` ≥ 2 from the first two copies.
+        radius: B > 0. The weights stay in the ball, and regret is measured against predictors u
+            with ‖u‖₁ ≤ B; `comparators.l1_ball` is the best of them.
+        copies: V ≥ 1, number of noisy copies that `gradient` reads; 1 by default.
 
     Returns:
-        A `Learner` of O(d) time a round, with `clean_estimates` as `gradient_descent`. The field
-        `optimizer` of its state is the `MixtureState` of the corners. Against every u with
-        ‖u‖₁ ≤ B its expected regret is at most E [2B√(ln(2d) Σ‖∇̃_t‖∞²) + 4B max_t ‖∇̃_t‖∞];
-        `bounds.exponentiated_gradient(state, …)` computes a smaller bound after a run.
+        A `Learner` of V copies with O(d) time a round. It has `clean_estimates` (unbiased estimates
+        of f(x) and f(x)² at the clean x), which are NaN for one copy without a covariance. If ∇̃ is
+        unbiased and the loss convex, its expected regret on clean data is at most
+        E [2B√(ln(2d) Σ_t ‖∇̃_t‖∞²) + 4B max_t ‖∇̃_t‖∞]; `bounds.exponentiated_gradient(state, …)`
+        computes a smaller bound after a run. `state.optimizer.shares` are the corners' weights.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> x = jax.random.normal(jax.random.key(0), (4000, 100))
         >>> stream, noise = nj.Stream(x, x[:, 7]), nj.noise.Gaussian(0.5)  # one of 100 features
-        >>> for make in exponentiated_gradient, nj.learners.known_covariance:
+        >>> for make in nj.learners.exponentiated_gradient, nj.learners.known_covariance:
         ...     run = nj.rollout(make(radius=1.0), stream, noise, jax.random.key(1))
         ...     print(f"mean squared loss {jnp.mean((run.predictions - stream.y) ** 2):.2f}")
         mean squared loss 0.01

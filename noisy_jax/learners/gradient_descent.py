@@ -68,32 +68,35 @@ def gradient_descent(
 ) -> Learner:
     """Projected online gradient descent on the weights of a linear predictor.
 
+        w_1 = 0,   w_{t+1} = P(w_t − η_t ∇̃_t),   P the projection on the ball {‖w‖ ≤ B_w}
+
     Columns of x should have similar sizes, because one radius and one rate serve all of them:
     `rollout` warns where one is 20 times as large as another.
 
-    A run ends in NaN if the squares of its weights, in units of the radius, overflow, or if a rate
-    or radius that is traced (by `jit` or `vmap`) is not positive. `Rollout.diverged_at` then names
-    the round.
-
     Args:
-        gradient: the estimate ∇̃ of the clean gradient, `(weights[d], sample) -> [d]`.
-        copies: V, number of noisy copies that `gradient` reads.
-        radius: B_w > 0, norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; `None` for the adaptive rate
-            √2 B_w/√(Σ ‖∇̃_s‖²).
+        gradient: `(weights[d], sample) -> [d]`, the estimate ∇̃_t of the gradient of the loss at
+            the clean x_t, from a `Sample` of noisy copies.
+        copies: V ≥ 1, number of noisy copies that `gradient` reads.
+        radius: B_w > 0. Regret is measured against predictors in this ball.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
         optimizer: an optax transformation that works from gradients alone (such as `optax.adam`),
-            instead of a learning rate.
-        labels: whether targets must be labels −1 and +1.
+            in place of a learning rate; the projection stays. Both together raise ValueError.
+        labels: True if targets must be labels −1 and +1; False by default.
 
     Returns:
-        A `Learner` with a `GradientDescentState`. It has `clean_estimates` from two
-        copies, or from one whose noise covariance the sample holds; otherwise they are NaN.
+        A `Learner` of V copies, which predicts ⟨w_t, x⟩; `state.weights` is w_t `[d]`. It has
+        `clean_estimates` (unbiased estimates of f(x) and f(x)² at the clean x) from two copies, or
+        from one with `sample.cov`; otherwise they are NaN. If ∇̃ is unbiased and the loss convex,
+        its expected regret at the adaptive rate is at most 2√2 B_w √(E Σ_t ‖∇̃_t‖²)
+        (`bounds.adaptive_rate`). A run ends in NaN if squares of the weights overflow, or if a
+        traced rate or radius is not positive; `Rollout.diverged_at` then names the round.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> def gradient(weights, sample):  # of the absolute loss, on one noisy copy
         ...     return jnp.sign(sample.x[0] @ weights - sample.y) * sample.x[0]
-        >>> learner = gradient_descent(gradient, copies=1, radius=1.0)
+        >>> learner = nj.learners.gradient_descent(gradient, copies=1, radius=1.0)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
         >>> print(f"mean loss {jnp.mean(jnp.abs(run.predictions - stream.y)):.2f}")

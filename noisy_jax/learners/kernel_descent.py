@@ -38,29 +38,39 @@ def parallel_worlds(
 ) -> Learner:
     """Online kernel regression from two noisy copies, if the distribution of the noise is known.
 
-    It learns with the squared loss; `random_truncation` takes other analytic losses in a world.
+        f_{t+1} = P(f_t − η_t g̃_t k̂(x̃_t, ·)),   g̃_t = 2(f_t(x̃'_t) − ỹ_t)
+
+    x̃_t and x̃'_t are the two copies, and P is the projection on {‖f‖ ≤ W}. k̂ is the world's
+    surrogate of the clean kernel k, with E k̂(x̃, a) = k(x, a) over the noise in x̃ and every a. As
+    the residual comes from one copy and the direction from the other, each step is unbiased for a
+    gradient step on the clean squared loss. At a clean x the prediction is the function with k in
+    place of k̂. `random_truncation` takes other losses.
 
     Args:
         world: the clean kernel and its surrogate under the noise, such as `worlds.gaussian` gives.
-        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        radius: W > 0, radius of the ball that holds the learner's function and its competitors, in
-            the norm of the surrogate's space: `bounds.surrogate_radius` or a comparator's
-            `lifted_norm`.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …, such as the theorem's
-            (`bounds.parallel_worlds`); by default adaptive, √2 W/√(Σ ‖g̃Ψ̂‖²).
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        radius: W > 0, in the norm of the surrogate's space. Regret is measured against functions in
+            this ball; `bounds.surrogate_radius` or a comparator's `lifted_norm` gives the W of a
+            clean function.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 W/√(Σ_{s≤t} ‖G_s‖²) with the gradients G_s = g̃_s k̂(x̃_s, ·) so
+            far. `bounds.parallel_worlds` gives the theorem's constant rate.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` of 2 copies, with O(t) kernel evaluations in round t and O(T) memory, and with
-        clean estimates. At the theorem's learning rate its expected regret for the squared loss
-        on clean data is at most 2WR(WR + B_y)√T, with R² = `world.diagonal` and B_y² ≥ E ỹ² for
-        the targets ỹ (`bounds.parallel_worlds`), at the adaptive rate 2√2 times that.
+        A `Learner` of 2 copies, with O(t) kernel evaluations in round t, O(T) memory, and with
+        `clean_estimates` (unbiased estimates of f(x) and f(x)² at the clean x). At the theorem's
+        rate its expected regret for the squared loss on clean data is at most 2WR(WR + B_y)√T, with
+        R² = `world.diagonal`, the surrogate at equal points, and B_y² ≥ E ỹ² for the targets ỹ; at
+        the adaptive rate 2√2 times that.
+
+    Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 2.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> noise = nj.noise.Gaussian(0.1)
         >>> world = nj.worlds.gaussian(dim=3, length_scale=0.5**0.5, noise=noise)
-        >>> learner = parallel_worlds(world, horizon=1000, radius=2.0)
+        >>> learner = nj.learners.parallel_worlds(world, horizon=1000, radius=2.0)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, noise, jax.random.key(1))
         >>> loss = (run.predictions - stream.y) ** 2
@@ -80,19 +90,39 @@ def fourier_worlds(
 ) -> Learner:
     """`parallel_worlds` on random features, in O(D) time and memory a round.
 
-    As the number D of features grows, its predictions tend to the predictions of `parallel_worlds`.
-    For every D the guarantee is the same against all ⟨v, features.clean(x)⟩ with ‖v‖ ≤ W, with
-    R² = `features.squared_norm`.
+    The learner's function is f(x) = ⟨w, z(x)⟩ with D random features z, whose values at a noisy
+    copy are unbiased for the clean ones (`features.noisy`, `features.clean`). It makes gradient
+    steps on the squared loss from two copies, and stays in the ball {‖w‖ ≤ W}. As D grows, its
+    predictions tend to the predictions of `parallel_worlds`. There is no horizon.
+
+    For every D, at the adaptive rate its expected regret on clean data, against all ⟨v, z(x)⟩ with
+    ‖v‖ ≤ W, is at most 2√2 times the bound 2WR(WR + B_y)√T. Here
+    R² = `features.squared_norm` is the squared norm of the features of a copy, and B_y² ≥ E ỹ² for
+    the targets ỹ.
 
     Args:
-        features: random features from `worlds.fourier` or `worlds.fourier_gaussian`.
-        radius: W > 0, radius of the ball that holds the learner's weights and its competitors.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
-            `parallel_worlds`.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        features: random features from `worlds.fourier` or `worlds.fourier_gaussian`, built for the
+            distribution of the noise.
+        radius: W > 0, radius of the ball of weights.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate √2 W/√(Σ_{s≤t} ‖g_s‖²) with the gradients g_s so far.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` of 2 copies, with clean estimates.
+        A `Learner` of 2 copies, with `clean_estimates` (unbiased estimates of f(x) and f(x)² at the
+        clean x).
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> noise = nj.noise.Gaussian(0.1)
+        >>> features = nj.worlds.fourier_gaussian(
+        ...     jax.random.key(2), 128, dim=3, length_scale=1.0, noise=noise)
+        >>> learner = nj.learners.fourier_worlds(features, radius=2.0)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
+        >>> run = nj.rollout(learner, stream, noise, jax.random.key(1))
+        >>> loss = (run.predictions - stream.y) ** 2
+        >>> print(f"squared loss {loss.mean():.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
+        squared loss 0.03, of predicting 0 0.20
     """
     instance("features", features, FourierWorld, "worlds.fourier(key, world, num_features) is one")
     return _descent(features, None, radius, learning_rate, block)
@@ -108,22 +138,34 @@ def uncorrected_kernel(
 ) -> Learner:
     """Online kernel regression that treats one noisy copy as the clean instance, as a baseline.
 
-    It minimizes the squared loss on noisy instances, whose best predictor differs from the best
-    predictor on clean instances, so that its regret on clean data grows linearly. Without noise it
-    is the textbook learner.
+        f_{t+1} = P(f_t − η_t 2(f_t(x̃_t) − ỹ_t) k(x̃_t, ·)),   P the projection on {‖f‖ ≤ W}
+
+    It minimizes the squared loss at the noisy copies x̃_t, whose best predictor differs from the
+    best predictor at clean instances, so that its regret on clean data may grow linearly. Without
+    noise it is projected online gradient descent in the space of the kernel.
 
     Args:
-        kernel: any of `kernels`.
-        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        radius: W > 0, radius of the ball that holds the learner's function and its competitors, in
-            the norm of the kernel's space.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
-            `parallel_worlds`.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        kernel: one of `kernels`.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        radius: W > 0, in the norm of the kernel's space. Regret is measured against functions in
+            this ball.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 W/√(Σ_{s≤t} ‖G_s‖²) with the gradients G_s so far.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` of 1 copy, without `clean_estimates`. A round costs as much as in
-        `parallel_worlds`.
+        A `Learner` of 1 copy, with O(t) kernel evaluations in round t and O(T) memory, and without
+        `clean_estimates`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> learner = nj.learners.uncorrected_kernel(
+        ...     nj.kernels.gaussian(length_scale=1.0), horizon=1000, radius=2.0)
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
+        >>> loss = (run.predictions - stream.y) ** 2
+        >>> print(f"squared loss {loss.mean():.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")
+        squared loss 0.13, of predicting 0 0.20
     """
     check_kernel(kernel)
     return _descent(kernel, everything(horizon), radius, learning_rate, block)

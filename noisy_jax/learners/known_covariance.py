@@ -84,53 +84,55 @@ def known_covariance(
 ) -> Learner:
     """Online learning of a linear predictor from one noisy copy and its noise covariance.
 
-    By default it is linear regression (Algorithm 1, right), under noise of any distribution.
+        w_{t+1} = P(w_t − η_t ∇̃_t),   ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t − 2Σ_t w_t for the squared
+        loss
 
-    **Other losses** are corrected for noise of one distribution (under other noise `rollout` warns)
-    and need its exact covariance. An unbiased estimate of Σ_t, as for noise that depends on x, is
-    enough for the squared loss only, whose correction is linear in Σ. The gradient estimates are
-    unbiased. For a convex loss the expected regret at the adaptive rate is therefore at most
-    2√2 B_w √(E Σ‖∇̃_t‖²) with the radius B_w (`bounds.adaptive_rate`). If the weights reach a point
-    without a correction, the results are NaN from then on: with smoothed losses keep B_w²‖Σ‖ below
-    their δ², the square of a width δ, or 1/(2s²) at a sharpness s (`losses.corrected`). Independent
-    noise in y is not corrected; for the squared and the Poisson loss it has no effect on average.
+    x̃_t = x_t + n_t is the copy, Σ_t the covariance of n_t, and P the projection on ‖w‖ ≤ B_w. The
+    estimate ∇̃_t of the clean gradient is unbiased under noise of any distribution of mean zero.
+    Σ_t is read from `sample.cov` (`[]`, `[d]` or `[d, d]`) in each round; `wrappers.assuming`
+    supplies one if there is none. For noise that depends on x an unbiased estimate of Σ_t is
+    enough.
 
-    In each round the learner reads the covariance from `sample.cov`, of shape `[]`, `[d]` or
-    `[d, d]`; it may change from round to round. `wrappers.assuming` supplies one if there is none.
+    **Other losses** are corrected for one distribution (`losses.corrected`), and need its exact
+    covariance; under another distribution `rollout` warns. Where a loss has no correction at w,
+    results are NaN from then on: with smoothed losses keep B_w²‖Σ‖ below δ², for a width δ, or
+    below 1/(2s²), for a sharpness s. Independent noise in y has no effect on average for the
+    squared and the Poisson loss; for other losses it is not corrected.
 
     Args:
-        radius: B_w > 0, the norm of the largest predictor that competes.
-        loss: `None` for the squared loss; a loss that has a correction for Gaussian noise; or one
-            from `losses.corrected`, for Gaussian or Laplace noise.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default the adaptive rate.
-            `bounds.known_covariance` gives the theorem's.
-        optimizer: an optax transformation, which takes the place of the learning rate.
-        as_printed: whether to subtract Σw instead of 2Σw, to show the error of the printed formula.
+        radius: B_w > 0. Regret is measured against predictors in this ball.
+        loss: `None`, the default, for the squared loss; a `Loss` that has a correction for Gaussian
+            noise; or one from `losses.corrected`, for Gaussian or Laplace noise.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²). `bounds.known_covariance` gives the
+            theorem's constant rate.
+        optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.
+        as_printed: True to subtract Σw instead of 2Σw, as the paper prints; False by default.
 
     Returns:
-        A `Learner` of 1 copy with O(d) time a round for a scalar or diagonal covariance, O(d²) for
-        a full one, and with clean estimates. At the theorem's rate its expected regret for the
-        squared loss on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T with B_x⁴ ≥ E‖x̃‖⁴ and
-        B_y² ≥ E ỹ² (`bounds.known_covariance`), at the adaptive rate 2√2 times that.
+        A `Learner` of 1 copy with O(d) time a round for `[]` or `[d]`, O(d²) for `[d, d]`, and with
+        `clean_estimates` (unbiased estimates of f(x) and f(x)² at the clean x). For the squared
+        loss its expected regret on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T at the
+        theorem's rate, with B_x⁴ ≥ E‖x̃‖⁴ and B_y² ≥ E ỹ², and 2√2 times that at the adaptive rate.
+        For other convex losses it is at most 2√2 B_w √(E Σ_t ‖∇̃_t‖²) at the adaptive rate
+        (`bounds.adaptive_rate`).
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = known_covariance(radius=1.0)
+        >>> learner = nj.learners.known_covariance(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01
-
-        Classification, where the corrected hinge is smoother than the noise of the prediction:
-
         >>> labels = stream._replace(y=jnp.sign(stream.y))
         >>> hinge = nj.losses.smoothed_hinge(sharpness=0.4)
-        >>> learner = known_covariance(radius=2.0, loss=hinge)
+        >>> learner = nj.learners.known_covariance(radius=2.0, loss=hinge)
         >>> run = nj.rollout(learner, labels, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * labels.y <= 0):.2f}")
         share of mistakes 0.06
 
-    Source: Learning from Noisy Data under Distributional Assumptions, Sec. 5, corrected.
+    Source: Learning from Noisy Data under Distributional Assumptions, Algorithm 1 (right) and Sec.
+    5, corrected.
     """
     noise, targets, labels, flips = None, "any", False, False
     if loss is None:

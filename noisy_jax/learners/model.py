@@ -59,33 +59,39 @@ def model(
 ) -> Learner:
     """A learner of any JAX model, from noisy copies of its inputs.
 
-    Modules of equinox and flax (nnx) are models as they are: `model(lambda net, x: net(x), net, …)`
-    for a module of one number, of which `eqx.combine(run.state.params, net)` is the trained one
-    (colabs/any_model.ipynb). The random state of a module of nnx (Dropout) is held fixed, so that
-    one mask is used in all rounds.
+    In each round it estimates the loss at the clean input from noisy copies (`nj.unbiased`), and
+    makes a step on the gradient of this estimate in the parameters. Modules of equinox and flax
+    (nnx) are models as they are: `model(lambda net, x: net(x), net, …)` for a module `net` whose
+    output is one number (colabs/any_model.ipynb). The random state of a module of nnx (Dropout) is
+    held fixed.
 
     Args:
-        apply: `(params, x[d]) -> []`, the prediction at one clean input. Inside `jax.shard_map`
-            devices must not exchange numbers in it, as by `psum`; otherwise steps and rollouts
-            raise ValueError. The same holds for `loss`.
-        params: θ_1, any pytree. Its arrays of floating point are trained; all else (whole numbers,
-            functions) is held fixed.
-        loss: `(prediction, y) -> []`, one of `losses` or a function. It must be smooth; the squared
-            loss and losses that are linear in y allow independent noise in y.
-        estimate: a transformation of `nj.unbiased`, which says what must be known of the noise, and
-            the copies; `functools.partial` gives it options. By default `nj.unbiased.replicates` of
-            4 copies. `gaussian` without its argument `noise` reads `sample.cov` in each round.
-        radius: B > 0: the parameters stay in the ball of radius B around `params`, and the rate is
-            √2 B/√(Σ‖g_s‖²) as in `gradient_descent`.
+        apply: `(params, x[d]) -> []`, the prediction at one clean input.
+        params: the parameters at the start, any pytree. Its arrays of floating point are trained;
+            all else (whole numbers, functions) is held fixed.
+        loss: a `Loss`, or a function `(prediction, y) -> []`, smooth in the prediction. Noise in y
+            that is independent of x̃ is allowed for the squared loss and losses that are linear in
+            y.
+        estimate: a transformation of `nj.unbiased`, which says what must be known of the noise and
+            how many copies a round reads; `functools.partial` gives it options. `None`, the
+            default, for `nj.unbiased.replicates` of 4 copies. `gaussian` without its argument
+            `noise` reads `sample.cov` in each round.
+        radius: B > 0. The parameters stay in the ball of radius B around `params`, and the default
+            rate is √2 B/√(Σ_{s≤t} ‖g_s‖²) with the gradients g_s so far. `None`, the default, for
+            no ball; then give `optimizer`.
         optimizer: an optax transformation in place of this rate, with or without a ball. For
             batches of k rounds use `optax.MultiSteps(optimizer, k)`.
 
     Returns:
-        A `Learner` whose round costs one gradient of the estimate. Its clean estimates, of f(x) and
-        f(x)², are made by the same transformation: biased for the mean of the copies (`replicates`
-        of order 0). For a convex loss of a model that is linear in its parameters, its expected
-        regret at the adaptive rate is at most 2√2 B√(E Σ‖g_t‖²) (`bounds.adaptive_rate`), if the
-        estimate is unbiased.
+        A `Learner` whose round costs one gradient of the estimate; `state.params` are the trained
+        parameters (for a module `eqx.combine(run.state.params, net)`). Its `clean_estimates` of
+        f(x) and f(x)² are made by the same transformation, and biased if it is. If the estimate is
+        unbiased, and the loss convex and the model linear in the parameters, its expected regret on
+        clean data at the adaptive rate is at most 2√2 B√(E Σ_t ‖g_t‖²) (`bounds.adaptive_rate`).
+
+    Raises:
+        ValueError: neither `radius` nor `optimizer` is given, the loss has kinks, or inside
+            `jax.shard_map` devices exchange numbers in `apply` or `loss` (as by `psum`).
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
@@ -94,7 +100,7 @@ def model(
         >>> kernel = nj.kernels.gaussian(length_scale=1.0)
         >>> features = nj.kernels.fourier_features(kernel, jax.random.key(1), 64)
         >>> for order in (0, 1):  # 0: the mean of the copies
-        ...     learner = model(
+        ...     learner = nj.learners.model(
         ...         lambda w, x: features(x) @ w, jnp.zeros(64), nj.losses.squared(), radius=2.0,
         ...         estimate=functools.partial(nj.unbiased.replicates, order=order, copies=4))
         ...     run = nj.rollout(learner, stream, noise, jax.random.key(2))

@@ -72,59 +72,56 @@ def norma(
 ) -> Learner:
     """Online kernel learning with decay: classification, regression, novelty detection, drift.
 
-    Predictions are f(x) + b. With `losses.novelty` they are f(x) − ρ, and an alarm is f(x) ≤ ρ
-    (Eq. 20 prints f(x) < ρ).
+        f_{t+1} = (1 − η_t λ) f_t − η_t ℓ'_t k(x_t, ·),   b_{t+1} = b_t − η_t ℓ'_t
+
+    ℓ'_t is the derivative of the loss at the prediction f_t(x_t) + b_t, η_t the learning rate and λ
+    the regularization; f_1 = 0, and b_t = 0 unless `offset` is set. The kernel k is evaluated at
+    the noisy copy as if it were clean, unless `kernel` is a world. With `losses.novelty`
+    predictions are f(x) − ρ, negative or zero for an alarm.
 
     **Guarantees** (`bounds.regularized_risk`) hold on clean data with a kernel, without offset, at
     η_t = η/√t, for a loss of bounded slope: Theorem 4 if all terms are kept
     (`buffer=engine.everything(T)`), Theorem 6 with `engine.growing`. Neither covers a fixed τ, the
     squared loss, or a world.
 
-    **Noisy inputs.** With a world, f is evaluated at a second copy x̃' of x, independent of the copy
-    that the new term holds. For the squared loss the step is then unbiased, as in
-    `parallel_worlds`; for other losses it is a step on E ℓ(f(x̃'), y), not on ℓ(f(x), y).
-    `random_truncation` in a world is unbiased for analytic losses such as `losses.smoothed_hinge`.
-    A step with one copy for both is biased, unless x has no noise.
+    **Noisy inputs.** With a world (`worlds`), f is evaluated at a second copy x̃' of x, independent
+    of the copy in the new term. For the squared loss the step is then unbiased; for other losses it
+    is a step on E ℓ(f(x̃'), y), not on ℓ(f(x), y), for which `random_truncation` is unbiased.
 
-    **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, and a share ν of
-    them (`losses.novelty(nu=ν)`) are support vectors. With few of them f detects little: ν < 25ηλ
-    gives a UserWarning. Choose a larger ν, less decay, or `decay="on_update"`: then f remembers
-    1/(ηλ) alarms at any ν, but its steps are not gradients (`colabs/papers/novelty.py` compares
-    both). Give a learning rate: at the default, ρ moves too slowly.
+    **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, of which a share ν
+    (`losses.novelty(nu=ν)`) have terms. For ν < 25ηλ these are too few, and a UserWarning says so.
+    Choose a larger ν, less decay, or `decay="on_update"`, with which f remembers 1/(ηλ) alarms at
+    any ν. Give a learning rate: at the default, ρ moves too slowly.
 
     Args:
-        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features
+        kernel: one of `kernels`; for noisy inputs a world (`worlds`), or its random features
             (`worlds.fourier`), which cost O(D) a round.
-        loss: any of `losses`. `losses.squared` has no factor ½: the paper's η and λ (Eq. 21) are
+        loss: one of `losses`. `losses.squared` has no factor ½: the paper's η and λ (Eq. 21) are
             `learning_rate` = η/2 and `regularization` = 2λ.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; the paper's η/√t is
-            `lambda t: eta / jnp.sqrt(t + 1)`. ηλ < 1 is needed; a schedule may start at ηλ = 1. By
-            default η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …, the rate of strongly convex risks
-            as long as a buffer τ drops only small terms. If the target drifts, let τ be the number
-            of rounds in a period of about the same target. With the squared loss, whose slope has
-            no bound, it is 1/(λ min(t, τ/3) + 2‖φ_t‖²), with ‖φ_t‖² = k(x, x), and 1 more with an
-            offset: then no step goes beyond the target. Other losses of unbounded slope, such as
-            the loss of counts, have no default.
-        regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖², as in `comparators.regularized`; λ > 0
-            for the default rate.
-        buffer: required with a kernel or a world; `None` only with random features, which have no
-            terms. τ ≥ 1, number of newest rounds (not support vectors) whose terms are kept; with
-            |ℓ'| ≤ c and k(x, x) ≤ X² those dropped have norm at most (1 − ηλ)^τ cX/λ. Or a memory,
-            such as `engine.weight_vector()` with the linear kernel.
-        offset: whether to learn b, which does not decay.
-        decay: "always", or "on_update": only in rounds with ℓ' ≠ 0.
+        learning_rate: η > 0 with ηλ < 1, or an optax schedule of rounds 0, 1, …, which may start at
+            ηλ = 1; the paper's η/√t is `lambda t: eta / jnp.sqrt(t + 1)`. `None`, the default, is
+            η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …; with the squared loss
+            1/(λ min(t, τ/3) + 2k(x_t, x_t)), and 2 more in the denominator with an offset. (Without
+            a buffer τ = ∞.) Other losses of unbounded slope and `engine.growing` have no default.
+        regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖²; λ > 0 for the default rate.
+        buffer: τ ≥ 1, number of newest rounds whose terms are kept, or a memory such as
+            `engine.everything(T)`, or `engine.weight_vector()` with the linear kernel. Required,
+            but `None` with random features. With |ℓ'| ≤ c and k(x, x) ≤ X² the dropped terms have
+            norm at most (1 − ηλ)^τ cX/λ.
+        offset: True to learn b, which does not decay; False by default.
+        decay: "always", the default, or "on_update": only in rounds with ℓ'_t ≠ 0.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` with O(τ) kernel evaluations a round, and an `ExpansionState` whose field `rule`
-        is a `NormaState`. It has clean estimates with a world and two copies, and none otherwise. A
-        run ends in NaN if a traced ηλ is above 1, a traced ν is outside (0, 1), or a traced label
-        of a margin loss is not ±1; concrete ones raise ValueError.
+        A `Learner` with O(τ) kernel evaluations a round. `state.rule.offset` is b, and
+        `state.rule.scale` the learned scale of an adaptive loss. With a world and two copies it has
+        `clean_estimates` (unbiased estimates of f(x) and f(x)² at the clean x). An ηλ above 1, a ν
+        outside (0, 1) and labels other than ±1 raise ValueError; traced ones give NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> learner = norma(
+        >>> learner = nj.learners.norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
         ...     regularization=0.03, buffer=200)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)

@@ -78,44 +78,46 @@ def parameter_free(
 ) -> Learner:
     """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
 
-    Its regret against every u is O(‖u‖√(T ln(‖u‖T))) plus the cost of clipping: up to a logarithmic
-    factor the regret of projected gradient descent that was told ‖u‖. Against u = 0 it is of
-    order ε.
+    It learns a function f of a kernel. Its regret against every fixed u is of order
+    ‖u‖√(T ln(‖u‖T)), up to a logarithmic factor the regret of projected gradient descent that was
+    told ‖u‖, plus the cost of clipping; against u = 0 it is of order ε. Gradients g_t that are
+    larger than all earlier ones are clipped to the largest earlier norm. This costs at most
+    E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less.
 
-    **Guarantee** (`bounds.parameter_free` gives it after a run): it holds for all sequences of
-    gradients g_t. So its expectation holds for unbiased gradients with unbounded noise. Clipping
-    then costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less; it is finite only if
-    these moments are.
+    The bound (`bounds.parameter_free` gives it after a run) holds for all sequences of gradients.
+    So its expectation holds under noise without a bound, if the gradients are unbiased for the
+    gradients of a convex loss:
 
-    **The loss that it minimizes.** With a kernel and clean inputs: the loss against the targets
-    that the learner sees, averaged over their noise. With a world: E ℓ(f(x̃'), y) over the noise of
-    the second copy (see `norma`), in the norm of the surrogate's space. Noisy inputs without a
-    world bias the gradients.
+    - with a kernel and clean inputs, the loss against the targets that the learner sees;
+    - with a world, E ℓ(f(x̃'), y) over the noise of a second copy x̃', in the norm of the
+      surrogate's space.
 
-    Do not use it with the squared loss, whose slope has no bound: `corrected_ftrl` needs no
-    parameters there.
+    Noisy inputs without a world bias the gradients. For the squared loss use `corrected_ftrl`.
 
     Args:
-        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features.
-        loss: any of `losses` of bounded slope: its derivative at ±10³⁰ must be below 10¹⁵.
+        kernel: one of `kernels`; for noisy inputs a world (`worlds`), or its random features
+            (`worlds.fourier`).
+        loss: one of `losses` of bounded slope; others, such as the squared loss, raise ValueError.
         buffer: a memory that keeps all of f: `engine.everything(T)`, or `engine.weight_vector()`
-            with the linear kernel. `None` with random features.
-        unit: ε > 0. A wrong guess of ‖u‖ by a factor a only adds ln a under the root, or, if ε is
-            too large, ε times the norm of the first gradient.
+            with the linear kernel. `None`, the default, with random features only.
+        unit: ε > 0, a guess of the unit of f; 1 by default. A guess that is wrong by a factor a
+            adds ln a under the root, or, if it is too large, ε times the norm of the first
+            gradient.
         copies: 1 or 2, noisy copies that a step reads; by default 1 with a kernel, else 2.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
         A `Learner` with O(t) kernel evaluations in round t, or O(D) time with D random features.
-        Its state's field `rule` is a `ParameterFreeState`. It has clean estimates
-        with a world and two copies, and none otherwise. A run ends in NaN if f
-        overflows, or in float32 if later gradients are more than about 10¹²/√T times the first.
+        With a world and two copies it has `clean_estimates` (unbiased estimates of f(x) and f(x)²
+        at the clean x). A run ends in NaN if f overflows, or in float32 if later gradients are more
+        than about 10¹²/√T times the first.
+
+    Source: Mhammedi and Koolen, Lipschitz and comparator-norm adaptivity in online learning (2020).
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> learner = parameter_free(
-        ...     nj.kernels.linear(), nj.losses.epsilon_insensitive(epsilon=0.0),
-        ...     buffer=nj.engine.weight_vector())
+        >>> learner = nj.learners.parameter_free(
+        ...     nj.kernels.linear(), nj.losses.absolute(), buffer=nj.engine.weight_vector())
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=4000, dim=3)
         >>> def relative_loss(size):
         ...     scaled = stream._replace(y=size * stream.y)

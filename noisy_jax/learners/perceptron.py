@@ -29,24 +29,31 @@ def perceptron(
 ) -> Learner:
     """The kernel perceptron, for labels ±1.
 
-    The buffer counts rounds, not mistakes. An offset b, if there is one, changes by y_t at each
-    mistake.
+        f_{t+1} = f_t + y_t k(x_t, ·)   if y_t (f_t(x_t) + b_t) ≤ 0, a mistake; else f_{t+1} = f_t
+
+    The prediction is f_t(x) + b_t, whose sign is the class. It starts from f_1 = 0 and b_1 = 0. The
+    offset b stays 0, or with `offset=True` changes by y_t at each mistake.
 
     Args:
-        kernel: any of `kernels`; for noisy inputs a world (`worlds`), or its random features.
-        buffer: number of newest rounds whose terms are kept, or a memory, as in `norma`.
-        offset: whether to learn b.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        kernel: one of `kernels`, evaluated at the noisy copy as if it were clean; for noisy inputs
+            a world (`worlds`), where f is evaluated at a second copy, or its random features
+            (`worlds.fourier`).
+        buffer: τ ≥ 1, number of newest rounds (not mistakes) whose terms are kept, or a memory such
+            as `engine.everything(T)`. Required, but `None` with random features.
+        offset: True to learn b; False by default.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` with O(τ) kernel evaluations a round for a buffer of τ rounds, and a bound on
-        its mistakes on clean data (`bounds.mistakes`). Predictions are f(x) + b, whose sign is the
-        class (zero counts as a mistake).
-        It has clean estimates as `norma` has.
+        A `Learner` with O(τ) kernel evaluations a round, of 1 copy with a kernel and of 2 copies
+        otherwise. On clean data with a kernel `bounds.mistakes` bounds the number of mistakes, if
+        no term is dropped. With a world it has `clean_estimates` (unbiased estimates of f(x) and
+        f(x)² at the clean x). Labels other than ±1 raise ValueError; traced ones give NaN.
+
+    Source: Online Learning with Kernels, Secs. III.A and IV.B.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
-        >>> learner = perceptron(nj.kernels.gaussian(length_scale=0.5), buffer=1000)
+        >>> learner = nj.learners.perceptron(nj.kernels.gaussian(length_scale=0.5), buffer=1000)
         >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
         >>> print(f"share of mistakes {jnp.mean(run.predictions * stream.y <= 0):.2f}")

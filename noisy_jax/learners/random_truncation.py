@@ -49,45 +49,44 @@ def random_truncation(
 ) -> Learner:
     """Online kernel learning from a random number of copies with noise of unknown distribution.
 
-    It takes any analytic loss. With the squared loss and a linear kernel it is `two_copies` in dual
-    variables. Targets must be free of noise, except for the squared loss: a noisy target in several
-    factors of the estimate would make it biased.
+        f_{t+1} = P(f_t − η_t g̃_t Ψ̃_t),   P the projection on {‖f‖ ≤ B}
 
-    An estimator may also be made from one of `worlds`, where the distribution of the noise is
-    known. A round then takes up to G + 1 copies, where the series of ℓ' is cut off after order G.
-    For `smoothed_hinge` and `smoothed_absolute` G grows quickly with the sharpness times the
-    radius, which should be around 1. If there is only one copy with Gaussian noise,
-    `wrappers.cloned` makes these copies from it, and the world must exist for G + 1 times the
-    covariance of the noise.
+    Ψ̃_t estimates the kernel's feature map at the clean x_t, and g̃_t the derivative of the loss at
+    f_t(x_t). Both are unbiased, apart from series that are cut off: each is one random term of a
+    power series, times noisy copies of its own. Only the variance of the noise must be bounded. It
+    takes any loss with a power series. Targets must be free of noise, except for the squared loss.
 
-    Source: Online Learning of Noisy Data with Kernels, Algorithm 1.
+    **In a world**, where the distribution of the noise is known, a round takes up to G + 1 copies,
+    if the series of ℓ' is cut off after order G. For `smoothed_hinge` and `smoothed_absolute` G
+    grows quickly with the sharpness times the radius, which should be around 1. If there is one
+    copy with Gaussian noise, `wrappers.cloned` makes these copies from it; the world must then
+    exist for G + 1 times the covariance.
 
     Args:
-        estimator: of the clean gradient, from `unbiased.kernel_gradient`.
-        horizon: T, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default adaptive, as in
-            `parallel_worlds`. `bounds.random_truncation` gives the theorem's rate (the paper's η is
-            ours times √T).
+        estimator: the estimator of g̃_t and Ψ̃_t, from `unbiased.kernel_gradient` for a kernel or a
+            world, a loss and the radius B.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B/√(Σ_{s≤t} ‖g̃_sΨ̃_s‖²). `bounds.random_truncation` gives
+            the theorem's rate (the paper's η is ours times √T).
         block: number of rounds that `unroll` plays at once; by default the largest number that
             reads at most 192 values of f, at least 1.
 
     Returns:
-        A `Learner` of `estimator.copies` copies, the most that one round may use, with O(tnd) time
-        in round t for kernels of order n. The number used in each round is `state.atoms.copies`,
-        `[slots]` with at least T slots, zero for rounds not yet played. The function f stays in the
-        ball {‖f‖ ≤ B} of the estimator's radius B. With B_Ψ ≥ E‖Ψ̃‖² for the estimated feature maps
-        Ψ̃, and B_g ≥ E g̃² for the estimated derivatives g̃ of the loss, the expected regret on
-        clean data, apart from the bias of cut-off series, is at most B √(B_g B_Ψ T) at the
-        theorem's rate (`bounds.random_truncation`), and 2√2 times as large at the adaptive rate.
-        Its clean estimates are unbiased for the kernel with its series cut off; they use copies
-        that a round may not need.
+        A `Learner` of `estimator.copies` copies, the most that one round may use;
+        `state.atoms.copies` `[T or more]` is the number used in each round. Round t takes O(tnd)
+        time for features cut off at order n. Its `clean_estimates` are unbiased for the kernel with
+        its series cut off. Apart from the bias of cut-off series, its expected regret on clean data
+        is at most B √(B_g B_Ψ T) at the theorem's rate, with B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², and 2√2
+        times that at the adaptive rate.
+
+    Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = nj.unbiased.kernel_gradient(
-        ...     kernel, loss, radius=2.0, x_second_moment=1.3)
-        >>> learner = random_truncation(estimator, horizon=1000)
+        >>> estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=2.0, x_second_moment=1.3)
+        >>> learner = nj.learners.random_truncation(estimator, horizon=1000)
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
         >>> print(f"copies used in a round: {run.state.atoms.copies[:1000].mean():.2f} on average")
@@ -98,7 +97,7 @@ def random_truncation(
         >>> noise, loss = nj.noise.Gaussian(0.05), nj.losses.smoothed_hinge()
         >>> world = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=noise.cloned(5))
         >>> estimator = nj.unbiased.kernel_gradient(world, loss, radius=1.0, loss_order=4)
-        >>> learner = random_truncation(estimator, horizon=1000)
+        >>> learner = nj.learners.random_truncation(estimator, horizon=1000)
         >>> stream = stream._replace(y=jnp.sign(stream.y))
         >>> run = nj.rollout(nj.wrappers.cloned(learner, noise), stream, noise, jax.random.key(1))
         >>> print(f"share of mistakes {(run.predictions * stream.y <= 0)[500:].mean():.2f}")

@@ -39,22 +39,29 @@ def several_copies(
 ) -> Learner:
     """Online linear regression from several noisy copies of each instance, by all pairs of them.
 
+        ∇̃_t = (1/(V(V − 1))) Σ_{u≠v} 2(⟨w_t, x̃_u⟩ − ỹ_t) x̃_v,   w_{t+1} = P(w_t − η_t ∇̃_t)
+
+    x̃_1, …, x̃_V are the copies of x_t, whose independent noise needs mean zero and no other
+    property. ∇̃_t is then unbiased for the gradient of the squared loss at the clean x_t. P is the
+    projection on the ball ‖w‖ ≤ B_w. Noise in the targets must be independent of the noise in x.
+
     Args:
         copies: V ≥ 2, number of noisy copies of each instance.
-        radius: B_w > 0, the norm of the largest predictor that competes.
-        learning_rate: η > 0, or an optax schedule of rounds 0, 1, …; by default the adaptive rate
-            √2 B_w / √(Σ‖∇̃‖²).
-        optimizer: an optax transformation, which takes the place of the learning rate.
+        radius: B_w > 0. Regret is measured against predictors in this ball.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
+        optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.
 
     Returns:
-        A `Learner` of V copies with O(Vd) time a round, and with clean estimates. Its expected
-        regret on clean data at the adaptive rate is at most 2√2 B_w √(E Σ‖∇̃_t‖²)
-        (`bounds.adaptive_rate`). Noise in the targets must be independent of the noise in x.
+        A `Learner` of V copies with O(Vd) time a round, and with `clean_estimates` (unbiased
+        estimates of f(x) and f(x)² at the clean x). Its expected regret for the squared loss on
+        clean data at the adaptive rate is at most 2√2 B_w √(E Σ_t ‖∇̃_t‖²)
+        (`bounds.adaptive_rate`).
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=2000, dim=3)
-        >>> learner = several_copies(copies=4, radius=1.0)
+        >>> learner = nj.learners.several_copies(copies=4, radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01

@@ -34,20 +34,30 @@ def two_copies(
 ) -> Learner:
     """Online linear regression from two noisy copies of each instance (Algorithm 1, left).
 
-    The weights stay in the ball of radius B_w > 0 (`radius`). The rate is adaptive by default; a
-    learning rate η > 0 (a number or an optax schedule; `bounds.two_copies` gives the theorem's) or
-    an optax optimizer takes its place (`gradient_descent`).
+        ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃'_t,   w_{t+1} = P(w_t − η_t ∇̃_t)
+
+    x̃_t and x̃'_t are the copies of x_t, whose independent noise needs mean zero and no other
+    property. ∇̃_t is then unbiased for the gradient of the squared loss at the clean x_t. P is the
+    projection on the ball ‖w‖ ≤ B_w. Noise in y must be independent of the noise in x̃'_t; it may be
+    correlated with the noise in x̃_t (`noise.Correlated`).
+
+    Args:
+        radius: B_w > 0. Regret is measured against predictors in this ball.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²). `bounds.two_copies` gives the
+            theorem's constant rate.
+        optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.
 
     Returns:
-        A `Learner` of 2 copies with O(d) time and memory a round, and with clean estimates. At
-        the theorem's rate its expected regret for the squared loss on clean data is at most
-        2 B_w B_x (B_w B_x + B_y) √T with B_x² ≥ E‖x̃‖² and B_y² ≥ E ỹ² (`bounds.two_copies`), at
-        the adaptive rate 2√2 times that.
+        A `Learner` of 2 copies with O(d) time and memory a round, and with `clean_estimates`
+        (unbiased estimates of f(x) and f(x)² at the clean x). At the theorem's rate its expected
+        regret for the squared loss on clean data is at most 2 B_w B_x (B_w B_x + B_y) √T with B_x²
+        ≥ E‖x̃‖² and B_y² ≥ E ỹ² (`bounds.two_copies`), at the adaptive rate 2√2 times that.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = two_copies(radius=1.0)
+        >>> learner = nj.learners.two_copies(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.01

@@ -33,19 +33,26 @@ def uncorrected(
 ) -> Learner:
     """Online linear regression that treats one noisy copy as the clean instance.
 
-    The weights stay in the ball of radius B_w > 0 (`radius`). The rate is adaptive by default; a
-    learning rate η > 0 (a number or an optax schedule) or an optax optimizer takes its place
-    (`gradient_descent`).
+        ∇̃_t = 2(⟨w_t, x̃_t⟩ − ỹ_t) x̃_t,   w_{t+1} = P(w_t − η_t ∇̃_t)
+
+    x̃_t is the copy, and P the projection on the ball ‖w‖ ≤ B_w. Under noise ∇̃_t is biased for the
+    gradient at the clean x_t; it is a baseline.
+
+    Args:
+        radius: B_w > 0. Regret is measured against predictors in this ball.
+        learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
+            the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
+        optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.
 
     Returns:
-        A `Learner` of 1 copy with O(d) time and memory a round. It has no sub-linear bound on its
-        regret on clean data; `bounds.uncorrected` gives the linear one. Its estimates are unbiased
-        if the sample has a covariance, and NaN otherwise.
+        A `Learner` of 1 copy with O(d) time and memory a round. Its regret on clean data may grow
+        linearly in T; `bounds.uncorrected` bounds it. Its `clean_estimates` of f(x) and f(x)² at
+        the clean x are unbiased if the sample has a covariance, and NaN otherwise.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=10_000, dim=3)
-        >>> learner = uncorrected(radius=1.0)
+        >>> learner = nj.learners.uncorrected(radius=1.0)
         >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.5), jax.random.key(1))
         >>> print(f"mean squared loss {((run.predictions - stream.y) ** 2).mean():.2f}")
         mean squared loss 0.10

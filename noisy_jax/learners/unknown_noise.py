@@ -52,35 +52,44 @@ def unknown_noise(
 ) -> Learner:
     """Online kernel learning under noise of unknown distribution, another one in each round.
 
-    The bias of the mean of the copies (`replicates` of order 0) costs a constant in each round, and
-    variance costs √T in all: average where streams are short and the noise is weak, correct where
-    they are long. `pair` and `gaussian` have heavy tails unless the noise is weak: 2‖Σ‖ < ℓ² for a
-    Gaussian kernel.
+        f_{t+1} = P(f_t − η_t Ĝ_t),   Ĝ_t an estimate of G_t = ℓ'(f_t(x_t), y_t) k(x_t, ·)
+
+    G_t is the gradient of the loss at the clean x_t; Ĝ_t estimates it from noisy copies by a
+    transformation of `nj.unbiased`, with all its factors together. P is the projection on {‖f‖ ≤
+    W}, and η_t = √2 W/√(Σ_{s≤t} ‖Ĝ_s‖²).
+
+    A bias costs a constant in each round, and variance costs √T in all. So where streams are short
+    and the noise is weak, average the copies (`replicates` of order 0); where they are long,
+    correct. `pair` and `gaussian` have heavy tails unless the noise is weak: 2‖Σ‖ < ℓ² for a
+    Gaussian kernel of length scale ℓ and noise of covariance Σ.
 
     Args:
-        kernel: with smooth features, such as `kernels.gaussian`; entire for `pair` and `gaussian`.
-        loss: with a smooth derivative; entire for `pair` and `gaussian`. Targets may be noisy if ℓ'
-            is linear in them, as it is for the squared loss.
-        radius: W > 0, the norm of the largest competitor in the kernel's space.
-        horizon: T, the largest number of rounds.
-        estimate: a transformation of `nj.unbiased`, which says what must be known of the noise, and
-            the copies; `functools.partial` gives it options. By default `nj.unbiased.replicates` of
-            4 copies. `gaussian` without its argument `noise` reads `sample.cov` in each round.
-        block: number of rounds that `unroll` plays at once, by default as in `engine.expansion`.
+        kernel: one of `kernels` that is smooth, such as `kernels.gaussian`; for `pair` and
+            `gaussian` it must be entire (equal to its power series everywhere).
+        loss: a `Loss` with a smooth derivative; for `pair` and `gaussian` entire. Targets may be
+            noisy if ℓ' is linear in them, as it is for the squared loss.
+        radius: W > 0, in the norm of the kernel's space. Regret is measured against functions in
+            this ball.
+        horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
+        estimate: a transformation of `nj.unbiased`, which says what must be known of the noise and
+            how many copies a round reads; `functools.partial` gives it options. `None`, the
+            default, for `nj.unbiased.replicates` of 4 copies. `gaussian` without its argument
+            `noise` reads `sample.cov` in each round.
+        block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
-        A `Learner` at the adaptive rate √2 W/√(Σ‖Ĝ‖²). It needs the most copies that a round may
-        use; with `multilevel` a round reads the first `copies_needed(key)` of them, for the key of
-        its `step`. Round t costs O(tK²) kernel evaluations for K points: 4 of `multilevel`, 2 of
-        `pair`, 2^(k + 1) − 1 of `replicates` if V is a power of two. Its clean estimates
-        are of the same kind. `bounds.unknown_noise` bounds the expected regret with `multilevel`.
+        A `Learner` of the most copies that a round may use. Ĝ_t is a weighted sum over K points, 4
+        for `multilevel`, 2 for `pair`, 2^(k + 1) − 1 for `replicates` of order k if the number of
+        copies is a power of two, and round t costs O(tK²) kernel evaluations. Its `clean_estimates`
+        of f(x) and f(x)² at the clean x are made in the same way. `bounds.unknown_noise` bounds the
+        expected regret with `multilevel`.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
         >>> x = jax.random.uniform(jax.random.key(0), (2000, 2), minval=-1.0)
         >>> stream = nj.Stream(x, jnp.sin(3 * x[:, 0]))
         >>> kernel, loss = nj.kernels.gaussian(length_scale=0.5), nj.losses.squared()
-        >>> learner = unknown_noise(kernel, loss, radius=3.0, horizon=2000)
+        >>> learner = nj.learners.unknown_noise(kernel, loss, radius=3.0, horizon=2000)
         >>> run = nj.rollout(learner, stream, nj.noise.Laplace(0.2), jax.random.key(1))
         >>> loss = loss(run.predictions, stream.y)[500:].mean()
         >>> print(f"squared loss {loss:.2f}, of predicting 0 {jnp.mean(stream.y**2):.2f}")

@@ -166,10 +166,12 @@ class CovarianceEstimate(NamedTuple):
     """A covariance of the noise with its random errors; `noise.estimate_covariance` returns one.
 
     `cov` may be given wherever a covariance is taken, such as to `wrappers.assuming`. `nj.table`
-    takes the whole estimate as `noise`, and then the errors of a fit contain its random error.
+    takes the whole estimate as `noise`, which makes the intervals of a fit wider. For one column
+    two numbers do: `CovarianceEstimate(0.2, 0.03)` is a variance 0.2 ± 0.03, as a validation study
+    gives it.
 
     Attributes:
-        cov: `[d, d]`, Σ̂, unbiased and positive semidefinite, in the squared unit of x.
+        cov: Σ̂ `[d, d]`, unbiased and positive semidefinite, in the squared unit of x.
         std_error: `[d, d]`, standard error of each entry of Σ̂.
         deviations: `[n, d, d]`, symmetric matrices D_i that say how errors of different entries
             depend on each other: for a fixed symmetric matrix M, Σ_jk M_jk Σ̂_jk has the variance
