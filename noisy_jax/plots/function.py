@@ -35,8 +35,8 @@ def function(
     only, points show up to 2,000 of the noisy rows.
 
     Args:
-        fit: a result of `nj.fit(table, nj.methods.Fourier(…))` or of `nj.fit(table,
-            nj.methods.Model(…))`; any other is a ValueError.
+        fit: a result of `nj.fit(table, nj.methods.Fourier(…))` or of
+            `nj.fit(table, nj.methods.Model(…))`; any other is a ValueError.
         table: the table that it was fitted to.
         column: name of the column; by default the first one.
         at: values of the other columns, by name; the mean of the noisy values where one is left

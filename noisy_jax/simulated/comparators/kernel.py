@@ -154,8 +154,9 @@ def world_ball(stream: Stream, world: World, radius: ArrayLike) -> KernelBall:
     JAX's default precision.
 
     Args:
-        stream: T clean rounds, `[T, d]` and `[T]`, not traced. Without it, `world_ball(world=world,
-            radius=B)` returns a function of a stream, which `study` takes as its comparator.
+        stream: T clean rounds, `[T, d]` and `[T]`, not traced. Without it,
+            `world_ball(world=world, radius=B)` returns a function of a stream, which `study` takes
+            as its comparator.
         world: the world whose kernel and surrogate are used.
         radius: B > 0, in the norm of the clean kernel's space.
 
