@@ -102,8 +102,8 @@ def corrected_ftrl(
         moments: the features, and how noisy copies become unbiased moments of them:
             `moments.known_covariance()`, `moments.two_copies()`, `moments.fourier(frequencies)`, or
             for any features under unknown noise `moments.unbiased(features, estimate)`.
-        radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the weights. `None`,
-            the default, for no constraint; give one if the stream may be adversarial.
+        radius: B > 0, if the weights must have ‖w‖ ≤ B, in the units of the weights. `None`, the
+            default, for no constraint; give one if the stream may be adversarial.
         regularization: ≥ 0, lower bound on the penalty, which the learner chooses; 0.1 by default.
             It is a share of the mean of ‖z(x)‖², for linear features in units of the columns' own
             sizes. Results hardly depend on it.
@@ -119,6 +119,9 @@ def corrected_ftrl(
         k rounds, O(G D²) memory, and with `clean_estimates`. Its state has `weights` `[D]` and
         `sums` of the moments. `bounds.corrected_ftrl(state, …)` bounds its estimated regret after a
         run.
+
+    Source: follow the regularized leader (McMahan, A survey of algorithms and analysis for adaptive
+    online learning, 2017) on corrected least squares (Fuller, Measurement Error Models, 1987).
 
     Example:
         >>> import jax, noisy_jax as nj

@@ -41,16 +41,16 @@ def exponentiated_gradient(
     """Exponentiated gradient on the weights of a linear predictor, in an l1 ball.
 
     The weights are a weighted mean of the 2d corners ±B e_i of the ball {‖w‖₁ ≤ B}; corners whose
-    estimated loss is small get more weight. The regret depends on the number d of features by √(ln
-    d) only: it is better than gradient descent where a few of many features predict the target.
-    There is no learning rate to tune.
+    estimated loss is small get more weight. The regret grows with the number d of features like
+    √(ln d) only. So it is better than gradient descent where a few of many features predict the
+    target. There is no learning rate to tune.
 
     Args:
         gradient: `(weights[d], sample) -> [d]`, an estimate ∇̃ of the gradient of the loss at the
             clean x. By default of the squared loss: from one copy and its covariance `sample.cov`,
             or for `copies` ≥ 2 from the first two copies.
-        radius: B > 0. The weights stay in the ball, and regret is measured against predictors u
-            with ‖u‖₁ ≤ B; `comparators.l1_ball` is the best of them.
+        radius: B > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor u with ‖u‖₁ ≤ B (`comparators.l1_ball`).
         copies: V ≥ 1, number of noisy copies that `gradient` reads; 1 by default.
 
     Returns:

@@ -77,7 +77,8 @@ def gradient_descent(
         gradient: `(weights[d], sample) -> [d]`, the estimate ∇̃_t of the gradient of the loss at
             the clean x_t, from a `Sample` of noisy copies.
         copies: V ≥ 1, number of noisy copies that `gradient` reads.
-        radius: B_w > 0. Regret is measured against predictors in this ball.
+        radius: B_w > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor in this ball.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
         optimizer: an optax transformation that works from gradients alone (such as `optax.adam`),

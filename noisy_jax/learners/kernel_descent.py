@@ -49,12 +49,13 @@ def parallel_worlds(
     Args:
         world: the clean kernel and its surrogate under the noise, such as `worlds.gaussian` gives.
         horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        radius: W > 0, in the norm of the surrogate's space. Regret is measured against functions in
-            this ball; `bounds.surrogate_radius` or a comparator's `lifted_norm` gives the W of a
-            clean function.
+        radius: W > 0, in the norm of the surrogate's space. Regret is the learner's total loss on
+            clean data over T rounds minus the total of the best function in this ball;
+            `bounds.surrogate_radius` or a comparator's `lifted_norm` gives the W of a clean
+            function.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
-            the adaptive rate η_t = √2 W/√(Σ_{s≤t} ‖G_s‖²) with the gradients G_s = g̃_s k̂(x̃_s, ·) so
-            far. `bounds.parallel_worlds` gives the theorem's constant rate.
+            the adaptive rate η_t = √2 W/√(Σ_{s≤t} ‖G_s‖²) with the gradients G_s = g̃_s k̂(x̃_s, ·)
+            so far. `bounds.parallel_worlds` gives the theorem's constant rate.
         block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
 
     Returns:
@@ -95,15 +96,15 @@ def fourier_worlds(
     steps on the squared loss from two copies, and stays in the ball {‖w‖ ≤ W}. As D grows, its
     predictions tend to the predictions of `parallel_worlds`. There is no horizon.
 
-    For every D, at the adaptive rate its expected regret on clean data, against all ⟨v, z(x)⟩ with
-    ‖v‖ ≤ W, is at most 2√2 times the bound 2WR(WR + B_y)√T. Here
-    R² = `features.squared_norm` is the squared norm of the features of a copy, and B_y² ≥ E ỹ² for
-    the targets ỹ.
+    For every D its expected regret at the adaptive rate is at most 2√2 · 2WR(WR + B_y)√T. Here R² =
+    `features.squared_norm` is the squared norm of the features of a copy, and B_y² ≥ E ỹ² for the
+    targets ỹ.
 
     Args:
         features: random features from `worlds.fourier` or `worlds.fourier_gaussian`, built for the
             distribution of the noise.
-        radius: W > 0, radius of the ball of weights.
+        radius: W > 0, radius of the ball of weights. Regret is the learner's total loss on clean
+            data over T rounds minus the total of the best ⟨v, z(x)⟩ with ‖v‖ ≤ W.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate √2 W/√(Σ_{s≤t} ‖g_s‖²) with the gradients g_s so far.
         block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.
@@ -147,8 +148,8 @@ def uncorrected_kernel(
     Args:
         kernel: one of `kernels`.
         horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
-        radius: W > 0, in the norm of the kernel's space. Regret is measured against functions in
-            this ball.
+        radius: W > 0, in the norm of the kernel's space. Regret is the learner's total loss on
+            clean data over T rounds minus the total of the best function in this ball.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate η_t = √2 W/√(Σ_{s≤t} ‖G_s‖²) with the gradients G_s so far.
         block: number of rounds that `unroll` plays at once, for speed only; by default at most 64.

@@ -100,7 +100,8 @@ def known_covariance(
     squared and the Poisson loss; for other losses it is not corrected.
 
     Args:
-        radius: B_w > 0. Regret is measured against predictors in this ball.
+        radius: B_w > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor in this ball.
         loss: `None`, the default, for the squared loss; a `Loss` that has a correction for Gaussian
             noise; or one from `losses.corrected`, for Gaussian or Laplace noise.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for

@@ -79,10 +79,10 @@ def norma(
     the noisy copy as if it were clean, unless `kernel` is a world. With `losses.novelty`
     predictions are f(x) − ρ, negative or zero for an alarm.
 
-    **Guarantees** (`bounds.regularized_risk`) hold on clean data with a kernel, without offset, at
-    η_t = η/√t, for a loss of bounded slope: Theorem 4 if all terms are kept
-    (`buffer=engine.everything(T)`), Theorem 6 with `engine.growing`. Neither covers a fixed τ, the
-    squared loss, or a world.
+    **Guarantees** for the regularized risk (`bounds.regularized_risk`) hold on clean data with a
+    kernel, without offset, at η_t = η/√t, for a loss of bounded slope: Theorem 4 of the paper if
+    all terms are kept (`buffer=engine.everything(T)`), its Theorem 6 with `engine.growing`. Neither
+    covers a fixed τ, the squared loss, or a world.
 
     **Noisy inputs.** With a world (`worlds`), f is evaluated at a second copy x̃' of x, independent
     of the copy in the new term. For the squared loss the step is then unbiased; for other losses it
@@ -100,9 +100,9 @@ def norma(
             `learning_rate` = η/2 and `regularization` = 2λ.
         learning_rate: η > 0 with ηλ < 1, or an optax schedule of rounds 0, 1, …, which may start at
             ηλ = 1; the paper's η/√t is `lambda t: eta / jnp.sqrt(t + 1)`. `None`, the default, is
-            η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …; with the squared loss
-            1/(λ min(t, τ/3) + 2k(x_t, x_t)), and 2 more in the denominator with an offset. (Without
-            a buffer τ = ∞.) Other losses of unbounded slope and `engine.growing` have no default.
+            η_t = 1/(λ min(t, τ/3)) in rounds t = 1, 2, …; with the squared loss 1/(λ min(t, τ/3) +
+            2k(x_t, x_t)), and 2 more in the denominator with an offset. (Without a buffer τ = ∞.)
+            Other losses of unbounded slope and `engine.growing` have no default.
         regularization: λ ≥ 0 of the risk E ℓ + (λ/2)‖f‖²; λ > 0 for the default rate.
         buffer: τ ≥ 1, number of newest rounds whose terms are kept, or a memory such as
             `engine.everything(T)`, or `engine.weight_vector()` with the linear kernel. Required,

@@ -78,11 +78,11 @@ def parameter_free(
 ) -> Learner:
     """Online learning with a loss of bounded slope, without learning rate, radius or horizon.
 
-    It learns a function f of a kernel. Its regret against every fixed u is of order
-    ‖u‖√(T ln(‖u‖T)), up to a logarithmic factor the regret of projected gradient descent that was
-    told ‖u‖, plus the cost of clipping; against u = 0 it is of order ε. Gradients g_t that are
-    larger than all earlier ones are clipped to the largest earlier norm. This costs at most
-    E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less.
+    It learns a function f of a kernel. Its regret against every fixed u, the total loss over T
+    rounds minus the total of u, is of order ‖u‖√(T ln(‖u‖T)) plus the cost of clipping. Projected
+    gradient descent that was told ‖u‖ has the same regret, up to a logarithmic factor. Against
+    u = 0 it is of order ε. Gradients g_t that are larger than all earlier ones are clipped to the
+    largest earlier norm. This costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less.
 
     The bound (`bounds.parameter_free` gives it after a run) holds for all sequences of gradients.
     So its expectation holds under noise without a bound, if the gradients are unbiased for the

@@ -31,7 +31,7 @@ def perceptron(
 
         f_{t+1} = f_t + y_t k(x_t, ·)   if y_t (f_t(x_t) + b_t) ≤ 0, a mistake; else f_{t+1} = f_t
 
-    The prediction is f_t(x) + b_t, whose sign is the class. It starts from f_1 = 0 and b_1 = 0. The
+    The prediction is f_t(x) + b_t, whose sign is the class. The start is f_1 = 0 and b_1 = 0. The
     offset b stays 0, or with `offset=True` changes by y_t at each mistake.
 
     Args:

@@ -53,8 +53,8 @@ def random_truncation(
 
     Ψ̃_t estimates the kernel's feature map at the clean x_t, and g̃_t the derivative of the loss at
     f_t(x_t). Both are unbiased, apart from series that are cut off: each is one random term of a
-    power series, times noisy copies of its own. Only the variance of the noise must be bounded. It
-    takes any loss with a power series. Targets must be free of noise, except for the squared loss.
+    power series, times noisy copies of its own. Only the variance of the noise must be bounded. The
+    loss may be any with a power series. Targets must be free of noise, except for the squared loss.
 
     **In a world**, where the distribution of the noise is known, a round takes up to G + 1 copies,
     if the series of ℓ' is cut off after order G. For `smoothed_hinge` and `smoothed_absolute` G
@@ -76,9 +76,10 @@ def random_truncation(
         A `Learner` of `estimator.copies` copies, the most that one round may use;
         `state.atoms.copies` `[T or more]` is the number used in each round. Round t takes O(tnd)
         time for features cut off at order n. Its `clean_estimates` are unbiased for the kernel with
-        its series cut off. Apart from the bias of cut-off series, its expected regret on clean data
-        is at most B √(B_g B_Ψ T) at the theorem's rate, with B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², and 2√2
-        times that at the adaptive rate.
+        its series cut off. Apart from the bias of cut-off series, its expected regret (total loss
+        on clean data over T rounds, minus the total of the best function in the ball) is at most
+        B √(B_g B_Ψ T) at the theorem's rate, with B_Ψ ≥ E‖Ψ̃‖² and B_g ≥ E g̃², and 2√2 times that at
+        the adaptive rate.
 
     Source: Online Learning of Noisy Data with Kernels, Algorithm 1 and Theorem 4.
 

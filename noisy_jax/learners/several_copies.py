@@ -47,7 +47,8 @@ def several_copies(
 
     Args:
         copies: V ≥ 2, number of noisy copies of each instance.
-        radius: B_w > 0. Regret is measured against predictors in this ball.
+        radius: B_w > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor in this ball.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
         optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.

@@ -38,11 +38,12 @@ def two_copies(
 
     x̃_t and x̃'_t are the copies of x_t, whose independent noise needs mean zero and no other
     property. ∇̃_t is then unbiased for the gradient of the squared loss at the clean x_t. P is the
-    projection on the ball ‖w‖ ≤ B_w. Noise in y must be independent of the noise in x̃'_t; it may be
-    correlated with the noise in x̃_t (`noise.Correlated`).
+    projection on the ball ‖w‖ ≤ B_w. Noise in y must be independent of the noise in x̃'_t; it may
+    be correlated with the noise in x̃_t (`noise.Correlated`).
 
     Args:
-        radius: B_w > 0. Regret is measured against predictors in this ball.
+        radius: B_w > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor in this ball.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²). `bounds.two_copies` gives the
             theorem's constant rate.

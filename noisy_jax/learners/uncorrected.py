@@ -39,7 +39,8 @@ def uncorrected(
     gradient at the clean x_t; it is a baseline.
 
     Args:
-        radius: B_w > 0. Regret is measured against predictors in this ball.
+        radius: B_w > 0. Regret is the learner's total loss on clean data over T rounds minus the
+            total of the best predictor in this ball.
         learning_rate: η > 0, or an optax schedule of rounds t = 0, 1, …; `None`, the default, for
             the adaptive rate η_t = √2 B_w/√(Σ_{s≤t} ‖∇̃_s‖²).
         optimizer: an optax transformation of ∇̃_t, in place of the learning rate; none by default.

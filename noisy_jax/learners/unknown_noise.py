@@ -68,8 +68,8 @@ def unknown_noise(
             `gaussian` it must be entire (equal to its power series everywhere).
         loss: a `Loss` with a smooth derivative; for `pair` and `gaussian` entire. Targets may be
             noisy if ℓ' is linear in them, as it is for the squared loss.
-        radius: W > 0, in the norm of the kernel's space. Regret is measured against functions in
-            this ball.
+        radius: W > 0, in the norm of the kernel's space. Regret is the learner's total loss on
+            clean data over T rounds minus the total of the best function in this ball.
         horizon: T ≥ 1, the largest number of rounds. `nj.rollout` raises ValueError for more.
         estimate: a transformation of `nj.unbiased`, which says what must be known of the noise and
             how many copies a round reads; `functools.partial` gives it options. `None`, the

@@ -85,7 +85,7 @@ def corrected(loss: Loss, *, noise: Literal["gaussian", "laplace"] = "gaussian")
     - none for `logistic`, as its derivative has poles at ±iπ.
 
     **Laplace noise** with independent coordinates of scales b_i: ℓ̂ is Π_i (1 − b_i²w_i² ∂²/∂p²)
-    ℓ(p, y) for smooth losses and d ≤ 4. It grows quickly with d, for the logistic loss like
+    ℓ(p, y) for smooth losses and d ≤ 4. ℓ̂ grows quickly with d, for the logistic loss like
     (2d)!/d! (b‖w‖/π)^(2d). `exponential` and `poisson` give NaN unless all b_i|w_i| < 1.
 
     Corrected exponential and Poisson losses have heavy tails: keep wᵀΣw below about 1. ℓ̂ need not

@@ -52,7 +52,8 @@ def averaged(learner: Learner) -> Learner:
     w_s are the weights that the given learner predicts with in round s; its own steps do not
     change. w̄_t predicts round t + 1; before the first round w̄ is zero. On independent examples
     and for a convex loss, the expected loss of w̄_T on a new example exceeds the loss of any fixed
-    u by at most the learner's expected regret against u, divided by T.
+    u by at most the learner's expected regret against u (its total loss minus the total of u),
+    divided by T.
 
     Args:
         learner: a learner with `Learner.weights`, in which its predictions are linear; else

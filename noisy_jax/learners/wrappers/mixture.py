@@ -70,9 +70,9 @@ def mixture(*learners: Learner) -> Learner:
     (`Learner.clean_estimates`). Use it to choose among radii, rates, length scales, worlds or kinds
     of learners.
 
-    For the squared loss the expected regret on clean data exceeds the expected regret of the best
-    of the learners by at most the expectation of `bounds.mixture(run.state)`. Noise in
-    the targets must suit all of them (`Needs.targets`).
+    The expected squared loss on clean data, summed over all rounds, exceeds the expected sum of the
+    best of the learners by at most the expectation of `bounds.mixture(run.state)`. Noise in the
+    targets must suit all learners (`Needs.targets`).
 
     Args:
         *learners: one or more learners with `clean_estimates`; else ValueError. All see the same

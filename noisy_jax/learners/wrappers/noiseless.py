@@ -42,9 +42,9 @@ def noiseless(learner: Learner, stream: Stream) -> Learner:
     """Returns the given learner, run on the clean data of a stream instead of noisy copies.
 
     In round t it steps on the clean (x_t, y_t): each of its copies is x_t, and `sample.cov` is
-    zero. Its regret is the regret of learning without noise, and the regret of other learners minus
-    this one is the cost of the noise. Unless the learner draws random numbers itself, `vmap` over
-    keys runs it only once.
+    zero. Its loss is the loss of learning without noise, and the loss of the same learner on noisy
+    copies minus this one is the cost of the noise. Unless the learner draws random numbers itself,
+    `vmap` over keys runs it only once.
 
     Args:
         learner: one that is right on clean data, such as `uncorrected`, `two_copies` or
