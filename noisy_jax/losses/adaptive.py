@@ -27,13 +27,13 @@ from noisy_jax.validation.values import Array, ArrayLike
 class AdaptiveLoss(NamedTuple):
     """A loss ℓ(p, y; s) = φ(a; s) of a prediction p for a target y, with a scale s that is learned.
 
-    The argument a is the margin y p or the residual p − y, as in `Loss`. The scale is a margin ρ, a
+    The argument a is the margin y p, for labels y = ±1, or the residual p − y. The scale is a margin ρ, a
     tube ε or Huber's width σ. In round t the learner sets s to s_{t+1} = max(smallest, s_t + η_t
     descent(a_t, s_t)), where η_t is its learning rate.
 
     Attributes:
         name: its name, with its parameters.
-        kind: "margin" or "residual", as in `Loss`.
+        kind: "margin" for a = y p, or "residual" for a = p − y.
         value: `(a[...], s) -> [...]`, φ, including the term that depends on s only.
         derivative: `(a[...], s) -> [...]`, ∂φ/∂a, a subgradient at kinks.
         descent: `(a[...], s) -> [...]`, the direction in which s moves: −∂φ/∂s, except in
@@ -43,7 +43,8 @@ class AdaptiveLoss(NamedTuple):
         initial: s_1, the scale before the first round.
         smallest: lower bound on s.
         labelled: whether the loss reads targets; if not, y = 1 in every round.
-        flips: as in `Loss`.
+        flips: (ρ₊, ρ₋), the probabilities of flipped labels that the loss corrects for
+            (`losses.flipped`); `None` if it does not.
     """
 
     name: str

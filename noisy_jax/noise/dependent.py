@@ -37,11 +37,11 @@ class Dependent(Noise):
         raise NotImplementedError
 
     def covariance_at(self, x: Any) -> Any:
-        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        """Returns the covariance matrix `[d, d]` of a copy of the clean x `[d]`."""
         return jnp.diag(self._moments(x)[0] - x**2)
 
     def square_fourth_moment(self, x: Any) -> Any:
-        """(Σ_i E x̃_i²)² + Σ_i Var x̃_i² (see `Noise.square_fourth_moment`)."""
+        """Returns E‖x̃‖⁴ = (Σ_i E x̃_i²)² + Σ_i Var x̃_i² for a clean x `[d]`, `[]`."""
         second, fourth = self._moments(x)
         return jnp.sum(second) ** 2 + jnp.sum(fourth - second**2)
 
@@ -51,8 +51,8 @@ class Multiplicative(Dependent):
     """Noise that multiplies each feature by an independent factor: x̃_i = x_i (1 + e_i).
 
     The e_i are Gaussian with mean zero and known variances v_i. The covariance diag(x_i² v_i) of
-    the noise in x̃ depends on x; its unbiased estimate from one copy is Σ̂ = diag(x̃_i² v_i/(1 +
-    v_i)), which `noise.observe` puts into `sample.cov`.
+    the noise in x̃ depends on x; its unbiased estimate from one copy is Σ̂ = diag(v_i x̃_i²/(1 + v_i)),
+    which `noise.observe` puts into `sample.cov`.
 
     Args:
         variance: v ≥ 0, without a unit: `[]` (the same for all d features) or `[d]`. √v is the
@@ -71,7 +71,7 @@ class Multiplicative(Dependent):
         return x * (1 + jnp.sqrt(jnp.broadcast_to(self.variance, x.shape)) * draws)
 
     def estimated_cov(self, copy: Any) -> Any:
-        """x̃_i² v_i/(1 + v_i), `[d]` (see `Noise.estimated_cov`)."""
+        """Returns x̃_i² v_i/(1 + v_i), `[d]`, for a copy x̃ `[d]` (see `Noise.estimated_cov`)."""
         v = jnp.broadcast_to(self.variance, copy.shape)
         return copy**2 * (v / (1 + v))
 
@@ -99,7 +99,7 @@ class Poisson(Dependent):
         return jnp.where(x >= 0, counts, jnp.nan)
 
     def estimated_cov(self, copy: Any) -> Any:
-        """x̃_i, `[d]` (see `Noise.estimated_cov`)."""
+        """Returns the copy x̃ itself, `[d]` (see `Noise.estimated_cov`)."""
         return copy
 
     def _moments(self, x):
@@ -136,7 +136,7 @@ class Missing(Dependent):
         return jnp.where(draws < keep, x, 0) / keep
 
     def estimated_cov(self, copy: Any) -> Any:
-        """(1 − p_i) x̃_i², `[d]` (see `Noise.estimated_cov`)."""
+        """Returns (1 − p_i) x̃_i², `[d]`, for a copy x̃ `[d]` (see `Noise.estimated_cov`)."""
         return (1 - jnp.broadcast_to(self.keep, copy.shape)) * copy**2
 
     def _moments(self, x):
@@ -197,18 +197,18 @@ class Attributes(Dependent):
         return (jnp.where(ranks < self.seen, x, 0) * (d / k)).astype(x.dtype)
 
     def estimated_cov(self, copy: Any) -> Any:
-        """Σ̂, `[d, d]` (see `Noise.estimated_cov`)."""
+        """Returns Σ̂, `[d, d]`, for a copy x̃ `[d]` (see `Noise.estimated_cov`)."""
         k, d, pairs = self._sizes(copy.shape[-1])
         shares = jnp.where(jnp.eye(d, dtype=bool), 1 - k / d, 1 - 1 / pairs)
         return shares * jnp.outer(copy, copy)
 
     def covariance_at(self, x: Any) -> Any:
-        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        """Returns the covariance matrix `[d, d]` of a copy of the clean x `[d]`."""
         k, d, pairs = self._sizes(x.size)
         return jnp.where(jnp.eye(d, dtype=bool), d / k - 1, pairs - 1) * jnp.outer(x, x)
 
     def square_fourth_moment(self, x: Any) -> Any:
-        """E‖x̃‖⁴/r², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
+        """Returns E‖x̃‖⁴/r² for a clean x `[d]`, `[]`, which bounds E‖x̃x̃ᵀ − Σ̂‖²."""
         k, d, pairs = self._sizes(x.size)
         single, square = jnp.sum(x**4), jnp.sum(x**2) ** 2
         return (d / k) ** 4 * (k / d) * (single + (k - 1) / (d - 1) * (square - single)) / pairs**2

@@ -98,14 +98,14 @@ class Laplace(_Independent):
 
     @property
     def cov(self):
-        """2b², of the shape of `scale`."""
+        """The variances 2b², of the shape of `scale`."""
         return 2 * self.scale**2
 
     def _standard(self, key, shape, dtype):
         return laplace(key, shape, dtype)
 
     def log_characteristic(self, omega: Any) -> Any:
-        """−Σ_i log(1 + b_i²ω_i²) (see `Noise.log_characteristic`)."""
+        """Returns −Σ_i log(1 + b_i²ω_i²), `[...]` (see `Noise.log_characteristic`)."""
         real = -jnp.sum(jnp.log1p(self._times_scale(omega) ** 2), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
@@ -135,14 +135,14 @@ class Uniform(_Independent):
 
     @property
     def cov(self):
-        """a²/3, of the shape of `half_width`."""
+        """The variances a²/3, of the shape of `half_width`."""
         return self.half_width**2 / 3
 
     def _standard(self, key, shape, dtype):
         return uniform(key, shape, dtype, minval=-1, maxval=1)
 
     def log_characteristic(self, omega: Any) -> Any:
-        """log Π_i sin(a_iω_i)/(a_iω_i), with zeros at a_iω_i = kπ (see `Noise`)."""
+        """Returns log Π_i sin(a_iω_i)/(a_iω_i), `[...]`; −∞ where a_iω_i = kπ, k ≠ 0."""
         return _log_product(jnp.sinc(self._times_scale(omega) / jnp.pi))
 
 
@@ -170,14 +170,14 @@ class Rademacher(_Independent):
 
     @property
     def cov(self):
-        """c², of the shape of `scale`."""
+        """The variances c², of the shape of `scale`."""
         return self.scale**2
 
     def _standard(self, key, shape, dtype):
         return rademacher(key, shape, dtype)
 
     def log_characteristic(self, omega: Any) -> Any:
-        """log Π_i cos(c_iω_i) (see `Noise.log_characteristic`)."""
+        """Returns log Π_i cos(c_iω_i), `[...]` (see `Noise.log_characteristic`)."""
         return _log_product(jnp.cos(self._times_scale(omega)))
 
 
@@ -210,12 +210,12 @@ class StudentT(_Independent):
 
     @property
     def cov(self):
-        """Variances c²ν/(ν−2), of the shape of `scale`."""
+        """The variances c²ν/(ν − 2), of the shape of `scale`."""
         return self.scale**2 * self.df / (self.df - 2)
 
     @property
     def excess_kurtosis(self):
-        """6/(ν−4) for ν > 4, else infinite."""
+        """6/(ν − 4) for ν > 4, else infinite."""
         return jnp.where(self.df > 4, 6 / jnp.where(self.df > 4, self.df - 4, 1), jnp.inf)
 
     def _standard(self, key, shape, dtype):
@@ -284,20 +284,23 @@ class Product(Noise):
         return self._stacked("cov")
 
     def estimated_cov(self, copy: Any) -> Any:
-        """Variances, `[d]`, which are estimated where they depend on x (see `Noise`)."""
+        """Returns variances `[d]`, estimated from the copy `[d]` where they depend on x."""
         pairs = zip(self.columns, copy, strict=True)
         variances = [column.estimated_cov(value) for column, value in pairs]
         return jnp.stack([jnp.asarray(variance, copy.dtype) for variance in variances])
 
     def covariance_at(self, x: Any) -> Any:
-        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        """Returns the covariance matrix `[d, d]` of the noise in a copy of the clean x `[d]`."""
         variances = [
             column.covariance_at(x[j : j + 1])[0, 0] for j, column in enumerate(self.columns)
         ]
         return jnp.diag(jnp.stack(variances))
 
     def square_fourth_moment(self, x: Any) -> Any:
-        """(Σ_i E x̃_i²)² + Σ_i (E x̃_i⁴ − (E x̃_i²)²), or a bound (see `Noise`)."""
+        """Returns E‖x̃‖⁴ for a clean x `[d]`, or a bound on it (see `Noise.square_fourth_moment`).
+
+        It is (Σ_i E x̃_i²)² + Σ_i (E x̃_i⁴ − (E x̃_i²)²).
+        """
         second = x**2 + jnp.diag(self.covariance_at(x))
         single = [
             column.square_fourth_moment(x[j : j + 1]) for j, column in enumerate(self.columns)
@@ -320,7 +323,7 @@ class Product(Noise):
         return self._stacked("excess_kurtosis")
 
     def check_dimension(self, shape: tuple[int, ...]) -> None:
-        """Raises ValueError unless there are as many columns (see `Noise`)."""
+        """Raises ValueError unless this shape, `(..., d)`, has as many features as columns."""
         check_dimension("Product.columns", self.columns, shape)
 
     def _copies(self, key, x):
@@ -329,7 +332,10 @@ class Product(Noise):
         return jnp.stack(draws, axis=-1)
 
     def log_characteristic(self, omega: Any) -> Any:
-        """Σ_i log φ_i(ω_i); `None` if one is not known (see `Noise.log_characteristic`)."""
+        """Returns Σ_i log φ_i(ω_i), `[...]`, with the characteristic function φ_i of coordinate i.
+
+        `None` if one of them is not known (see `Noise.log_characteristic`).
+        """
         omega = jnp.asarray(omega)
         self.check_dimension(omega.shape)
         total = jnp.zeros(omega.shape[:-1]) + 0j

@@ -118,7 +118,7 @@ class Gaussian(_Normal):
     excess_kurtosis = 0.0
 
     def log_characteristic(self, omega: Any) -> Any:
-        """−½ ωᵀΣω (see `Noise.log_characteristic`)."""
+        """Returns −½ ωᵀΣω, `[...]`, at ω `[..., d]` (see `Noise.log_characteristic`)."""
         real = -0.5 * jnp.sum(omega * covariance_times(sound_covariance(self.cov), omega), axis=-1)
         return jax.lax.complex(real, jnp.zeros_like(real))
 
@@ -166,12 +166,12 @@ class ContaminatedGaussian(_Normal):
 
     @property
     def cov(self):
-        """qΣ, `[]`, `[d]` or `[d, d]`."""
+        """The covariance qΣ, of the shape of `outlier_cov`."""
         return self.probability * self.outlier_cov
 
     @property
     def excess_kurtosis(self):
-        """3/q − 3, infinite for q = 0."""
+        """3/q − 3 for each coordinate, infinite for q = 0."""
         return 3 / jnp.asarray(self.probability, float) - 3
 
     def _copies(self, key, x):
@@ -182,11 +182,11 @@ class ContaminatedGaussian(_Normal):
         return jnp.where(hit[..., None] if noisy.ndim else hit, noisy, x) + unsound
 
     def fourth_moment(self, dim: int) -> Any:
-        """q((tr Σ)² + 2‖Σ‖²_F) (see `Noise.fourth_moment`)."""
+        """Returns E‖n‖⁴ = q((tr Σ)² + 2‖Σ‖²_F), `[]` (see `Noise.fourth_moment`)."""
         return self.probability * Gaussian(self.outlier_cov).fourth_moment(dim)
 
     def log_characteristic(self, omega: Any) -> Any:
-        """log(1 − q + q exp(−½ ωᵀΣω)) (see `Noise.log_characteristic`)."""
+        """Returns log(1 − q + q exp(−½ ωᵀΣω)), `[...]` (see `Noise.log_characteristic`)."""
         log_gaussian = Gaussian(self.outlier_cov).log_characteristic(omega).real
         q = jnp.asarray(self.probability, log_gaussian.dtype)
         # Each form has a gradient in its own part only. The last one is precise where exp(−ωᵀΣω/2)

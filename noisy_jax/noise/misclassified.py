@@ -92,11 +92,11 @@ class Misclassified(Dependent):
         object.__setattr__(self, "categories", names)
 
     def recoding(self) -> np.ndarray:
-        """`[K, K]` in float64, M⁻¹: row k replaces the indicators of recorded category k."""
+        """Returns M⁻¹ `[K, K]` in float64: row k replaces the indicators of recorded category k."""
         return np.linalg.inv(np.asarray(self.matrix, np.float64))
 
     def check_dimension(self, shape: tuple[int, ...]) -> None:
-        """Raises ValueError unless x has a coordinate for each indicator (see `Noise`)."""
+        """Raises ValueError unless x has a coordinate for each indicator."""
         count = np.shape(self.matrix)[-1] - 1
         if count > 1 and shape[-1:] != (count,):
             raise ValueError(
@@ -111,7 +111,7 @@ class Misclassified(Dependent):
         return solve_triangular(r.T, q.T, transposed=True)
 
     def centred(self, key: jax.Array, x: Array) -> jax.Array:
-        """The recoding of a recorded category (see `Noise.centred`)."""
+        """Returns the recoding of a recorded category that is drawn for x, in the shape of `x`."""
         key, x = parsed_key(key), jnp.asarray(x, float)
         self.check_dimension(x.shape)
         true = self._indicators(x)
@@ -128,7 +128,7 @@ class Misclassified(Dependent):
         return jnp.concatenate([1 - jnp.sum(x, axis=-1, keepdims=True), x], axis=-1)
 
     def estimated_cov(self, copy: Any) -> Any:
-        """x̃x̃ᵀ − diag(x̃), `[K − 1, K − 1]`; for K = 2 x̃² − x̃, `[d]` (see `Noise`)."""
+        """Returns x̃x̃ᵀ − diag(x̃), `[K − 1, K − 1]`, for a copy x̃; for K = 2 x̃² − x̃, `[d]`."""
         self.check_dimension(jnp.shape(copy))
         if np.shape(self.matrix)[-1] == 2:
             return copy**2 - copy
@@ -141,7 +141,7 @@ class Misclassified(Dependent):
         return jnp.tensordot(probabilities, values, 1)
 
     def covariance_at(self, x: Any) -> Any:
-        """Var(x̃ | x), `[d, d]` (see `Noise.covariance_at`)."""
+        """Returns the covariance matrix `[d, d]` of a copy of the clean x `[d]`."""
         self.check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.outer(u, u))
         if np.shape(self.matrix)[-1] == 2:
@@ -149,7 +149,7 @@ class Misclassified(Dependent):
         return second - jnp.outer(x, x)
 
     def square_fourth_moment(self, x: Any) -> Any:
-        """E‖x̃‖⁴ + E‖x̃‖², which bounds E‖x̃x̃ᵀ − Σ̂‖² (see `Noise.square_fourth_moment`)."""
+        """Returns E‖x̃‖⁴ + E‖x̃‖² for a clean x `[d]`, `[]`, which bounds E‖x̃x̃ᵀ − Σ̂‖²."""
         self.check_dimension(jnp.shape(x))
         second = self._means(x, lambda u: jnp.sum(u**2))
         fourth = self._means(x, lambda u: jnp.sum(u**2) ** 2)
