@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from noisy_jax.series import PowerSeries
 from noisy_jax.validation.arrays import check_axes, real
 from noisy_jax.validation.numbers import between, positive
-from noisy_jax.validation.objects import function, instance
+from noisy_jax.validation.objects import function, instance, switch
 from noisy_jax.validation.values import Array, ArrayLike
 
 
@@ -75,6 +75,9 @@ class Kernel:
         for name in ("series", "spectrum", "entire"):
             if (value := getattr(self, name)) is not None:
                 function(name, value)
+        if self.envelope is not None:
+            instance("envelope", self.envelope, Envelope)
+        switch("linear", self.linear)
 
     def __call__(self, x: Array, z: Array) -> jax.Array:
         """Returns the Gram matrix k(x_i, z_j) `[n, m]` of the rows of x `[n, d]` and z `[m, d]`."""

@@ -52,8 +52,8 @@ def fourier_features(
 
     def features(x: Array) -> jax.Array:
         x = real_array("x", x)
-        if not np.ndim(x):
-            raise ValueError("x must be [..., d] with an axis of features, got a scalar")
+        if not np.shape(x)[-1:] or not np.shape(x)[-1]:
+            raise ValueError(f"x must be [..., d] with d >= 1 features, got {list(np.shape(x))}")
         x = jnp.asarray(x, jnp.result_type(x, float))
         frequencies = draw(key, pairs, x.shape[-1]) / (2 * jnp.pi)
         return cosines_and_sines(x, frequencies) / jnp.sqrt(pairs)

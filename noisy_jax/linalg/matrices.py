@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation.arrays import check_shape
+from noisy_jax.validation.arrays import check_shape, shape_of
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import check_finite, non_negative
 from noisy_jax.validation.values import concrete
@@ -34,7 +34,7 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
 
     If `stacked`, a leading axis of rounds comes first.
     """
-    shape = np.shape(cov)[stacked:]
+    shape = shape_of(name, cov)[stacked:]
     if len(shape) > 2 or (len(shape) == 2 and shape[0] != shape[1]):
         raise ValueError(
             f"{name} must have shape [], [d] or [d, d], got {list(shape)}; for noise that changes "
@@ -45,7 +45,7 @@ def check_covariance(name: str, cov, *, stacked: bool = False) -> None:
     else:
         _check_symmetric(name, cov, PSD_SLACK, "; (Σ + Σᵀ)/2 would do")
         if (array := concrete(cov)) is not None:
-            check_semidefinite(name, np.linalg.eigvalsh(array), PSD_SLACK)
+            check_semidefinite(name, np.linalg.eigvalsh(_floats(array)), PSD_SLACK)
 
 
 def check_matrix(name: str, value) -> None:
@@ -65,8 +65,14 @@ def _check_symmetric(name, value, slack, hint) -> None:
     check_finite(name, value)
     if (array := concrete(value)) is None:
         return
+    array = _floats(array)
     if np.abs(array - array.swapaxes(-1, -2)).max() > slack * np.abs(array).max():
         raise ValueError(f"{name} must be symmetric, but differs from its transpose{hint}")
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    """Returns truth values and floats of 16 bits, which LAPACK does not take, in float32."""
+    return array.astype(np.result_type(array, np.float32), copy=False)
 
 
 def check_semidefinite(name: str, eigenvalues, slack: float = _GRAM_SLACK) -> None:

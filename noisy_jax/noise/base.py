@@ -249,6 +249,7 @@ class Noise:
         The arguments and the result are as for `sample`. With the same key, n is the same.
         """
         key, x = parsed_key(key), jnp.asarray(real_array("x", x))
+        check_drawable(self)
         self.check_dimension(x.shape)
         return self._copies(key, x.astype(at_least_float32(x.dtype)))
 
@@ -315,6 +316,20 @@ class Noise:
         the imaginary part its argument. `None` if no closed form is known.
         """
         return None
+
+
+def check_drawable(noise: Any) -> None:
+    """Raises ValueError if a parameter is a column of a data frame, whose labels only tables read.
+
+    JAX draws noise from arrays.
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(noise):
+        if hasattr(leaf, "to_numpy"):
+            name = f"{type(noise).__name__}{jax.tree_util.keystr(path)}"
+            raise ValueError(
+                f"{name} must be an array where noise is drawn, got {given(leaf)}: only tables "
+                "read columns of data frames; give it as column.to_numpy()"
+            )
 
 
 def covariance_times(cov: ArrayLike, vectors: Array) -> jax.Array:

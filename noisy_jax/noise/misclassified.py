@@ -13,11 +13,14 @@ Source: Kuha, Skinner and Palmgren, Misclassification error (2005); Buonaccorsi,
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from noisy_jax.draws import uniform
 from noisy_jax.linalg.matrices import qr, solve_triangular
@@ -83,8 +86,10 @@ class Misclassified(Dependent):
         object.__setattr__(self, "matrix", _matrix(self.matrix))
         if self.categories is None:
             return
-        names, count = tuple(self.categories), np.shape(self.matrix)[-1]
-        if len(names) != count or len({*names}) != count:
+        given, count = self.categories, np.shape(self.matrix)[-1]
+        listable = isinstance(given, Iterable) and not isinstance(given, str | bytes | Tracer)
+        names = tuple(given) if listable else (given,)
+        if len(names) != count or any(a == b for a, b in itertools.combinations(names, 2)):
             raise ValueError(
                 f"Misclassified.categories must be {count} different categories, one a row of the "
                 f"matrix, got {listed(names)}"

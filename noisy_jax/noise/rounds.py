@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from noisy_jax.noise.base import Noise, register_distribution
+from noisy_jax.noise.base import Noise, check_drawable, register_distribution
 from noisy_jax.validation.arrays import check_shape
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import concrete
@@ -66,6 +66,7 @@ def check_noise(
             _check_stacked(distribution.distribution, horizon)
         elif distribution is not None or name == "noise":
             instance(name, distribution, Noise, "noise.Gaussian(0.1) is one")
+        check_drawable(distribution)
     shape = (horizon,) if isinstance(y_noise, PerRound) and horizon is not None else ()
     scalar, _ = by_round(y_noise)
     for leaf in jax.tree.leaves(getattr(scalar, "rest", scalar)):  # that of noise.Correlated

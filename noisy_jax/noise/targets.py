@@ -10,7 +10,7 @@ import numpy as np
 
 from noisy_jax.draws import uniform
 from noisy_jax.noise.base import Noise, register_distribution
-from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.arrays import check_axes, check_shape, real
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import number, positive, sound_labels, within
@@ -61,8 +61,10 @@ class Correlated(Noise):
 
     def check(self, *, stacked: bool) -> None:
         """Raises ValueError if parameters are wrong (see `Noise.check`)."""
-        check_axes("Correlated.slopes", self.slopes, "[T, d]" if stacked else "[d]")
-        number("Correlated.slopes", self.slopes, shape=None)
+        name = "Correlated.slopes"
+        slopes = real(name, self.slopes)
+        check_axes(name, slopes, "[T, d]" if stacked else "[d]")
+        object.__setattr__(self, "slopes", number(name, slopes, shape=None))
         if self.rest is not None:
             instance("Correlated.rest", self.rest, Noise, "noise.Gaussian(0.1) is one")
 

@@ -11,7 +11,13 @@ from jax.core import Tracer
 
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, message
-from noisy_jax.validation.values import collected, concrete, lists_traced, unmasked
+from noisy_jax.validation.values import (
+    at_least_float32,
+    collected,
+    concrete,
+    lists_traced,
+    unmasked,
+)
 
 
 def real_array(name: str, value) -> jax.Array | np.ndarray:
@@ -56,11 +62,30 @@ def real_numbers(name: str, value) -> np.ndarray | None:
     if is_typed_key(value):
         raise ValueError(f"{name} must be numbers, got a key")
     array = concrete(value)
-    kind = np.result_type(value.dtype if array is None else array, np.float32)
-    if not np.issubdtype(kind, np.floating) or isinstance(value, bool):
+    dtype = value.dtype if array is None else array.dtype
+    kind = np.result_type(dtype, np.float32)
+    if not np.issubdtype(kind, np.floating) or (dtype.kind == "b" and not np.ndim(value)):
         wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
         raise ValueError(f"{name} must be {wanted}, got {given(value)}")
     return array
+
+
+def widened(value) -> Any:
+    """Returns the value; an array of a type in which its square may overflow in a wider type.
+
+    Integers of JAX become its default floats, short integers of NumPy int64, its truth values
+    float64, and floats of 16 bits float32. Other values stay as they are.
+    """
+    if not isinstance(value, jax.Array | np.ndarray | np.generic):
+        return value
+    if jnp.issubdtype(value.dtype, jnp.inexact):
+        wide = at_least_float32(value.dtype)
+    elif isinstance(value, jax.Array):
+        wide = jax.dtypes.canonicalize_dtype(float)
+    else:
+        whole = np.can_cast(value.dtype, np.int64) and value.dtype.kind != "b"
+        wide = np.dtype(np.int64 if whole else np.float64)
+    return value if value.dtype == wide else value.astype(wide)
 
 
 def shape_of(name: str, value) -> tuple[int, ...]:

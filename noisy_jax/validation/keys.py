@@ -45,7 +45,7 @@ _THREEFRY = "threefry2x32"
 def is_key(value) -> bool:
     """Returns True if a value is a JAX key."""
     raw = getattr(value, "dtype", None) == np.uint32 and np.ndim(value) > 0
-    return raw or is_typed_key(value)
+    return (raw and not isinstance(value, np.ma.MaskedArray)) or is_typed_key(value)
 
 
 def is_typed_key(value) -> bool:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from noisy_jax.validation.arrays import real_array, real_numbers, shape_of
+from noisy_jax.validation.arrays import real_array, real_numbers, shape_of, widened
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, message
 from noisy_jax.validation.values import collected, concrete, lists_traced
@@ -45,7 +45,8 @@ def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | No
 def _parsed(name, value, what, allowed, hint, shape):
     """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed.
 
-    Lists become arrays; numbers keep their type, and columns of data frames the labels of rows.
+    Lists become arrays; Python numbers keep their type, and columns of data frames the labels of
+    rows. Types that overflow early become wider ones (see `widened`).
     """
     value = collected(value)
     if dims := shape_of(name, value):
@@ -55,13 +56,12 @@ def _parsed(name, value, what, allowed, hint, shape):
         raise ValueError(f"{name} must be one number, {found}")
     array = real_numbers(name, value)
     if array is None:
-        if not jnp.issubdtype(value.dtype, jnp.inexact):
-            value = value.astype(float)
+        value = widened(value)
         return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
     fine = allowed(array) & np.isfinite(array)
     if not np.all(fine):
         raise ValueError(message(name, what, value, hint, np.argwhere(~fine)))
-    return array if isinstance(value, list | tuple) else value
+    return array if isinstance(value, list | tuple | np.ma.MaskedArray) else widened(value)
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:
@@ -77,8 +77,13 @@ def whole(name: str, value, least: int = 1, hint: str = "") -> int:
 
 
 def check_finite(name: str, value, hint: str = "") -> None:
-    """Raises ValueError if there is NaN or infinity, and names the first place."""
-    if not isinstance(value, Tracer):
+    """Raises ValueError if there is NaN or infinity, and names the first place.
+
+    Traced values, which are not read, must be real.
+    """
+    if isinstance(value, Tracer):
+        real_numbers(name, value)
+    else:
         number(name, value, hint, shape=None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, TypeVar, overload
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
@@ -31,12 +32,15 @@ def switch(name: str, value) -> bool:
 def choice(name: str, value: _T, choices: Collection) -> _T:
     """Returns the value if it is one of the choices: texts and numbers, as which no bool counts."""
     item: Any = value
-    unlike = isinstance(item, Tracer | bool | np.bool_) or is_typed_key(item)
-    if unlike or np.ndim(item) or item not in choices:
+    if isinstance(item, jax.Array | np.ndarray) and not isinstance(item, Tracer):
+        single = not is_typed_key(item) and not item.ndim and item.dtype.kind in "iuf"
+        item = item.item() if single else None
+    like = isinstance(item, str | int | float | np.integer | np.floating)
+    if not like or isinstance(item, bool) or item not in choices:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(message(name, what, value, ""))
-    return value
+    return item
 
 
 @overload

@@ -24,7 +24,7 @@ import numpy as np
 from noisy_jax.kernels import Kernel
 from noisy_jax.kernels.kernel import check_kernel
 from noisy_jax.noise import Noise
-from noisy_jax.validation.arrays import check_axes, check_made_for, check_shape, real_numbers
+from noisy_jax.validation.arrays import check_axes, check_made_for, check_shape, real, real_numbers
 from noisy_jax.validation.numbers import non_negative, positive, whole
 from noisy_jax.validation.objects import function, instance
 from noisy_jax.validation.values import ArrayLike, concrete
@@ -136,12 +136,14 @@ def world_of(
     if spectrum is not None:
         function("spectrum", spectrum, "(key, n) -> omega[n, d]")
 
-    def checked(x):
+    def checked(name, x):
+        x = real(name, x)
         check_made_for(dim, jnp.shape(x))
         return x
 
     def values(x, z):
-        gram = surrogate(checked(x), checked(z))
+        x, z = checked("x", x), checked("z", z)
+        gram = surrogate(x, z)
         check_shape("surrogate(x, z)", gram, (len(x), len(z)), "for x [n, d] and z [m, d]")
         return gram
 

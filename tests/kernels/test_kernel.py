@@ -175,3 +175,11 @@ def test_points_may_be_lists_and_whole_numbers():
 def test_kernels_at_nan_are_nan(name):
     kernel = getattr(kernels, name)(length_scale=1.0)
     assert np.isnan(kernel(np.array([[np.nan]]), np.ones((1, 1)))).all()
+
+
+def test_a_kernel_checks_its_envelope_and_whether_it_is_linear():
+    kernel = kernels.linear()
+    with told("envelope", "an Envelope"):
+        kernels.Kernel(kernel.gram, kernel.diagonal, envelope=1.0)
+    with told("linear", "True or False"):
+        kernels.Kernel(kernel.gram, kernel.diagonal, linear=kernel)

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -326,3 +327,11 @@ def test_what_is_no_noise_and_no_instance_is_said(make, message):
     with told(message):
         make()
     assert nj.noise.covariance_times([1.0, 2.0], [1.0, 1.0]).tolist() == [1, 2]
+
+
+def test_noise_is_drawn_from_arrays_and_not_from_columns_of_a_data_frame():
+    noise = Laplace(pd.Series([0.5, 1.0], index=["a", "b"]))
+    assert isinstance(noise.scale, pd.Series)  # a table compares its labels
+    message = r"^Laplace.scale must be an array where noise is drawn, got Series: .* as column.to_"
+    raises(message, noise.sample, jax.random.key(0), jnp.zeros(2))
+    raises(message, observe, jax.random.key(0), jnp.zeros(2), 0.0, noise, copies=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noisy_jax.noise import ContaminatedGaussian, Noise
+from noisy_jax.noise import ContaminatedGaussian, Gaussian, Noise
 from tests.keys import key
 from tests.noise.cases import assert_mean_is
 from tests.quadrature import gauss_hermite
@@ -49,3 +49,9 @@ def test_a_traced_probability_that_is_none_gives_nan():
     assert np.isnan(draw(1.5)).all()
     assert np.isnan(draw(jnp.nan)).all()
     assert np.isfinite(draw(0.5)).all()
+
+
+@pytest.mark.parametrize("kind", [np.float16, bool])
+def test_covariances_of_short_types_are_checked_and_drawn_with(kind):
+    noise, x = Gaussian(np.eye(2).astype(kind)), np.zeros(2)
+    np.testing.assert_allclose(noise.centred(key(), x), Gaussian(np.eye(2)).centred(key(), x))

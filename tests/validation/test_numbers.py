@@ -48,6 +48,25 @@ def test_lists_become_arrays_and_numbers_and_columns_stay():
     assert type(numbers.positive("size", 2)) is int
 
 
+def test_truth_values_of_any_library_are_no_numbers():
+    for value in (True, np.True_, np.array(True), jnp.array(True)):
+        raises("^size must be numbers, got ", numbers.positive, "size", value)
+    with pytest.raises(ValueError, match=r"^size must be numbers, got "):
+        jax.jit(lambda value: numbers.positive("size", value))(True)
+
+
+def test_numbers_of_short_types_are_computed_with_in_wider_ones():
+    assert numbers.positive("size", np.uint8(200)) ** 2 == 40_000
+    assert -numbers.positive("size", np.uint64(3)) == -3
+    assert numbers.positive("size", jnp.int32(100_000)) ** 2 == 1e10
+    for kind in (np.float16, jnp.bfloat16):
+        size = jnp.asarray(512, kind)
+        assert numbers.positive("size", size) ** 2 == 2**18
+        assert jax.jit(lambda v: numbers.positive("size", v) ** 2)(size) == 2**18
+    masked = np.ma.array([1.0, 2.0], mask=[False, False])
+    assert type(numbers.positive("sizes", masked, shape=None)) is np.ndarray
+
+
 @pytest.mark.parametrize("value", [3, np.int64(3), np.array(3), jnp.int32(3)])
 def test_whole_numbers_of_any_kind_become_integers(value):
     assert type(numbers.whole("count", value)) is int

@@ -4,6 +4,7 @@ import functools
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
 from noisy_jax.validation import objects
@@ -18,6 +19,16 @@ def test_choices_and_classes_are_named():
     has_items = functools.partial(objects.instance, attribute="items")
     assert has_items("x", {}, "a mapping") == {}
     raises(r"^x must be a mapping, got 'd'$", has_items, "x", "d", "a mapping")
+
+
+@pytest.mark.parametrize("value", [1 + 0j, np.complex64(1), [[1], [1, 2]], pd.NA, {1}, None])
+def test_only_texts_and_real_numbers_are_choices(value):
+    raises("^order must be 1 or 2, got ", objects.choice, "order", value, (1, 2))
+
+
+def test_a_list_of_a_traced_number_is_no_choice():
+    with pytest.raises(ValueError, match=r"^order must be 1 or 2, got list"):
+        jax.jit(lambda order: objects.choice("order", [order], (1, 2)))(1)
 
 
 @pytest.mark.parametrize("value", ["no", 1, None, np.ones(2)])

@@ -91,3 +91,11 @@ def test_the_parts_of_a_world_are_checked(options, message):
     world = nj.worlds.world_of(**right | {"surrogate": lambda x, z: np.zeros(3)})
     with told("surrogate(x, z) must be [1, 4]"):
         world.surrogate(np.ones((1, 2)), np.ones((4, 2)))
+
+
+def test_a_surrogate_takes_lists_and_names_the_points_that_are_wrong():
+    world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1))
+    x = np.array([[0.1, 0.2], [0.3, -0.4]])
+    np.testing.assert_array_equal(world.surrogate(x.tolist(), x), world.surrogate(x, x))
+    with told("z must be one array"):
+        world.surrogate(x, [[0.1, 0.2], [0.3]])

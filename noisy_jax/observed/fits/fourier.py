@@ -96,9 +96,10 @@ class Fourier(Method[FourierFit]):
         elif self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
-        if whole("num_features", self.num_features, 2) % 2:
+        object.__setattr__(self, "num_features", whole("num_features", self.num_features, 2))
+        if self.num_features % 2:
             raise ValueError(f"num_features must be even, got {self.num_features}")
-        whole("seed", self.seed, 0)
+        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
 
     def _solved(self, sample: Sample) -> FourierFit:
         return _fit(sample, [self])

@@ -157,7 +157,7 @@ class Model(Method[Fit]):
         Estimate.of(self.estimate)
         if isinstance(self.loss, Loss):
             check_smooth(self.loss)
-        whole("seed", self.seed, 0)
+        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         choice("errors", self.errors, ERRORS)
 
     def _solved(self, sample: Sample) -> Fit:

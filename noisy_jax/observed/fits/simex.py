@@ -22,10 +22,12 @@ from noisy_jax.observed.fits.extrapolation import CURVES, SimexFit, quadratic
 from noisy_jax.observed.fits.groups import jackknifed, labels_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.messages import listed
 from noisy_jax.validation.numbers import positive, whole
 from noisy_jax.validation.objects import choice, function
+from noisy_jax.validation.values import check_concrete
 
 _BACK = np.array([-1.0])
 _STEP = 0.5  # of differences, in standard errors of the covariance of the noise
@@ -116,17 +118,18 @@ class SIMEX(Method[SimexFit]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_estimator(self.estimator)
+        check_concrete("levels", self.levels, TABLES_OUTSIDE_JIT)
         levels = np.asarray(positive("levels", self.levels, shape=None), float)
         if levels.ndim != 1 or levels.size < 2 or len(np.unique(levels)) < levels.size:
             got = listed(levels.ravel().tolist())
             raise ValueError(f"levels must be two or more different numbers, got {got}")
-        whole("draws", self.draws, 2)
+        object.__setattr__(self, "draws", whole("draws", self.draws, 2))
         if self.progress is not None:
             function("progress", self.progress, "of (done, total)")
         choice("extrapolation", self.extrapolation, CURVES)
         if self.errors is not None:
             choice("errors", self.errors, ("extrapolated", "jackknife", "none"))
-        whole("seed", self.seed, 0)
+        object.__setattr__(self, "seed", whole("seed", self.seed, 0))
         if self.errors == "none" and self.clusters is not None:
             raise ValueError("leave out clusters with errors='none': they are of standard errors")
 

@@ -28,9 +28,15 @@ from noisy_jax.observed.observations.described import (
     error_size,
 )
 from noisy_jax.observed.observations.errors import Errors, Known, Replicates, Unreliable
-from noisy_jax.validation.arrays import check_dimension, check_shape, shape_of
+from noisy_jax.validation.arrays import (
+    check_axes,
+    check_dimension,
+    check_shape,
+    shape_of,
+)
 from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.numbers import non_negative, number
+from noisy_jax.validation.values import collected
 
 UNKNOWN = (
     "noise is unknown: give its variance, as 0.1 or one number a column, or replicates as "
@@ -194,6 +200,7 @@ def errors_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[
         moves = noise.deviations
         if moves is not None:
             moves = np.asarray(number("deviations", moves, shape=None), np.float64)
+            check_axes("deviations", moves, "[n, d, d]")
             check_shape("deviations", moves[:1], (1, dim, dim), "one matrix an instance")
         return of_all_columns(_full(noise.cov, dim), std_error=error, deviations=moves)
     if isinstance(noise, PerRound):
@@ -220,6 +227,7 @@ def errors_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[
 
 def _full(cov, dim, *, stacked=False) -> np.ndarray:
     """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
+    cov = collected(cov)
     check_covariance("noise", cov, stacked=stacked)
     cov = np.asarray(cov, np.float64)
     check_dimension("noise", cov[0] if stacked else cov, (dim,))

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noisy_jax.base import plain_signature
+from noisy_jax.validation.arrays import real
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import between, positive
 from noisy_jax.validation.objects import function, instance
@@ -147,6 +148,10 @@ def grown(guarantee: AnyGuarantee, growth: ArrayLike) -> AnyGuarantee:
             "guarantee must bound the regret of gradient descent at η = W/√(GT), as those of "
             f"two_copies or parallel_worlds do, got {given(guarantee)}"
         )
+    guarantee = guarantee._replace(
+        learning_rate=real("guarantee.learning_rate", guarantee.learning_rate),
+        regret=real("guarantee.regret", guarantee.regret),
+    )
     rate = concrete(guarantee.learning_rate)
     if rate is not None and np.any(np.isnan(rate)):
         raise ValueError("guarantee must be at the theorem's own rate, got one at an adaptive rate")
@@ -208,11 +213,13 @@ def high_probability(
         40 on average, 236 in 95% of runs
     """
     hint = "such as that of two_copies or parallel_worlds"
-    second_moment = instance("guarantee", guarantee, Guarantee, hint).second_moment
+    guarantee = instance("guarantee", guarantee, Guarantee, hint)
+    regret, name = real("guarantee.regret", guarantee.regret), "guarantee.second_moment"
+    second_moment = real(name, positive(name, guarantee.second_moment, shape=None))
     delta = between("failure_probability", failure_probability, 0, 1)
     radius, horizon = positive("radius", radius), positive("horizon", horizon)
     deviation = 2 * radius * jnp.sqrt(second_moment) * jnp.sqrt(-2 * horizon * jnp.log(delta))
-    return guarantee._replace(regret=guarantee.regret + deviation)
+    return guarantee._replace(regret=regret + deviation)
 
 
 def gradient_descent(second_moment: ArrayLike, horizon: ArrayLike, radius: ArrayLike) -> Guarantee:

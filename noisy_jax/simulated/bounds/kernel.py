@@ -133,4 +133,5 @@ def covered_angle(ratio: ArrayLike, angle: ArrayLike) -> Array:
         raise ValueError(
             f"angle must be positive, got {angle}: the bound is infinite at β = 0; {instead}"
         )
-    return jnp.where(angle >= 0, jnp.minimum(angle, jnp.pi / 2), jnp.nan)
+    inside = (angle >= 0) & (angle <= np.float32(np.pi))
+    return jnp.where(inside, jnp.minimum(angle, jnp.pi / 2), jnp.nan)

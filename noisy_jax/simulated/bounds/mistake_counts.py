@@ -18,7 +18,7 @@ import numpy as np
 
 from noisy_jax.base import plain_signature
 from noisy_jax.linalg.matrices import check_gram
-from noisy_jax.validation.arrays import check_axes, check_shape
+from noisy_jax.validation.arrays import check_axes, check_shape, real
 from noisy_jax.validation.numbers import non_negative, number, positive
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import Array, ArrayLike, concrete
@@ -101,7 +101,7 @@ def drift(weights: Array, gram: Array | None = None) -> Drift:
     if not weights.size:
         raise ValueError(f"weights must have at least one number, got {list(weights.shape)}")
     if gram is not None:
-        n = weights.shape[1]
+        gram, n = real("gram", gram), weights.shape[1]
         check_shape("gram", gram, (n, n), f"as weights are [m, {n}]")
         check_gram("gram", gram, n)
         gram = jnp.asarray(gram, float)
@@ -180,7 +180,8 @@ def margin_errors(
     """
     margin = jnp.asarray(non_negative("margin", margin, shape=None), float)
     hint = "the comparators must have a larger margin than the learner"
-    comparator_margin = number("comparator_margin", comparator_margin, shape=None)
+    name = "comparator_margin"
+    comparator_margin = real(name, number(name, comparator_margin, shape=None))
     gap = positive("comparator_margin - margin", comparator_margin - margin, hint, shape=None)
     return _tuned(diagonal, drift, horizon, gap, comparator_loss, margin)
 
@@ -239,9 +240,10 @@ def _tuned(diagonal, drift, horizon, gap, loss, margin) -> MistakeGuarantee:
     """Theorem 2 at γ; if no margin is given, the ρ = γ − h of Theorem 3."""
     drift = instance("drift", drift, Drift, "bounds.drift measures it")
     diagonal = jnp.asarray(positive("diagonal", diagonal, shape=None), float)
-    norm = positive("drift.norm", drift.norm, shape=None)
-    length = non_negative("drift.length", drift.length, shape=None)
-    squared_length = non_negative("drift.squared_length", drift.squared_length, shape=None)
+    norm = real("drift.norm", positive("drift.norm", drift.norm, shape=None))
+    length = real("drift.length", non_negative("drift.length", drift.length, shape=None))
+    squared_length, name = drift.squared_length, "drift.squared_length"
+    squared_length = real(name, non_negative(name, squared_length, shape=None))
     horizon = positive("horizon", horizon)
     loss = jnp.asarray(non_negative("comparator_loss", loss, shape=None), float)
     gap, squared_length = (

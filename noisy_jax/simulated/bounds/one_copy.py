@@ -96,6 +96,7 @@ def one_copy_excess(loss: Loss, weights: Array, *, radius: float) -> np.ndarray:
         >>> print(nj.bounds.one_copy_excess(nj.losses.squared(), 0.0, radius=1.5))
         [0.2 1. ]
     """
+    check_concrete("weights", weights, "it is used on the host")
     weights = number("weights", weights, shape=None)
     return _excess(loss, weights, _minimizers(loss, radius))
 

@@ -2,6 +2,8 @@
 
 import types
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -230,3 +232,15 @@ def test_what_cannot_be_fitted_raises(rng):
     wrong("varies no more than its error", table=from_arrays(x, y, noise=9.0))
     correlated = from_arrays(x, y, noise=VARIANCES, cross_cov=[0.1, 0.0])
     wrong("errors in y that are independent", table=correlated)
+
+
+def test_numbers_of_any_library_are_options_and_traced_levels_are_not():
+    def slope(x, y):
+        return np.polyfit(x[:, 0], y, 1)[:1]
+
+    method = nj.methods.SIMEX(slope, draws=np.array(3), seed=jnp.int32(1))
+    assert (type(method.draws), type(method.seed)) == (int, int)
+    kernel = nj.methods.Fourier(length_scale=1.0, num_features=jnp.int32(8), seed=np.array(1))
+    assert (type(kernel.num_features), type(kernel.seed)) == (int, int)
+    with pytest.raises(ValueError, match=r"^levels must be concrete, got a traced one"):
+        jax.jit(lambda levels: nj.methods.SIMEX(slope, levels=levels).draws)(np.ones(2))

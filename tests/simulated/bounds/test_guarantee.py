@@ -172,3 +172,14 @@ def test_measured_quantiles_are_below_the_bound(name, build):
     print(f"{name}: mean {row.regret:.2f}, quantile {quantile:.2f}, bounds {row.bound:.0f}, "
           f"{sure:.0f}, ratios {quantile / row.regret:.2f}, {sure / quantile:.1f}")  # fmt: skip
     assert row.regret + 5 * row.std_error < quantile < sure
+
+
+def test_numbers_of_a_guarantee_are_checked_where_they_are_read():
+    guarantee = nj.bounds.Guarantee(0.1, 1.0, 4.0)
+    sure = functools.partial(high_probability, horizon=100, radius=1.0, failure_probability=0.1)
+    for name, value in {"regret": None, "second_moment": -1.0}.items():
+        wrong = guarantee._replace(**{name: value})
+        raises(rf"^guarantee.{name} must be ", sure, wrong)
+    for name in ("learning_rate", "regret"):
+        wrong = guarantee._replace(**{name: "0.1"})
+        raises(rf"^guarantee.{name} must be ", nj.bounds.at_adaptive_rate, wrong)

@@ -163,3 +163,9 @@ def test_the_printed_surrogate_radius_needs_a_ratio_and_an_angle():
 def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
     good = {"horizon": 9, "radius": 1.0, "y_second_moment": 1.0}
     raises(message, parallel_worlds, diagonal, **good | options)
+
+
+def test_a_traced_angle_above_a_half_turn_gives_nan():
+    world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
+    radii = jax.vmap(lambda angle: surrogate_radius(world, norm=1.0, angle=angle))
+    assert np.isnan(radii(jnp.array([3.0, 4.0, np.inf]))).tolist() == [False, True, True]

@@ -293,3 +293,12 @@ def test_lists_and_columns_of_frames_are_arrays():
     for kind in (list, pd.Series):
         found = mistakes(kind(values), STILL, comparator_loss=kind(values), **options)
         np.testing.assert_allclose(found.mistakes, expected.mistakes)
+
+
+def test_drift_takes_columns_and_a_gram_of_traced_rows():
+    column = pd.Series([1.0, 2.0], index=["a", "b"])
+    options = {"horizon": 9, "comparator_margin": 1.0, "comparator_loss": 0.0}
+    found = mistakes(1.0, Drift(column, 0 * column, 0 * column), **options)
+    np.testing.assert_allclose(found.mistakes, [1.0, 4.0], rtol=1e-6)
+    rows = jax.jit(lambda gram: drift(np.eye(2), [gram[0], gram[1]]).norm)(np.eye(2))
+    assert rows == 1

@@ -113,3 +113,8 @@ def test_bad_arguments_raise():
     raises("radius must be concrete, got a traced one", traced, 1.0)
     raises(r"loss must be a Loss, got 'squared'", one_copy_lower_bound, "squared", radius=1.0)
     raises(r"weights must be finite", one_copy_excess, losses.squared(), [0.0, np.nan], radius=1.0)
+
+
+def test_traced_weights_raise_one_line():
+    with pytest.raises(ValueError, match=r"^weights must be concrete, got a traced one"):
+        jax.jit(lambda w: one_copy_excess(losses.squared(), w, radius=1.0))(0.5)
