@@ -27,9 +27,9 @@ from noisy_jax.validation.values import Array, ArrayLike
 class AdaptiveLoss(NamedTuple):
     """A loss ℓ(p, y; s) = φ(a; s) of a prediction p for a target y, with a scale s that is learned.
 
-    The argument a is the margin y p, for labels y = ±1, or the residual p − y. The scale is a margin ρ, a
-    tube ε or Huber's width σ. In round t the learner sets s to s_{t+1} = max(smallest, s_t + η_t
-    descent(a_t, s_t)), where η_t is its learning rate.
+    The argument a is the margin y p, for labels y = ±1, or the residual p − y. The scale is a
+    margin ρ, a tube ε or Huber's width σ. In round t the learner sets s to
+    s_{t+1} = max(smallest, s_t + η_t descent(a_t, s_t)), where η_t is its learning rate.
 
     Attributes:
         name: its name, with its parameters.

@@ -51,7 +51,7 @@ class Multiplicative(Dependent):
     """Noise that multiplies each feature by an independent factor: x̃_i = x_i (1 + e_i).
 
     The e_i are Gaussian with mean zero and known variances v_i. The covariance diag(x_i² v_i) of
-    the noise in x̃ depends on x; its unbiased estimate from one copy is Σ̂ = diag(v_i x̃_i²/(1 + v_i)),
+    the noise in x̃ depends on x. Its unbiased estimate from one copy is diag(v_i x̃_i²/(1 + v_i)),
     which `noise.observe` puts into `sample.cov`.
 
     Args:
