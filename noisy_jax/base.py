@@ -82,11 +82,19 @@ def plain_signature(cls: _T) -> _T:
 @plain_signature
 @exportable
 class Stream(NamedTuple):
-    """Clean examples, one for each round, fixed before the first round.
+    """Clean examples (x_t, y_t) of T rounds, which do not depend on what a learner predicts.
+
+    `nj.streams` makes streams; `nj.streams.from_arrays(x, y)` checks arrays of your own. `rollout`
+    and `study` add noise to the examples, and show a learner only the noisy ones.
 
     Attributes:
-        x: `[T, d]` instances.
-        y: `[T]` targets.
+        x: `[T, d]` clean instances of d features, a row for each round.
+        y: `[T]` clean targets; labels are −1 and +1.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> print(nj.streams.from_arrays([[0.0, 1.0], [2.0, 3.0]], [1.0, -1.0]).x.shape)
+        (2, 2)
     """
 
     x: jax.Array
@@ -96,17 +104,30 @@ class Stream(NamedTuple):
 @plain_signature
 @exportable
 class Sample(NamedTuple):
-    """The noisy data that a learner sees in one round.
+    """The noisy data of one round t, as `Learner.step` takes them.
+
+    A noisy copy of the clean instance x is x̃ = x + n, with noise n of mean zero that is drawn anew
+    for each copy. `noise.observe` makes samples from clean data; make them yourself from data that
+    are noisy already.
 
     Attributes:
-        x: `[V, d]` independent noisy copies of the instance; a known mean of the noise is
+        x: `[V, d]`, V ≥ 1 independent noisy copies of the d features; a known mean of the noise is
             already subtracted.
-        y: `[]` noisy target.
+        y: `[]`, the target; it may contain noise of mean zero.
         cov: covariance Σ_t of the noise in each copy, as `[]` (σ² on every coordinate), `[d]`
-            (diagonal) or `[d, d]`; `None` if unknown. If Σ_t depends on x: an unbiased estimate of
-            the covariance of the first copy.
-        cross_cov: `[d]`, covariance of the noise in y and the noise in the first copy; `None` if
-            they are independent. The noise in the other copies is independent of the noise in y.
+            (diagonal) or `[d, d]`; `None`, the default, if unknown. If Σ_t depends on x: an
+            unbiased estimate of the covariance of the first copy.
+        cross_cov: `[d]`, covariance of the noise in y and the noise in the first copy; `None`, the
+            default, if they are independent. The noise in the other copies is independent of the
+            noise in y.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> sample = nj.Sample(jnp.array([[1.1, 0.2]]), jnp.array(2.0), cov=0.1)  # V = 1, d = 2
+        >>> learner = nj.learners.known_covariance(radius=1.0)
+        >>> state = learner.step(learner.init(2), sample, jax.random.key(0))
+        >>> print(learner.predict(state, jnp.ones(2)) > 0)
+        True
     """
 
     x: jax.Array
@@ -131,25 +152,38 @@ Flips: TypeAlias = tuple[Any, Any] | Literal[False] | None
 
 @plain_signature
 class Needs(NamedTuple):
-    """Requirements on the data for a learner to be unbiased.
+    """Requirements on the data that a learner states, as `Learner.needs`.
+
+    If they hold, the learner's estimates of clean quantities, such as gradients, have no bias, or
+    only the bias that its docstring names. `rollout`, `study` and `learn` check them.
 
     Attributes:
-        copies: V, the number of independent noisy copies of the instance that `step` reads.
-        horizon: the number of rounds that the state has room for; `None` if there is no limit.
-        noise: distribution of the noise that the learner corrects for; `None` if it is built for
-            none in particular.
-            `rollout` warns when the learner runs under another distribution.
+        copies: V ≥ 1, the number of independent noisy copies of each instance that `step` reads
+            (`Sample.x`).
+        horizon: the largest number of rounds that the state has room for; `None` if there is no
+            limit. More rounds raise ValueError.
+        noise: distribution of the noise in x that the learner corrects for, or the class of it,
+            such as `noise.Gaussian`, if the covariance is read from each sample; `None` if the
+            learner is built for none in particular. Under another distribution `rollout` warns,
+            and `learn` raises ValueError.
         targets: "exact" if noise in the targets would make the learner biased; "independent" if
             that noise must be independent of the noise in x; "any" if it may be correlated with
             the noise in the first copy (`Sample.cross_cov`).
         labels: whether targets must be labels −1 and +1.
-        flips: (ρ₊, ρ₋), the probabilities of flipped labels that the learner corrects for
-            (`losses.flipped`), or (0, 0): `rollout` warns when labels are flipped with other
-            probabilities.
-            `False` if all flips would make the learner biased, beyond correction;
-            `None` if they have no effect, or it is not known.
+        flips: (ρ₊, ρ₋), the probabilities that a label +1 and a label −1 is recorded with the
+            other sign, for which the learner corrects (`losses.flipped`); (0, 0) if it does not.
+            `rollout` warns when labels are flipped with other probabilities. `False` if flips
+            would make the learner biased, beyond correction (ValueError); `None` if they have no
+            effect, or their effect is not known.
         one_scale: whether the columns of x should have similar sizes, because one radius and one
-            rate serve all of them. `rollout` and `learn` warn if they have not.
+            learning rate serve all of them. `rollout` and `learn` warn if a column is more than 20
+            times as large as another.
+
+    Example:
+        >>> import noisy_jax as nj
+        >>> needs = nj.learners.two_copies(radius=1.0).needs
+        >>> print(needs.copies, needs.noise, needs.targets)
+        2 None any
     """
 
     copies: int = 1
@@ -161,10 +195,11 @@ class Needs(NamedTuple):
     one_scale: bool = False
 
     def both(self, other: Needs) -> Needs:
-        """Returns the needs of two learners that see the same samples.
+        """Returns the needs of two learners that see the same samples: the stricter of each.
 
-        Its `noise` is the first that is known to have a positive variance, if there is one, and its
-        `flips` are the first that are not (0, 0).
+        `noise` is the noise of the learner that corrects for a positive variance, or else for any
+        distribution; of two such learners the first one's. `flips` is False if one of them is,
+        else the first that are not (0, 0).
         """
 
         def freedom(needs):
@@ -192,29 +227,48 @@ class Needs(NamedTuple):
 class Learner(NamedTuple):
     """An online learning algorithm, as pure functions of one round.
 
-    Each round calls `predict`, then `step`. All functions work under `jit`, `scan` and `vmap`, and
-    the hyper-parameters inside a learner may be traced.
+    Each round calls `predict` on the clean instance, for evaluation, and then `step` on its noisy
+    copies. All functions work under `jit`, `scan` and `vmap`, and the hyper-parameters inside a
+    learner may be traced. `nj.learners` makes learners; `rollout` runs one. Below, f is the
+    predictor that a state holds.
 
     Attributes:
-        init: `(dim) -> state`, the state before round 0. It may be donated: no two of its arrays
-            share a buffer, with each other or with an argument of the learner's factory (`fresh`).
-        step: `(state, sample, key) -> state`, one round. The key is for the learner's own
-            randomness; a deterministic learner ignores it.
-        predict: `(state, x[..., d]) -> [...]`, predictions on clean instances.
-        needs: requirements on the data for the learner to be unbiased.
+        init: `(dim) -> state`, the state before round 0, for d = `dim` features. A state is a
+            pytree of arrays. It may be donated to a compiled function (`donate_argnums` of
+            `jax.jit`), as no two of its arrays share a buffer.
+        step: `(state, sample, key) -> state`, one round, from a `Sample`. The key is for the
+            learner's own randomness; a deterministic learner ignores it.
+        predict: `(state, x[..., d]) -> [...]`, predictions f(x) on clean instances.
+        needs: requirements on the data for the learner to be unbiased, a `Needs`.
         unroll: optional, a faster way through many rounds with the same numbers up to rounding:
             `(state, samples, x[T, d], keys[T]) -> (state, predictions[T], estimates)`, where every
             leaf of `samples` has a leading axis T, and `estimates` are the `clean_estimates` before
             each round, `[T]` each, or `None`.
-        clean_estimates: `(state, sample, key) -> (value, square)`, `[]`: unbiased estimates of
-            f(x) and of f(x)² at the clean x, under the sample and key that `step` gets next. The
-            error on clean data follows from them (`estimated_errors`). `None` if there are none.
-        finish: `(state) -> state`, after the last round: uses the rounds that the state has seen
-            but not used yet. A run may still continue from it. `None` if there are none.
-        weights: `(state) -> weights`, a pytree of numbers of the state such that predictions are
-            linear in them, as `wrappers.averaged` needs; `None` if there are none.
-        with_weights: `(state, weights) -> state`, the state with other weights, where there are
-            `weights`.
+        clean_estimates: `(state, sample, key) -> (value, square)`, `[]` each: estimates of f(x) and
+            of f(x)² at the clean x, unbiased over the noise in the sample, which `step` gets next
+            with the same key. So square − 2y·value + y² has the mean (f(x) − y)² plus the variance
+            of the noise in y. `None` if the learner has none.
+        finish: `(state) -> state`, after the last round: makes use of rounds that `step` has
+            collected but not yet used. A run may still continue from it. `None` if `step` uses
+            every round at once.
+        weights: `(state) -> weights`, a pytree of numbers in which predictions are linear, as
+            `wrappers.averaged` needs; `None` if there are none.
+        with_weights: `(state, weights) -> state`, the state with other weights; `None` where
+            `weights` is.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> keys = jax.random.split(jax.random.key(0), 2000)
+        >>> x = jax.random.normal(jax.random.key(1), (2000, 2))
+        >>> noisy = x + 0.7 * jax.random.normal(jax.random.key(2), x.shape)
+        >>> y = x @ jnp.array([2.0, -1.0])
+        >>> learner = nj.wrappers.averaged(nj.learners.known_covariance(radius=3.0))
+        >>> def one_round(state, row):
+        ...     noisy_x, y, key = row
+        ...     return learner.step(state, nj.Sample(noisy_x[None], y, cov=0.49), key), None
+        >>> state, _ = jax.lax.scan(one_round, learner.init(2), (noisy, y, keys))
+        >>> print(learner.predict(state, jnp.array([1.0, 0.0])).round(1))
+        2.0
     """
 
     init: Callable[[int], State]

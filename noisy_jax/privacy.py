@@ -29,22 +29,30 @@ __all__ = ["clipped", "gaussian_mechanism", "laplace_mechanism", "randomized_res
 
 
 def clipped(x: Array, norm: ArrayLike, *, order: int = 2) -> Array:
-    """Returns instances scaled into the ball of a norm: x min(1, c/‖x‖).
+    """Returns each instance scaled to a norm of at most c: x min(1, c/‖x‖).
 
-    The computed ‖x‖ is multiplied by 1 + (d/2 + 4)ε, ε the precision of floating-point numbers.
-    This is more than its rounding error, so that the norm of no result exceeds c.
+    Clip before a mechanism adds noise: any two results are at most 2c apart, which is the
+    sensitivity of the mechanism. The computed ‖x‖ is multiplied by 1 + (d/2 + 4)u with the machine
+    precision u of x's type. This is more than its rounding error, so that no norm exceeds c.
 
     Args:
-        x: `[..., d]`.
-        norm: c > 0, the largest norm; at least 1.2e-38, the smallest that float32 holds. Any two
-            of the results are at most 2c apart.
-        order: 2 for ‖x‖₂, as `gaussian_mechanism` needs, or 1 for ‖x‖₁, as `laplace_mechanism`.
+        x: `[..., d]` finite instances; each row is scaled by itself.
+        norm: c > 0, the largest norm, in the units of x; at least 1.2e-38, the smallest that
+            float32 holds.
+        order: 2 (the default) for ‖x‖₂, as `gaussian_mechanism` needs, or 1 for ‖x‖₁, as
+            `laplace_mechanism` needs.
+
+    Returns:
+        `[..., d]`, in JAX's default precision.
+
+    Raises:
+        ValueError: x is not finite or has no features, or the norm is not in its range.
 
     Example:
-        >>> import jax.numpy as jnp
+        >>> import jax.numpy as jnp, noisy_jax as nj
         >>> x = jnp.array([[3.0, 4.0], [0.25, 0.5]])
-        >>> print(clipped(x, 2.5).round(4).tolist(), clipped(x, 3.5, order=1).round(4).tolist())
-        [[1.5, 2.0], [0.25, 0.5]] [[1.5, 2.0], [0.25, 0.5]]
+        >>> print(nj.privacy.clipped(x, 2.5).round(4).tolist())
+        [[1.5, 2.0], [0.25, 0.5]]
     """
     norm, order = _representable("norm", positive("norm", norm)), choice("order", order, (1, 2))
     x = real_array("x", x)
@@ -70,21 +78,29 @@ def _representable(name: str, value):
 
 
 def laplace_mechanism(*, epsilon: ArrayLike, l1_sensitivity: ArrayLike, copies: int = 1) -> Laplace:
-    """The Laplace noise that makes V copies together (ε, 0)-private, and each (ε/V, 0)-private.
+    """Returns the Laplace noise that makes V released copies x + n together (ε, 0)-private.
 
-    b = VΔ/ε on every coordinate: the log ratio of the densities of the copies from x and from x' is
-    at most V‖x − x'‖₁/b ≤ ε, and this is attained.
+    A release M(x) is (ε, δ)-private if P(M(x) ∈ A) ≤ e^ε P(M(x') ∈ A) + δ for every set A and any
+    two values x, x' that a person may have. The noise on every coordinate has the scale b = VΔ/ε
+    (its standard deviation is √2 b): the log ratio of the densities of the copies from x and from
+    x' is at most V‖x − x'‖₁/b ≤ ε, and this is attained. Each single copy is (ε/V, 0)-private.
 
     Args:
-        epsilon: ε > 0, of all copies together.
-        l1_sensitivity: Δ > 0, the largest ‖x − x'‖₁; 2c after `clipped(x, c, order=1)`.
-        copies: V ≥ 1, how many are released.
+        epsilon: ε > 0, of all copies together; smaller is more private.
+        l1_sensitivity: Δ > 0, the largest ‖x − x'‖₁, in the units of x; 2c after
+            `clipped(x, c, order=1)`.
+        copies: V ≥ 1, the number of released copies of each x (`Needs.copies`); 1 by default.
 
-    Source: Dwork, McSherry, Nissim and Smith, Calibrating Noise to Sensitivity in Private Data
-    Analysis.
+    Returns:
+        `noise.Laplace` with the scale b, the noise of each copy.
+
+    Source: Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data
+    analysis (2006).
 
     Example:
-        >>> print(laplace_mechanism(epsilon=4.0, l1_sensitivity=2.0, copies=2).scale)
+        >>> import noisy_jax as nj
+        >>> noise = nj.privacy.laplace_mechanism(epsilon=4.0, l1_sensitivity=2.0, copies=2)
+        >>> print(noise.scale)
         1.0
     """
     distance = positive("l1_sensitivity", l1_sensitivity)
@@ -95,28 +111,34 @@ def laplace_mechanism(*, epsilon: ArrayLike, l1_sensitivity: ArrayLike, copies: 
 def gaussian_mechanism(
     *, epsilon: ArrayLike, delta: ArrayLike, l2_sensitivity: ArrayLike, copies: int = 1
 ) -> Gaussian:
-    """The smallest Gaussian noise, σ² on every coordinate, that makes V copies (ε, δ)-private.
+    """Returns the smallest Gaussian noise that makes V released copies (ε, δ)-private together.
 
-    σ solves δ(u) = δ at u = σ/(√V Δ), the noise in units of the distance, where
+    A release M(x) is (ε, δ)-private if P(M(x) ∈ A) ≤ e^ε P(M(x') ∈ A) + δ for every set A and any
+    two values x, x' that a person may have. The copies are x + n, with independent noise of
+    variance σ² on every coordinate. With the standard normal distribution function Φ, they are
+    (ε, δ(u))-private, and for no smaller δ, where u = σ/(√V Δ) and
 
-        δ(u) = Φ(1/(2u) − εu) − e^ε Φ(−1/(2u) − εu)
+        δ(u) = Φ(1/(2u) − εu) − e^ε Φ(−1/(2u) − εu).
 
-    is the least δ that Gaussian noise attains; it decreases in u. The solution is found by
-    bisection, in float64 on the host, below u = (√(L + ε) + √L)/(√2 ε) with L = log(1/δ), which is
-    enough noise by the moments of the privacy loss. The classical σ = Δ√(2 log(1.25/δ))/ε is
-    larger, and valid for ε ≤ 1 only.
+    δ(u) decreases in u; σ solves δ(u) = δ, by bisection in float64. The classical
+    σ = Δ√(2 log(1.25/δ))/ε of one copy is larger, and valid for ε ≤ 1 only.
 
     Args:
-        epsilon: ε > 0, of all copies together.
+        epsilon: ε > 0, of all copies together; smaller is more private. It is not traced, nor are
+            the next two: call it outside `jit`.
         delta: δ in (0, 1), of all copies together; choose it well below 1/(number of people).
-        l2_sensitivity: Δ > 0, the largest ‖x − x'‖₂; 2c after `clipped(x, c)`.
-        copies: V ≥ 1, number of released copies.
+        l2_sensitivity: Δ > 0, the largest ‖x − x'‖₂, in the units of x; 2c after `clipped(x, c)`.
+        copies: V ≥ 1, the number of released copies of each x (`Needs.copies`); 1 by default.
 
-    Source: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy: Analytical
-    Calibration and Optimal Denoising, Theorem 8.
+    Returns:
+        `noise.Gaussian` with the covariance σ² on every coordinate, the noise of each copy.
+
+    Source: Balle and Wang, Improving the Gaussian mechanism for differential privacy: analytical
+    calibration and optimal denoising (2018), Theorem 8.
 
     Example:
-        >>> noise = gaussian_mechanism(epsilon=1.0, delta=1e-5, l2_sensitivity=1.0)
+        >>> import noisy_jax as nj
+        >>> noise = nj.privacy.gaussian_mechanism(epsilon=1.0, delta=1e-5, l2_sensitivity=1.0)
         >>> print(f"{noise.cov**0.5:.4f}")
         3.7306
     """
@@ -133,19 +155,25 @@ def gaussian_mechanism(
 
 
 def randomized_response(*, epsilon: ArrayLike) -> Flip:
-    """The flips that make a released label y = ±1 (ε, 0)-private: ρ = 1/(1 + e^ε), for `y_noise`.
+    """Returns the random flips that make a released label y = ±1 (ε, 0)-private.
 
-    P(ỹ = y)/P(ỹ = −y) = (1 − ρ)/ρ = e^ε, and no smaller ρ is private. If x is released as well, the
-    budgets add: ε_x + ε_y for both. `losses.flipped(loss, ρ)` learns from such labels.
+    The label is released as ỹ = −y with probability ρ = 1/(1 + e^ε), else as ỹ = y. Then
+    P(ỹ | y) ≤ e^ε P(ỹ | −y) for both values of ỹ, which is (ε, 0)-privacy, with equality for ỹ = y:
+    no smaller ρ is (ε, 0)-private. If x is released as well, the budgets add up to ε_x + ε_y.
 
     Args:
-        epsilon: ε > 0, of one label, released once.
+        epsilon: ε > 0, of one label, released once; smaller is more private.
+
+    Returns:
+        `noise.Flip` with both rates ρ, for the argument `y_noise` of `rollout` and `study`. Losses
+        `losses.flipped(loss, ρ)` learn from such labels.
 
     Source: Warner, Randomized response: a survey technique for eliminating evasive answer bias
     (1965).
 
     Example:
-        >>> print(f"{randomized_response(epsilon=1.0).rate[0]:.3f}")
+        >>> import noisy_jax as nj
+        >>> print(f"{nj.privacy.randomized_response(epsilon=1.0).rate[0]:.3f}")
         0.269
     """
     epsilon = positive("epsilon", epsilon)

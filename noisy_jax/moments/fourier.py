@@ -54,25 +54,45 @@ class Frequencies(NamedTuple):
 
 
 def fourier(frequencies: Frequencies, *, wiener: ArrayLike = 1.0) -> Moments:
-    """Fourier features from ONE copy, under any noise of known characteristic function φ.
+    """Estimates second moments of Fourier features of clean x from ONE noisy copy x̃ = x + n.
 
-    The features are z(x) = c (cos⟨ω_j, x⟩, sin⟨ω_j, x⟩)_j. Products of two of them are sums of
-    waves at ω_j + ω_k and ω_j − ω_k, whose clean values follow from noisy copies:
+    The D = 2P features are z(x) = c (cos⟨ω_1, x⟩, …, cos⟨ω_P, x⟩, sin⟨ω_1, x⟩, …, sin⟨ω_P, x⟩).
+    Products of two of them are sums of waves at ω_j + ω_k and ω_j − ω_k, whose clean values follow
+    from noisy copies and the characteristic function of the noise, φ(ω) = E e^{i⟨ω, n⟩}:
 
         Σ_t e^{i⟨ω_j ∓ ω_k, x_t⟩} = E Σ_t e^{i⟨ω_j ∓ ω_k, x̃_t⟩} / φ(ω_j ∓ ω_k).
 
-    So the second moments are the ones of ordinary random-feature regression, multiplied entrywise
-    by fixed matrices. The cost is one matrix product for each block of rounds, and one correction
-    when they are read.
+    The noise may have any distribution that is the same in all rounds, with known φ ≠ 0. It must be
+    independent of the noise in y.
 
     Args:
-        frequencies: as `gaussian_frequencies` draws them.
-        wiener: ε ≥ 0. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with the complex
-            conjugate φ̄. ε = 0 is unbiased. A positive ε multiplies entries by |φ|²/(|φ|² + ε/t)
-            and so damps those that are lost in the noise (Wiener deconvolution): a bias of order
-            1/t, for which sums over few rounds vary much less. Without it the corrected leader may
-            be worse than predicting zero for thousands of rounds. `clean_estimates` have no
-            such bias.
+        frequencies: ω_j, c and φ, as `gaussian_frequencies` draws them.
+        wiener: ε ≥ 0; 1 by default. After t rounds the divisor is φ + ε/(t φ̄) instead of φ, with
+            the complex conjugate φ̄. ε = 0 is unbiased. A positive ε multiplies entries by
+            |φ|²/(|φ|² + ε/t) and so damps entries that are lost in the noise (Wiener
+            deconvolution): a bias of order 1/t, for which sums over few rounds vary much less.
+            Without it `learners.corrected_ftrl` may be worse than predicting zero for thousands of
+            rounds. `Moments.clean_estimates` have no such bias.
+
+    Returns:
+        `Moments` of D features, for `learners.corrected_ftrl`. They estimate the sums over rounds
+        Σ_t z(x_t)z(x_t)ᵀ `[D, D]` and Σ_t y_t z(x_t) `[D]`.
+
+    Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
+    features of Rahimi and Recht (2007).
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> x = jax.random.uniform(keys[0], (4000, 1), minval=-2, maxval=2)
+        >>> stream, noise = nj.streams.from_arrays(x, jnp.sin(2 * x[:, 0])), nj.noise.Laplace(0.3)
+        >>> frequencies = nj.moments.gaussian_frequencies(
+        ...     keys[1], 64, dim=1, length_scale=0.7, characteristic=noise
+        ... )
+        >>> learner = nj.learners.corrected_ftrl(nj.moments.fourier(frequencies))
+        >>> run = jax.jit(lambda key: nj.rollout(learner, stream, noise, key))(keys[2])
+        >>> print(bool(jnp.mean((run.predictions - stream.y)[2000:] ** 2) < 0.1))
+        True
     """
     instance("frequencies", frequencies, Frequencies, "moments.gaussian_frequencies draws them")
     wiener = non_negative("wiener", wiener)
@@ -134,18 +154,40 @@ def gaussian_frequencies(
     length_scale: ArrayLike,
     characteristic: Callable[[jax.Array], jax.Array] | Noise,
 ) -> Frequencies:
-    """Frequencies of k(x, a) = exp(−‖x − a‖²/2ℓ²), in orthogonal directions.
+    """Draws random frequencies of the Gaussian kernel, with the noise's characteristic function.
 
-    Blocks of d directions are orthogonal (Yu et al., 2016), with lengths of independent Gaussian
-    vectors: each frequency is N(0, I/ℓ²), and they spread more evenly than independent ones.
+    With P = D/2 frequencies ω_j, the features c cos⟨ω_j, x⟩ and c sin⟨ω_j, x⟩, c = 1/√P, have inner
+    products that approximate the kernel k(x, a) = exp(−‖x − a‖²/(2ℓ²)), with expectation k. Each
+    ω_j is N(0, I/ℓ²). Blocks of d directions are orthogonal, so that they spread more evenly than
+    independent ones.
 
     Args:
-        key: the randomness of the frequencies.
-        num_features: D, even: a cosine and a sine a frequency.
-        dim: d.
-        length_scale: ℓ > 0, as in scikit-learn's RBF.
-        characteristic: distribution of the noise, whose characteristic function is known and has no
-            zeros; or a function `omega[..., d] -> φ[...]`.
+        key: a key of `jax.random.key`, the randomness of the frequencies.
+        num_features: D ≥ 2, even: a cosine and a sine for each frequency.
+        dim: d, the number of columns of x.
+        length_scale: ℓ > 0, in the units of x, as in scikit-learn's `RBF`.
+        characteristic: distribution of the noise in a copy of x, such as `noise.Laplace(0.3)`,
+            whose characteristic function φ(ω) = E e^{i⟨ω, n⟩} is known and has no zeros; or φ
+            itself, a function `omega[..., d] -> [...]`.
+
+    Returns:
+        `Frequencies`, for `moments.fourier`: `omega` `[P, d]` in radians per unit of x, `amplitude`
+        c, and φ at all ω_j (`single` `[P]`), ω_j − ω_k and ω_j + ω_k (`difference` and `total`,
+        `[P, P]`).
+
+    Raises:
+        ValueError: D is odd, or φ of the distribution is not known, has zeros or is not finite.
+
+    Source: Rahimi and Recht, Random features for large-scale kernel machines (2007); Yu et al.,
+    Orthogonal random features (2016).
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> frequencies = nj.moments.gaussian_frequencies(
+        ...     jax.random.key(0), 64, dim=2, length_scale=1.0, characteristic=nj.noise.Laplace(0.3)
+        ... )
+        >>> print(frequencies.omega.shape, frequencies.difference.shape)
+        (32, 2) (32, 32)
     """
     pairs = number_of_pairs(num_features)
     dim = whole("dim", dim)

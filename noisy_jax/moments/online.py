@@ -86,21 +86,30 @@ class Moments(NamedTuple):
 
 
 def known_covariance() -> Moments:
-    """Linear features, z(x) = x, from one copy, with noise of known covariance Σ_t (`Sample.cov`).
+    """Estimates second moments of clean x from one noisy copy, with noise of known covariance.
 
-    One round contributes the unbiased estimates of xxᵀ and of yx
+    From the noisy copy x̃_t, the noisy target ỹ_t and the covariance Σ_t of the noise in x̃_t
+    (`Sample.cov`), round t contributes unbiased estimates of x_t x_tᵀ and of y_t x_t:
 
-        Â_t = x̃x̃ᵀ − Σ_t,   b̂_t = ỹx̃ − c_t,
+        Â_t = x̃_t x̃_tᵀ − Σ_t,   b̂_t = ỹ_t x̃_t − c_t,
 
-    where c_t is the covariance of the noise in ỹ with that in x̃ (`Sample.cross_cov`), 0 without it.
+    where c_t `[d]` is the covariance of the noise in ỹ_t and in x̃_t (`Sample.cross_cov`), 0 without
+    it. The noise has mean zero and any distribution.
 
     Returns:
-        `Moments` of d features.
+        `Moments` of the d features z(x) = x, for `learners.corrected_ftrl`. `moments.sums(samples,
+        kept)` sums the rounds of samples with a leading axis B, where `kept` `[B]` is 1 for rounds
+        that count. `moments.corrected` of these sums returns Σ_t Â_t `[d, d]` and Σ_t b̂_t `[d]`.
+
+    Raises:
+        ValueError: (when it is used) the samples have no `cov`.
+
+    Source: corrected least squares (Fuller, Measurement Error Models, 1987; Nakamura, 1990).
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
         >>> samples = nj.Sample(jnp.ones((1, 1, 2)), jnp.ones(1), jnp.full(1, 0.25))
-        >>> moments = known_covariance()
+        >>> moments = nj.moments.known_covariance()
         >>> gram, cross = moments.corrected(moments.sums(samples, jnp.ones(1)))
         >>> print(gram)
         [[0.75 1.  ]
@@ -137,20 +146,33 @@ def known_covariance() -> Moments:
 
 
 def two_copies(copies: int = 2) -> Moments:
-    """Linear features, z(x) = x, from V ≥ 2 independent copies; the noise need not be known.
+    """Estimates second moments of clean x from V ≥ 2 independent copies of unknown noise.
 
-    One round contributes the unbiased estimates of xxᵀ and of yx
+    From the noisy copies x̃_v, v = 1 to V, and the noisy target ỹ, round t contributes unbiased
+    estimates of x_t x_tᵀ and of y_t x_t:
 
-        Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = (ỹ s − c_t)/V,   s = Σ_v x̃_v
+        Â_t = (s sᵀ − Σ_v x̃_v x̃_vᵀ)/(V(V − 1)),   b̂_t = (ỹ s − c_t)/V,   s = Σ_v x̃_v,
 
-    where c_t is the covariance of the noise in ỹ with that in the first copy (`Sample.cross_cov`),
-    0 without it.
+    where c_t `[d]` is the covariance of the noise in ỹ and in the first copy (`Sample.cross_cov`),
+    0 without it. The noise has mean zero and any distribution, also another one in each round.
 
     Args:
-        copies: V ≥ 2, number of copies.
+        copies: V ≥ 2, number of copies that are read; 2 by default.
 
     Returns:
-        `Moments` of d features.
+        `Moments` of the d features z(x) = x, for `learners.corrected_ftrl`; `moments.corrected` of
+        `moments.sums(samples, kept)` returns Σ_t Â_t `[d, d]` and Σ_t b̂_t `[d]`.
+
+    Source: the products of different copies in the gradient of `learners.two_copies`.
+
+    Example:
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> copies = jnp.array([[[1.0, 2.0], [3.0, 0.0]]])  # one round, V = 2, d = 2
+        >>> moments = nj.moments.two_copies()
+        >>> sums = moments.sums(nj.Sample(copies, jnp.ones(1)), jnp.ones(1))
+        >>> print(moments.corrected(sums)[0])
+        [[3. 3.]
+         [3. 0.]]
     """
     copies = whole("copies", copies, 2, "one copy of unknown noise does not identify the moments")
 

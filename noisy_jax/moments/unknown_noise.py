@@ -29,27 +29,38 @@ from noisy_jax.validation.objects import function
 def unbiased(
     features: Callable[..., Any], estimate: Callable[..., Transformed] | None = None
 ) -> Moments:
-    """Moments of any features, estimated as one function of the clean x.
+    """Estimates second moments of any features φ(x) of clean x, by a transformation of f(x).
 
-    For k = 1 and two copies, `replicates` gives
+    The products φ(x)φ(x)ᵀ and yφ(x) are functions of the clean x, which `nj.unbiased` estimates
+    from noisy copies. For example `replicates` of order 1 estimates the first from two copies x̃_1
+    and x̃_2 with mean x̄ by
 
         Â = 2φ(x̄)φ(x̄)ᵀ − ½φ(x̃_1)φ(x̃_1)ᵀ − ½φ(x̃_2)φ(x̃_2)ᵀ,
 
-    which for φ(x) = x is `two_copies`, without bias.
+    which for φ(x) = x is `moments.two_copies`. The moments are as unbiased as the transformation:
+    `replicates` leaves a bias, `multilevel` a smaller one, `pair` and `gaussian` none. The noise in
+    y must be independent of the noise in x.
 
     Args:
         features: φ, a JAX function `x[..., d] -> [..., D]`. `pair` and `gaussian` need one of
-            entire operations, such as `nj.kernels.fourier_features` of a Gaussian kernel, and their
-            variance grows as φ does along the imaginary axis: noise must be well below the length
-            scale.
+            entire operations (analytic in the complex plane), such as `nj.kernels.fourier_features`
+            of a Gaussian kernel, and their variance grows as φ does along the imaginary axis: the
+            noise must be well below the length scale.
         estimate: a transformation of `nj.unbiased`, which says what must be known of the noise, and
-            the copies; `functools.partial` gives it options. By default `nj.unbiased.replicates` of
-            4 copies. `gaussian` without its argument `noise` reads `Sample.cov`.
+            how many copies it needs; `functools.partial` gives it options. By default
+            `nj.unbiased.replicates` of order 1 with 4 copies. `gaussian` without its argument
+            `noise` reads the covariance from `Sample.cov`.
 
     Returns:
-        `Moments` of D features. With `multilevel` and `gaussian`, `sums` and `clean_estimates` need
-        the keys of their rounds as a last argument. Copies that a round of `multilevel` does not
-        use need not be measured: NaN may stand there, too.
+        `Moments` of D features, for `learners.corrected_ftrl`; `moments.corrected` of
+        `moments.sums(samples, kept)` estimates Σ_t φ(x_t)φ(x_t)ᵀ `[D, D]` and Σ_t y_t φ(x_t)
+        `[D]`. With `multilevel` and `gaussian`, `sums` and `clean_estimates` need the keys of their
+        rounds as a last argument. Copies that a round of `multilevel` does not use need not be
+        measured: NaN may stand there, too.
+
+    Raises:
+        ValueError: `estimate` is no transformation; or, when it is used, φ is not entire although
+            `estimate` needs it.
 
     Example:
         >>> import functools, jax, jax.numpy as jnp, noisy_jax as nj
@@ -57,7 +68,7 @@ def unbiased(
         >>> samples, kept = nj.Sample(copies, jnp.ones(50_000)), jnp.full(50_000, 1 / 50_000)
         >>> for estimate in (functools.partial(nj.unbiased.replicates, order=0, copies=2),
         ...                  nj.unbiased.replicates, nj.unbiased.pair):
-        ...     gram = unbiased(jnp.cos, estimate).sums(samples, kept).gram[0, 0]
+        ...     gram = nj.moments.unbiased(jnp.cos, estimate).sums(samples, kept).gram[0, 0]
         ...     print(f"{gram:.2f} {jnp.cos(1.0) ** 2:.2f}")
         0.36 0.29
         0.31 0.29

@@ -22,26 +22,29 @@ from noisy_jax.validation.values import concrete
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Learned(Saved, Summarized):
-    """The result of a learner on observations; print it for its error on clean data.
+    """The result of a learner on observations, by `learn`; print it for its error on clean data.
 
     If its predictions are affine in x, it has `coefficients` and `intercept`, without intervals.
 
     Attributes:
-        state: the learner's state after the last row, in standardized units.
+        state: the learner's finished state after the last row, in standardized units: of
+            (x − center)/scale and (y − y_center)/y_scale.
         risk: estimated mean squared error on clean data, in the units of y squared, of the
-            predictions that were made before each row behind the first quarter. It contains the
-            variance of the noise in y. NaN if the learner has no clean estimates.
-        risk_std_error: its standard error, if rows are independent.
-        num_rows: number of rows whose predictions were judged.
-        variance: of y, which is the error of predicting its mean.
+            predictions that were made before each judged row. It contains the variance of the
+            noise in y. NaN if the learner has no clean estimates (`Learner.clean_estimates`).
+        risk_std_error: standard error of `risk`, if rows are independent.
+        num_rows: number of judged rows: all behind the first quarter, or with chunks behind the
+            first quarter of the first chunk.
+        variance: variance of the noisy y, which is the error of predicting their mean.
         learner: the learner.
-        center: `[d]`, means of the columns over all rows.
-        scale: `[d]`, standard deviations of the columns in the first quarter of the rows; 1 with
-            `standardize=False`.
-        y_center: as `center`, of y.
-        y_scale: as `scale`, of y.
+        center: `[d]`, means of the noisy columns over all rows.
+        scale: `[d]`, standard deviations of the noisy columns in the rows that are not judged; 1
+            with `standardize=False`.
+        y_center: mean of y over all rows; 0 for a learner of labels.
+        y_scale: standard deviation of y in the rows that are not judged; 1 for a learner of labels
+            and with `standardize=False`.
         names: d names of the columns.
-        references: categories that have no indicator, such as `sex[f]`.
+        references: categories that have no indicator column, such as `sex[f]` beside `sex[m]`.
     """
 
     kind: ClassVar[str] = "learned"
@@ -73,7 +76,7 @@ class Learned(Saved, Summarized):
 
     @property
     def coefficients(self) -> np.ndarray | None:
-        """`[d]` in original units, where predictions are affine in x; else `None`."""
+        """`[d]`, coefficients of the columns in original units; `None` if not affine in x."""
         return None if self._line is None else self._line[1:]
 
     @property
@@ -94,7 +97,7 @@ class Learned(Saved, Summarized):
         return np.append(center - slopes @ self.center, slopes)
 
     def summary(self) -> Table:
-        """The error on clean data, and the coefficients of a linear predictor."""
+        """Returns a table of the error on clean data, and of coefficients if there are any."""
         nothing = (np.nan, np.nan)
         estimates = [
             ("mean squared error on clean data", self.risk, *self.risk_interval),
@@ -119,14 +122,15 @@ class Learned(Saved, Summarized):
 
     @property
     def risk_interval(self) -> tuple[float, float]:
-        """Both ends of the 95% interval of `risk`, by Student's t with n − 1 degrees of freedom."""
+        """Both ends of the 95% interval of `risk`, by Student's t with `num_rows` − 1 degrees."""
         half = float(half_width(self.risk_std_error, self.num_rows - 1))
         return self.risk - half, self.risk + half
 
     def predict(self, x: Any) -> Any:
-        """Predictions `[...]` at clean features `[..., d]`, in original units, also under `jit`.
+        """Returns predictions `[...]` at clean features x `[..., d]`, in original units.
 
-        Columns are taken as in linear fits.
+        x is an array, or a DataFrame, a row of it or a mapping, whose columns are taken by name.
+        It works under `jit`. Predictions are NumPy's float64, or traced arrays of JAX.
         """
         x = features_of(x, self.names, self.references)
         traced = concrete(x) is None
@@ -156,9 +160,12 @@ def load_learned(path: str | os.PathLike[str], learner: Learner) -> Learned:
     """Reads a file that `Learned.save` wrote, which has the state but no functions.
 
     Args:
-        path: of the file.
-        learner: made as the one that learned. A learner is another one if its state has other
-            shapes, or if it predicts something else from the same state.
+        path: path of the file.
+        learner: the `Learner` that learned, made anew by the same call. It is recognized by the
+            shapes of its state, and by its predictions from the state in the file.
+
+    Returns:
+        A `Learned` with all numbers of the one that was saved.
 
     Raises:
         ValueError: the file is of another learner, is damaged or edited, or holds something else.

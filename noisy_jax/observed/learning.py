@@ -39,13 +39,16 @@ def learn(
 ) -> Learned:
     """Runs a learner once over observed noisy rows, in their order. No noise is added.
 
-    Columns and y are standardized: a learner's radius and length scale are in standard deviations,
-    and predictions are in original units. The standard deviations are of the noisy values in the
-    first quarter of the rows (at most 4,096 rows, or more if a column is constant in them). Each
-    later row is centred by the means of all rows before it, and its prediction is judged before the
-    learner sees it. Labels −1 and +1 stay as they are, for learners that need them
-    (`Needs.labels`). With unbiased estimates v of f(x) and q of f(x)² at the clean x
-    (`Learner.clean_estimates`), the squared error of a row is estimated by
+    **Units**: columns and y are standardized, so that a learner's radius and length scale are in
+    standard deviations; predictions of the result are in original units. The standard deviations
+    are of the noisy values in the first quarter of the rows (at most 4,096 rows, or more if a
+    column is constant in them). Each later row is centred by the means of all rows before it.
+    Labels −1 and +1 stay as they are, for learners that need them (`Needs.labels`).
+
+    **Risk**: each row behind the first quarter is predicted, and judged, before the learner sees
+    it. With the predictor f of this moment, the noisy target ỹ of the row, and unbiased estimates v
+    of f(x) and q of f(x)² at the clean x (`Learner.clean_estimates`), its squared error is
+    estimated by
 
         q − 2ỹv + ỹ².
 
@@ -54,24 +57,28 @@ def learn(
     in the learner's state.
 
     Args:
-        learner: any learner that needs at most as many copies as there are replicates.
-        observations: from `nj.observations.from_arrays`, or chunks of a table, as
-            `nj.observations.chunks` reads them. A learner that reads the covariance of the noise
-            needs it to be known. The first chunk gives the standard deviations of all chunks: it
-            should hold some thousand rows in random order.
+        learner: any `Learner` that needs at most as many copies as there are replicates.
+        observations: a table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`; or chunks
+            of a table with the same columns and noise, by `nj.observations.chunks` or as any
+            iterable of tables. A learner that reads the covariance of the noise needs it to be
+            known. The first chunk gives the standard deviations for all chunks: it should hold some
+            thousand rows in random order.
         key: a key of `jax.random.key`, for the learner's own randomness; chunk c uses
             `fold_in(key, c)`.
-        standardize: whether columns and y are divided by standard deviations; means are always
-            subtracted. A learner that is built for a distribution of the noise, as in a world or
-            with `moments.fourier`, needs the noise in the units of the rows that it sees: with
-            False, noise and length scale are in original units.
+        standardize: whether columns and y are divided by standard deviations, by default True;
+            means are always subtracted. A learner that is built for one distribution of the noise,
+            such as a learner with a world of `nj.worlds` or with `moments.fourier`, needs this
+            noise in the units of the rows that it sees: with False, noise and length scale are in
+            original units.
 
     Returns:
         A `Learned`: the state after the last row, the risk, and predictions in original units.
 
     Raises:
-        ValueError: a column is constant, its noise exceeds its variance, or the learner is built
-            for other noise than the rows have, needs more copies, or has no room for all rows.
+        ValueError: a column is constant, or has more noise than variance; the learner is built for
+            other noise than the rows have, needs more copies, or has no room for all rows; or the
+            table has products, weights, clusters, misclassified columns, or covariances that are
+            known on average only (`Observations.each_row`).
 
     Example:
         >>> import jax, numpy as np, noisy_jax as nj
@@ -80,7 +87,7 @@ def learn(
         >>> y = x @ [2.0, -1.0] + 0.1 * rng.normal(size=4000)
         >>> table = nj.observations.from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=0.09)
         >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-        >>> learned = learn(learner, table, jax.random.key(0))
+        >>> learned = nj.learn(learner, table, jax.random.key(0))
         >>> learned
         Learned: mean squared error on clean data 0.0... (95% interval -0.0... to 0.0...), of ...
         >>> print(learned.coefficients.round(1))

@@ -31,21 +31,23 @@ from noisy_jax.validation.values import check_concrete, collected_map
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Selection(Summarized):
-    """Candidates and their estimated mean squared errors on clean data; `print` shows a table.
+    """The result of `select`: candidates and their estimated mean squared errors on clean data.
 
-    Arrays `[K]` are in the order of the candidates, in the units of y squared, and NaN for a
-    candidate that diverged.
+    `print` shows it as a table. Arrays `[K]` are in the order of the candidates, in the units of y
+    squared, and NaN for a candidate that diverged (its predictions overflow).
 
     Attributes:
         names: K names of the candidates.
         best: name of the candidate with the lowest sum of risk (0 if it is negative), standard
             error and a tenth of the bias. The lowest risk alone would prefer candidates whose risk
             is uncertain.
-        risk: `[K]`, mean squared error on clean rows, cross-fitted, plus the variance of the noise
-            in y.
+        risk: `[K]`, estimated mean squared error on clean rows plus the variance of the noise in y;
+            each row is judged by a predictor that was trained on other rows (cross-fitting).
         std_error: `[K]`, standard error of `risk`.
-        bias: `[K]`, the largest possible bias of `risk`, by which intervals are wider. It is not 0
-            only for kernel fits with weights at frequencies that are lost in the noise.
+        bias: `[K]`, the largest possible bias of `risk` over the distributions of the clean rows;
+            half the width of an interval is t times the standard error plus this bias. It is 0
+            except for kernel fits (`nj.methods.Fourier`) with weights at frequencies where noisy
+            rows say nothing of the clean ones.
         difference: `[K]`, risk minus the risk of the best, paired by row.
         difference_std_error: `[K]`, standard error of `difference`. Because of the pairing it is
             usually much smaller than the standard errors of the two risks.
@@ -53,8 +55,8 @@ class Selection(Summarized):
         degrees_of_freedom: degrees of freedom of Student's t in the intervals.
         num_rows: n, number of rows.
         folds: number of folds.
-        refit: `refit()` trains the best candidate on all rows: it returns the result of `learn`
-            or of the candidate's function.
+        refit: `refit()` trains the best candidate on all rows, and returns the `Learned` of a
+            learner, the result of a function, or the fitted estimator.
     """
 
     names: tuple[str, ...]
@@ -72,7 +74,7 @@ class Selection(Summarized):
 
     @property
     def tied(self) -> tuple[str, ...]:
-        """The best, and all whose 95% interval of the difference to the best contains 0."""
+        """Names of the best, and of all whose 95% interval of `difference` reaches 0."""
         low, _ = self.difference_interval()
         return tuple(name for name, start in zip(self.names, low, strict=True) if start <= 0)
 
@@ -93,7 +95,7 @@ class Selection(Summarized):
         return str(self)
 
     def summary(self) -> Table:
-        """The candidates, the lowest risk first, and which of them the rows can tell apart."""
+        """Returns the printed table: the candidates, the lowest risk first, and the verdict."""
         numbers = {
             "risk": self.risk,
             "std_error": self.std_error,
@@ -125,7 +127,10 @@ class Selection(Summarized):
         return Table(rows, columns, title, below=f"\n{self.verdict()}")
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draws the estimated errors (`nj.plots.risks`), and returns the matplotlib axes."""
+        """Draws the estimated errors (`nj.plots.risks`), and returns the matplotlib axes.
+
+        It draws on `axes` if they are given, else on new ones.
+        """
         return risks(self, axes=axes)
 
     def _unless_best(self, cell: str) -> Callable[[Mapping[str, Any]], str]:
@@ -161,33 +166,44 @@ def select(
 ) -> Selection:
     """Chooses among learners and fits by their risk on clean data, estimated from noisy rows.
 
-    Each fold is judged by the predictor from the other folds. With clean estimates v of f(x) and
-    q of f(x)² at the clean x of a held-out row, the predictor f has
+    The rows are dealt to folds, and each fold is judged by the predictor f that was trained on the
+    others. The squared error at a held-out row, with clean x and noisy target ỹ = y + e, is
+    estimated by q − 2ỹv + ỹ², where v and q are unbiased estimates of f(x) and of f(x)² from the
+    noisy row. Its mean over the noise is
 
-        E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var ỹ.
+        E[q − 2ỹv + ỹ²] = (f(x) − y)² + Var e.
 
     The risk is the mean over all rows. It is for prediction at CLEAN features: to predict from
     features that are as noisy as the table's, use an uncorrected fit. The lowest of many risks is
-    too low, since it was chosen for being low. Intervals contain the largest bias from frequencies
-    of kernel fits that are lost in the noise; they are often too short, because predictors of
+    too low, since it was chosen for being low. Intervals are often too short, because predictors of
     different folds share most of their training rows, and comparisons are not corrected for their
     number.
 
-    Candidates predict affinely in x, or are kernel fits or learners: other predictors, such as a
-    forest, have no clean estimates.
+    Estimates v and q are known for predictors that are affine in x, for kernel fits
+    (`nj.methods.Fourier`) and for learners with `Learner.clean_estimates`. Other predictors, such
+    as a forest, cannot be candidates.
 
     Args:
-        candidates: by name, learners (as for `learn`) or functions `observations -> fit`, such as
-            `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`, or estimators with the methods
-            `fit(x, y)` and `predict(x)`, as of scikit-learn, which are fitted to the means of the
-            copies. Learners need clean estimates (`Learner.clean_estimates`) and room for all rows.
-        observations: a table, from `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
+        candidates: a mapping from names to candidates: learners; functions `observations -> fit`,
+            such as `nj.fit` or `lambda rows: nj.fit(rows).uncorrected`; or estimators with the
+            methods `fit(x, y)` and `predict(x)` of scikit-learn, which are copied and fitted to the
+            means of the noisy copies. Learners need room for all rows.
+        observations: a table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
         key: a key of `jax.random.key`, for the randomness of learners.
         folds: number of folds, at least 2; rows, or clusters, are dealt to them at random.
         clusters: `[n]` labels of rows that may depend on each other, which stay together, or the
             name of their column, which is then no feature; by default the clusters of the table.
-        standardize: whether columns and y are divided by standard deviations, as in `learn`; each
-            fold has its own standard deviations.
+        standardize: whether learners see columns and y divided by standard deviations of their
+            training rows, by default True. False is for learners alone: it keeps original units,
+            which a learner that is built for one distribution of the noise needs.
+
+    Returns:
+        A `Selection`: print it; `best` and `tied` are names, and `refit()` trains the best on all
+        rows.
+
+    Raises:
+        ValueError: a candidate cannot take the table or has no such estimates (the message names
+            it), every candidate diverged, or `standardize=False` stands without a learner.
 
     Source: cross-validation with the corrected score of Nakamura (1990); Bates, Hastie
     and Tibshirani, Cross-validation: what does it estimate and how well does it do it? (2023).
@@ -203,7 +219,7 @@ def select(
         ...     "uncorrected": lambda rows: nj.fit(rows).uncorrected,
         ...     "leader": nj.learners.corrected_ftrl(nj.moments.known_covariance()),
         ... }
-        >>> found = select(candidates, table, jax.random.key(0))
+        >>> found = nj.select(candidates, table, jax.random.key(0))
         >>> print(found.tied, found.refit().predict([[1.0]]).round(1))
         ('corrected', 'leader') [2.]
     """

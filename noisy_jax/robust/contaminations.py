@@ -58,21 +58,28 @@ class Contaminated(NamedTuple):
 def one_sided(
     key: jax.Array, x: Any, y: Any, contamination: Any, *, label: ArrayLike = 10.0
 ) -> Contaminated:
-    """Gives random rows the same label, far on one side, where errors do not cancel out.
+    """Gives random rows of a table the same label, far on one side, to test robust fits.
+
+    The errors of such rows do not cancel out.
 
     Args:
-        key: randomness of the choice of rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½), the share of rows that are rewritten.
-        label: the label of the corrupted rows.
+        key: a key of `jax.random.key`, the randomness of the choice of rows.
+        x: `[n, d]` instances, finite.
+        y: `[n]` targets, finite.
+        contamination: ε in [0, ½): n − ⌈n(1 − ε)⌉ rows are rewritten, as many as
+            `subquantile.ridge` trims with the same ε.
+        label: the label of the corrupted rows, in the units of y; 10 by default, which is far if
+            honest y have a standard deviation of about 1.
 
     Returns:
-        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
+        `Contaminated`, a named tuple: `x` `[n, d]`, `y` `[n]`, and `corrupted` `[n]`, bool, True
+        for rows that were rewritten.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> print(one_sided(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3).y.sum())
+        >>> from noisy_jax.robust import contaminations
+        >>> x, y = jnp.zeros((10, 1)), jnp.zeros(10)
+        >>> print(contaminations.one_sided(jax.random.key(0), x, y, 0.3).y.sum())
         30.0
     """
     key, x, y = _parsed(key, x, y, contamination)
@@ -89,24 +96,30 @@ def shift(
     target: Any = None,
     size: ArrayLike = 3.0,
 ) -> Contaminated:
-    """Moves the labels of random rows to one side, to target + size.
+    """Moves the labels of random rows of a table to one side: to target + size.
+
+    With a small size the corrupted rows are hidden in the noise of the others.
 
     Args:
-        key: randomness of the choice of rows.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½), the share of rows that are rewritten.
-        target: `[n]`, the labels without noise if they are known, or the predictions of a fit; y
-            by default.
-        size: how far labels are moved. For a trimmed fit a few standard deviations of the noise are
-            worse than many.
+        key: a key of `jax.random.key`, the randomness of the choice of rows.
+        x: `[n, d]` instances, finite.
+        y: `[n]` targets, finite.
+        contamination: ε in [0, ½): n − ⌈n(1 − ε)⌉ rows are rewritten, as many as
+            `subquantile.ridge` trims with the same ε.
+        target: `[n]`, from which labels are moved: y by default. Give the labels without noise, if
+            they are known, or the predictions of a fit, to move them without their noise.
+        size: how far labels are moved, in the units of y; 3 by default. For a trimmed fit a few
+            standard deviations of the noise are worse than many.
 
     Returns:
-        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
+        `Contaminated`, a named tuple: `x` `[n, d]`, `y` `[n]`, and `corrupted` `[n]`, bool, True
+        for rows that were rewritten.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> table = shift(jax.random.key(0), jnp.zeros((10, 1)), jnp.zeros(10), 0.3, size=0.5)
+        >>> from noisy_jax.robust import contaminations
+        >>> x, y = jnp.zeros((10, 1)), jnp.zeros(10)
+        >>> table = contaminations.shift(jax.random.key(0), x, y, 0.3, size=0.5)
         >>> print(table.y.sum())
         1.5
     """
@@ -119,27 +132,32 @@ def shift(
 def adaptive(
     key: jax.Array, x: Any, y: Any, contamination: Any, *, predictions: Array
 ) -> Contaminated:
-    """Moves labels to just inside the trimming threshold of a fit that the adversary sees.
+    """Gives the worst labels that a trimmed fit still keeps, by an adversary who sees the fit.
 
-    Let r = y − predictions, and let the threshold τ be the (1 − ε)-quantile of |r|. The rows of
-    lowest r pull the fit down most; they get the labels predictions + τ, which pull it up most. The
-    adversary can act again after the fit has followed: call it with the honest y and the new
-    predictions. Each call moves the fit further, without limit for large ε.
+    A trimmed fit (`subquantile.ridge`) keeps the rows with the smallest |r|, r = y − predictions.
+    Let τ be the (1 − ε)-quantile of |r|, the largest that is kept. The rows of lowest r pull the
+    fit down most; they get the labels predictions + τ, which pull it up most. The adversary can act
+    again after the fit has followed: call it with the honest y and the new predictions. Each call
+    moves the fit further, without limit for large ε.
 
     Args:
-        key: a JAX key, which is not used: nothing is random.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½), the share of rows that are rewritten.
-        predictions: `[n]`, the predictions f(x_i) of the fit.
+        key: a key of `jax.random.key`, which is not used: nothing is random.
+        x: `[n, d]` instances, finite.
+        y: `[n]` targets, finite.
+        contamination: ε in [0, ½): n − ⌈n(1 − ε)⌉ rows are rewritten, as many as
+            `subquantile.ridge` trims with the same ε.
+        predictions: `[n]`, the predictions f(x_i) of the fit, in the units of y.
 
     Returns:
-        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
+        `Contaminated`, a named tuple: `x` `[n, d]`, `y` `[n]`, and `corrupted` `[n]`, bool, True
+        for rows that were rewritten.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> y = jnp.array([-2.0, -1.0, 0.0, 1.0, 4.0])
-        >>> print(adaptive(jax.random.key(0), y[:, None], y, 0.2, predictions=jnp.zeros(5)).y)
+        >>> from noisy_jax.robust import contaminations
+        >>> x, y = jnp.zeros((5, 1)), jnp.array([-2.0, -1.0, 0.0, 1.0, 4.0])
+        >>> fit = jnp.zeros(5)
+        >>> print(contaminations.adaptive(jax.random.key(0), x, y, 0.2, predictions=fit).y)
         [ 2. -1.  0.  1.  4.]
     """
     key, x, y = _parsed(key, x, y, contamination)
@@ -161,27 +179,31 @@ def covariate(
     spread: ArrayLike = 0.15,
     label: ArrayLike = -2.0,
 ) -> Contaminated:
-    """Moves random rows to one place with one label: x ~ N(center, spread²), y = label.
+    """Moves random rows of a table to one place with one label: x ~ N(center, spread²), y = label.
 
     There they outnumber the honest rows. They agree with one another, so that a fit through them
-    may have the lowest trimmed objective (with the default constants and x ~ U[−3, 3], from ε = 0.3
-    on).
+    may have the lowest trimmed objective (`subquantile.ridge`): with the default constants and
+    honest x uniform on [−3, 3], from ε = 0.3 on.
 
     Args:
-        key: randomness of the choice of rows and of their x.
-        x: `[n, d]` instances.
-        y: `[n]` targets.
-        contamination: ε in [0, ½), the share of rows that are rewritten.
-        center: a point `[d]`, or one number for all coordinates.
-        spread: standard deviation on every coordinate, at least 0.
-        label: the label of the corrupted rows.
+        key: a key of `jax.random.key`, the randomness of the choice of rows and of their x.
+        x: `[n, d]` instances, finite.
+        y: `[n]` targets, finite.
+        contamination: ε in [0, ½): n − ⌈n(1 − ε)⌉ rows are rewritten, as many as
+            `subquantile.ridge` trims with the same ε.
+        center: mean of the new x: a point `[d]`, or one number for all coordinates; 0.8 by default.
+        spread: standard deviation of the new x on every coordinate, at least 0; 0.15 by default.
+        label: the label of the corrupted rows, in the units of y; −2 by default.
 
     Returns:
-        `Contaminated`, a tuple of x, y and a mask `corrupted` `[n]`.
+        `Contaminated`, a named tuple: `x` `[n, d]`, `y` `[n]`, and `corrupted` `[n]`, bool, True
+        for rows that were rewritten.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> table = covariate(jax.random.key(0), jnp.zeros((10, 2)), jnp.zeros(10), 0.3, spread=0.0)
+        >>> from noisy_jax.robust import contaminations
+        >>> x, y = jnp.zeros((10, 2)), jnp.zeros(10)
+        >>> table = contaminations.covariate(jax.random.key(0), x, y, 0.3, spread=0.0)
         >>> print(table.x.sum(axis=0), table.y.sum())
         [2.4 2.4] -6.0
     """
@@ -198,12 +220,25 @@ def covariate(
 
 
 def random_rows(key: jax.Array, y: Array, contamination: ArrayLike) -> jax.Array:
-    """Mask `[n]` of n − ⌈n(1 − ε)⌉ random rows, for targets y `[n]` and ε = `contamination`.
+    """Chooses random rows for an adversary of your own: a mask of n − ⌈n(1 − ε)⌉ of n rows.
+
+    So many rows `subquantile.ridge` trims with the same ε.
+
+    Args:
+        key: a key of `jax.random.key`.
+        y: `[n]` targets; only their number n matters.
+        contamination: ε in [0, ½), the share of rows.
+
+    Returns:
+        `[n]`, bool, True for the chosen rows.
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> print(random_rows(jax.random.key(0), jnp.zeros(10), 0.3).sum())
-        3
+        >>> from noisy_jax.robust import contaminations
+        >>> y = jnp.arange(10.0)
+        >>> rows = contaminations.random_rows(jax.random.key(0), y, 0.3)
+        >>> print(rows.sum(), jnp.where(rows, 100.0, y).max())
+        3 100.0
     """
     key = parsed_key(key)
     y = jnp.asarray(real_array("y", y), float)

@@ -30,7 +30,10 @@ _MAD_OF_NORMAL = 0.6744897501960817  # median |z| of z ~ N(0, 1)
 
 @jax.default_matmul_precision("highest")
 def kernel_ridge(gram: Array, y: Array, *, regularization: ArrayLike) -> Array:
-    """Coefficients of kernel ridge regression, argmin (1/n) Σ_i (f(x_i) − y_i)² + ½λ‖f‖².
+    """Computes the coefficients a of kernel ridge regression, f = Σ_i a_i k(x_i, ·).
+
+    f minimizes (1/n) Σ_i (f(x_i) − y_i)² + ½λ‖f‖² over the space of the kernel k, with its norm
+    ‖f‖ = √(aᵀKa). The solution is a = (K + (nλ/2) I)⁻¹ y.
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
@@ -39,14 +42,21 @@ def kernel_ridge(gram: Array, y: Array, *, regularization: ArrayLike) -> Array:
             It equals scikit-learn's `KernelRidge` with alpha = nλ/2.
 
     Returns:
-        `[n]`, a. Predictions at new points z are `kernel(z, x) @ a`.
+        `[n]`, a. Predictions at q new points z are `kernel(z, x) @ a`, `[q]`.
+
+    Raises:
+        ValueError: shapes do not match, K is not symmetric or positive semi-definite, or λ is too
+            small for a Cholesky factor.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1 with nothing trimmed.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> print(kernel_ridge(jnp.eye(2), jnp.array([6.0, 8.0]), regularization=3.0))
-        [1.5 2. ]
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> x, y = jnp.array([[0.0], [1.0], [2.0]]), jnp.array([0.0, 1.0, 2.0])
+        >>> kernel = nj.kernels.gaussian(length_scale=1.0)
+        >>> a = nj.robust.kernel_ridge(kernel(x, x), y, regularization=0.001)
+        >>> print((kernel(jnp.array([[1.0]]), x) @ a).round(2))
+        [1.]
     """
     gram, y, lam = _parsed(gram, y, regularization)
     return solve_cholesky(_factor(gram, y.size * lam / 2), y)
@@ -61,28 +71,41 @@ def huber_ridge(
     iterations: int = 50,
     threshold: ArrayLike = 1.345,
 ) -> Array:
-    """Coefficients of Huber kernel regression, argmin (1/n) Σ_i ρ(y_i − f(x_i)) + ½λ‖f‖².
+    """Computes the coefficients a of Huber kernel regression, f = Σ_i a_i k(x_i, ·).
 
-    The loss ρ(r) is r² for |r| ≤ hs and linear beyond. The scale s of the residuals is estimated in
-    each iteration: the median of |r|, divided by the median of |z| for z ~ N(0, 1). The
-    iterations start from ridge and converge linearly, at the rate ‖K(K + C)⁻¹‖ restricted to the
-    clipped rows: slowly if many of these are close together.
+    f minimizes (1/n) Σ_i ρ(y_i − f(x_i)) + ½λ‖f‖² over the space of the kernel k, where the loss
+    ρ(r) is r² for |r| ≤ hs and 2hs|r| − (hs)² beyond. So rows with large residuals r (outliers)
+    count less than in ridge regression. The scale s of the residuals is estimated in each
+    iteration: the median of |r|, divided by 0.6745, the median of |z| for z ~ N(0, 1).
+
+    The iterations start from `kernel_ridge`. With C = nλ/2 they converge linearly, at the rate
+    ‖K(K + C)⁻¹‖ restricted to rows with |r| > hs: slowly if many of these are close together.
 
     Args:
-        gram: `[n, n]`, as in `kernel_ridge`, which says what the result is.
+        gram: `[n, n]`, K_ij = k(x_i, x_j), symmetric and positive semi-definite.
         y: `[n]` targets.
-        regularization: λ > 0.
-        iterations: number of iterations, at least 1; each takes O(n²) time.
-        threshold: h > 0, in units of s; 1.345 has 95% efficiency under normal noise.
+        regularization: λ > 0; in float32 nλ should be at least 1e-6 of the largest eigenvalue of K.
+        iterations: number of iterations, at least 1; 50 by default. Each takes O(n²) time.
+        threshold: h > 0, in units of s; 1.345, the default, has 95% efficiency under normal noise.
+
+    Returns:
+        `[n]`, a, after the last iteration. Predictions at q new points z are `kernel(z, x) @ a`,
+        `[q]`.
+
+    Raises:
+        ValueError: shapes do not match, K is not symmetric or positive semi-definite, or λ is too
+            small for a Cholesky factor.
 
     Source: Huber, Robust Statistics (1981), Secs. 7.7 and 7.8, with K and C in place of a design.
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])
-        >>> coefficients = huber_ridge(jnp.ones((5, 5)), y, regularization=4e-4)
-        >>> print(f"{coefficients.sum():.1f}")
-        1.0
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])  # the last row is an outlier
+        >>> gram = jnp.ones((5, 5))  # of a constant: k = 1
+        >>> a = nj.robust.huber_ridge(gram, y, regularization=4e-4)
+        >>> ridge = nj.robust.kernel_ridge(gram, y, regularization=4e-4)
+        >>> print(f"{(gram @ a)[0]:.1f} {(gram @ ridge)[0]:.1f}")
+        1.0 20.6
     """
     gram, y, lam = _parsed(gram, y, regularization)
     iterations = whole("iterations", iterations)

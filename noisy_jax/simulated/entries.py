@@ -93,39 +93,48 @@ def tuned(
     room: bool | None = None,
     **options: Any,
 ) -> AnyHorizon:
-    """Makes a learner for `study`, at the theorem's learning rate for each horizon.
+    """Makes an entry of `study`: a learner at the theorem's learning rate for each horizon.
 
-    Learners without a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
+    For a horizon T it computes `guarantee = bound(moments, horizon=T, **options)` and the learner
+    `factory(learning_rate=guarantee.learning_rate, **options)`. The guarantee holds the learning
+    rate η that a theorem asks for, and the theorem's bound on the expected regret. Learners without
+    a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
 
     Args:
-        factory: of a linear learner, such as `learners.two_copies`; or, without `moments`, of a
-            kernel learner, such as `functools.partial(learners.parallel_worlds, world)`. It takes a
-            `learning_rate`, which may be traced; one that looks at the number is called by a
-            function of your own, `horizon -> (learner, guarantee)`.
-        bound: the guarantee for this learner, such as `bounds.two_copies`, or for a kernel learner
+        factory: the function that makes a linear learner, such as `learners.two_copies`; or,
+            without `moments`, a kernel learner, such as
+            `functools.partial(learners.parallel_worlds, world)`. It takes a `learning_rate`, which
+            may be traced. For a factory that needs its value, write a function
+            `horizon -> (learner, guarantee)` in place of `tuned`.
+        bound: the theorem of this learner, such as `bounds.two_copies`, or for a kernel learner
             `functools.partial(bounds.parallel_worlds, world.diagonal, y_second_moment=1.0)`. The
-            bound of another learner of the library is an error; `bounds.rate_of(bound)` gives a
-            learner its rate where no bound is proved, as for `learners.uncorrected_kernel`.
-        moments: of the noisy data, by `bounds.moments`, for linear learners. They are the first
-            argument of the bound.
-        rate_factor: m > 0, a multiple of the theorem's learning rate, with its bound;
-            `None` for the adaptive rate and its guarantee (`bounds.at_adaptive_rate`), which is
-            usually far better for kernels.
+            bound of another learner of the library is an error. `bounds.rate_of(bound)` gives a
+            learner a rate without a bound, where none is proved, as for
+            `learners.uncorrected_kernel`.
+        moments: `bounds.moments(stream, noise)`, the first argument of the bound of a linear
+            learner; `None`, the default, for kernel learners.
+        rate_factor: m > 0, a multiple of the theorem's learning rate, with the bound at this rate;
+            1 by default. `None` takes the adaptive rate and its guarantee
+            (`bounds.at_adaptive_rate`), which is usually far better for kernels.
         room: whether the factory takes the number of rounds to have room for, as `horizon=`; by
-            default those without `moments` do. `False` for `learners.fourier_worlds`, which has
-            room for any number.
-        **options: passed to the factory and to the bound, such as `radius=1.0`; random truncation
-            has none. If only the factory (or only the bound) takes an option, bind it first with
-            `functools.partial`.
+            default true without `moments`, and false with them. Give `False` for
+            `learners.fourier_worlds`, which has room for any number.
+        **options: passed to both the factory and the bound, such as `radius=1.0`. If only one of
+            them takes an option, bind it first with `functools.partial`.
 
     Returns:
-        A function of the horizon, which returns the learner and its guarantee.
+        A function `horizon -> (learner, guarantee)`, an `AnyHorizon`. A study compiles one program
+        for all horizons of it.
+
+    Raises:
+        ValueError: the bound is known to be of another learner, or `rate_factor` is not positive.
 
     Example:
         >>> import noisy_jax as nj
         >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
-        >>> make = tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
-        >>> print(make(100)[1].learning_rate)
+        >>> make = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
+        >>> learner, guarantee = make(100)
+        >>> print(guarantee.learning_rate)
         0.025
     """
     function("factory", factory, "such as nj.learners.two_copies, not the learner that it makes")

@@ -23,13 +23,22 @@ Ranges = tuple[tuple[int, int], ...]
 
 @plain_signature
 class Estimate(NamedTuple):
-    """Mean over seeds, with its uncertainty.
+    """Mean of a random result over S seeds, with its uncertainty, as `monte_carlo` returns it.
+
+    The run returns a pytree of arrays for each seed. `mean`, `std_error` and `half_width` have its
+    structure and shapes, in NumPy's float64. A 95% interval of the mean is `mean` ± `half_width`.
 
     Attributes:
-        sums: count, mean and Σ(value − mean)² of the run's results, in float64.
-        seeds: the ranges of seeds, each as its first seed and the one after its last.
-        levels: levels of the quantiles.
-        values: the result for each seed, with a leading axis; `None` without quantiles.
+        sums: count S, mean and Σ(value − mean)² of the results, in float64.
+        seeds: disjoint ranges of seeds, each as its first seed and the one after its last.
+        levels: levels q of the quantiles, 0 < q < 1; () by default.
+        values: the result for each seed, with a leading axis `[S, ...]`; `None` without `levels`.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> estimate = nj.monte_carlo(jax.random.normal, 1000, jax.random.key(0))
+        >>> print(estimate.num_seeds, bool(abs(estimate.mean) < 2 * estimate.half_width))
+        1000 True
     """
 
     sums: Running
@@ -39,13 +48,16 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, values: Any, start: int, levels: tuple[float, ...] = ()) -> Estimate:
-        """Returns the estimate from the results of the seeds from `start` on, `[S, ...]` each."""
+        """Returns the estimate from the results `values` of S seeds, `start` to `start` + S − 1.
+
+        Each leaf of `values` is `[S, ...]`.
+        """
         sums = Running.of(values)
         return cls(sums, ((start, start + sums.count),), levels, values if levels else None)
 
     @property
     def mean(self) -> Any:
-        """Returns the run's pytree, each leaf the float64 mean over seeds."""
+        """Returns the pytree of the run's results, each leaf its float64 mean over seeds."""
         return self.sums.mean
 
     @property
@@ -55,7 +67,10 @@ class Estimate(NamedTuple):
 
     @property
     def half_width(self) -> Any:
-        """Returns half the widths of 95% intervals, in the shapes of `mean`; NaN with one seed."""
+        """Returns half the widths of 95% intervals, in the shapes of `mean`; NaN with one seed.
+
+        They are by Student's t with S − 1 degrees of freedom.
+        """
         half = functools.partial(half_width, degrees_of_freedom=self.num_seeds - 1)
         return jax.tree.map(half, self.std_error)
 
@@ -66,14 +81,19 @@ class Estimate(NamedTuple):
 
     @property
     def quantiles(self) -> Any:
-        """Returns quantiles, as `mean` with a leading axis of levels; `None` without levels."""
+        """Returns quantiles over seeds, `[Q, ...]` for the Q `levels`; `None` without levels.
+
+        The quantile is the smallest value that at least a share q of the seeds do not exceed.
+        """
         return jax.tree.map(lambda leaf: _quantiles(leaf, self.levels), self.values)
 
     def plus(self, other: Estimate) -> Estimate:
-        """Returns the estimate of both sets of seeds, which must be disjoint.
+        """Returns the estimate of the seeds of both, which must be disjoint.
+
+        Both must be of one run, under one key. This is not checked, but for the shapes.
 
         Raises:
-            ValueError: if a seed is in both of them, or if they differ in more than the seeds.
+            ValueError: a seed is in both of them, or their levels or shapes differ.
         """
         first, second = ((part.levels, jax.tree.map(np.shape, part.mean)) for part in (self, other))
         if first != second:
@@ -86,15 +106,16 @@ class Estimate(NamedTuple):
     def merge(estimates: Iterable[Estimate]) -> Estimate:
         """Returns the estimate of all seeds from estimates of disjoint ranges, in any order.
 
-        If each range is one batch, the result equals the result of one call with this
-        `batch_size`, bit for bit; otherwise up to rounding of float64, because sums are merged in
-        another order.
+        If each range is one batch (`batch_size` of `monte_carlo`), the result equals the result of
+        one call with this batch size, bit for bit. Otherwise it equals it up to rounding of
+        float64, because sums are merged in another order.
 
         Args:
-            estimates: estimates of the same run, key and levels of quantiles.
+            estimates: at least one, of the same run, key and levels of quantiles. The run and the
+                key are not checked.
 
         Raises:
-            ValueError: if a seed is in two of them, or if they differ in more than the seeds.
+            ValueError: a seed is in two of them, their levels or shapes differ, or there are none.
 
         Example:
             >>> import jax, noisy_jax as nj

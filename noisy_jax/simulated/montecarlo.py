@@ -55,32 +55,44 @@ def monte_carlo(
     run probably does not use its key.
 
     Args:
-        run: from a key to a pytree of arrays (float, integer or bool), without Python side effects.
+        run: a function of a key that returns a pytree of arrays (float, integer or bool), without
+            Python side effects. It is traced under `jit` and `vmap`.
         num_seeds: S ≥ 1, for the seeds 0 to S − 1, or a range of seeds such as `range(64, 128)`:
             several machines can run disjoint ranges, which `Estimate.merge` puts together.
         key: a key of `jax.random.key`.
-        batch_size: seeds at once, rounded up to a multiple of the mesh's size. By default at most
-            128. Memory grows with it, not with S.
-        mesh: devices that share each batch; "all" for all devices, at most one for each seed of a
-            batch (CPUs are one device, unless `jax_num_cpu_devices` is set before JAX starts). All
-            devices must belong to this process.
-        progress: called after each batch with (seeds done, S).
-        checkpoint: file for the sums, written after each batch. A call with the same `tag`, key,
-            first seed and numbers in the leaves of `run`, and the same versions of JAX and of this
-            library, resumes from it, also with more seeds than before; another one is an error. If
-            a later write fails, for example on a full disk, the run goes on with a warning.
+        batch_size: number of seeds that run at once, rounded up to a multiple of the mesh's number
+            of devices; by default all seeds in equal batches of at most 128. Memory grows with it,
+            not with S.
+        mesh: a `jax.sharding.Mesh` of devices that share each batch, or "all" for all devices of
+            this process, at most one for each seed of a batch. By default one device. CPUs are one
+            device, unless `jax_num_cpu_devices` is set before JAX starts.
+        progress: a function that is called after each batch with (seeds done, S).
+        checkpoint: path of a file for the sums, written after each batch. A call with the same
+            `tag`, key, first seed and numbers in the leaves of `run`, and the same versions of JAX
+            and of this library, resumes from it, also with more seeds than before. Any other call
+            is an error. If a later write fails, for example on a full disk, the run goes on with a
+            warning.
         tag: needed with `checkpoint`: a text that identifies the run, with the settings that its
-            function closes over. The file cannot tell two functions apart otherwise.
-        quantiles: levels q, 0 < q < 1. The quantile is the smallest value that at least a share q
-            of the seeds do not exceed; NaN counts as the largest. It is exact, as the result of
-            each seed is then kept, in memory and in the checkpoint.
+            function closes over, since the file cannot tell two functions apart.
+        quantiles: levels q, 0 < q < 1; none by default. The quantile is the smallest value that at
+            least a share q of the seeds do not exceed; NaN counts as the largest. It is exact, as
+            the result of each seed is then kept, in memory and in the checkpoint.
+
+    Returns:
+        An `Estimate`, whose `mean`, `std_error` and `half_width` (of 95% intervals) have the
+        structure and shapes of the run's result; `quantiles` has a leading axis of levels.
+
+    Raises:
+        ValueError: the run returns no array or a complex one, `checkpoint` comes without `tag`, or
+            the file is of another run or damaged.
 
     Example:
-        >>> import jax
-        >>> estimate = monte_carlo(jax.random.normal, 1000, jax.random.key(0))
+        >>> import jax, noisy_jax as nj
+        >>> key = jax.random.key(0)
+        >>> estimate = nj.monte_carlo(jax.random.normal, 1000, key)
         >>> bool(abs(estimate.mean) < 5 * estimate.std_error)
         True
-        >>> uniform = monte_carlo(jax.random.uniform, 1000, jax.random.key(0), quantiles=(0.1, 0.9))
+        >>> uniform = nj.monte_carlo(jax.random.uniform, 1000, key, quantiles=(0.1, 0.9))
         >>> print(uniform.quantiles.round(1))
         [0.1 0.9]
     """

@@ -183,11 +183,20 @@ class Study:
     """Results of `study`: print them, read the rows, or save them.
 
     Attributes:
-        rows: one `Row` for each learner and horizon, sorted by learner, then by horizon.
-        growth: exponent of the growth of regret for each learner, over the upper half of the
-            horizons; its interval is a point where there is no noise.
-        config: everything that made the results, as `config.json` holds it.
-        estimates: of (regret, difference, diverged) for each horizon, which `merge` adds up.
+        rows: one `Row` for each learner and horizon: learners in the order of the study, and for
+            each the horizons from short to long. A row has the fields `learner` (its name),
+            `horizon` T, `num_seeds` S, `regret` (mean over seeds of the regret summed over T
+            rounds), its `std_error`, the ends `low` and `high` of its 95% interval, `bound` on the
+            expected regret (NaN without a guarantee), `bound_over_regret`, `difference` to the
+            regret of the study's first learner (paired by seed), `difference_std_error`,
+            `learning_rate` (of the guarantee), `diverged` (share of seeds whose regret was not
+            finite) and `quantiles` of the regret over seeds.
+        growth: by name of the learner, the exponent a in regret ~ T^a over the upper half of the
+            horizons, with fields `exponent`, `low` and `high` (95% interval, a point without
+            noise). NaN with one horizon, or where a mean regret is not positive.
+        config: a mapping with the settings of the study, as `save` writes it to `config.json`.
+        estimates: an `Estimate` for each horizon of the regret, the difference and the divergence
+            of all learners, which `merge` adds up.
     """
 
     rows: tuple[Row, ...]
@@ -200,13 +209,14 @@ class Study:
         """Returns the study of all seeds from studies of disjoint ranges of seeds, in any order.
 
         If each range is one batch, the result equals the result of one call with this
-        `batch_size`, bit for bit (`Estimate.merge`).
+        `batch_size`, bit for bit; otherwise up to rounding of float64.
 
         Args:
-            studies: studies of the same arguments but for `num_seeds`, which are ranges.
+            studies: at least one, of the same arguments but for `num_seeds`, which are disjoint
+                ranges such as `range(64, 128)`.
 
         Raises:
-            ValueError: if a seed is in two of them, or if they differ in more than the seeds.
+            ValueError: a seed is in two of them, they differ in other settings, or there are none.
 
         Example:
             >>> import jax, noisy_jax as nj
@@ -240,7 +250,10 @@ class Study:
 
     @property
     def table(self) -> Table:
-        """Returns the table to print and save: the rows, each with the exponent of its learner."""
+        """Returns the table to print and save: the rows, each with the exponent of its learner.
+
+        `table.to_frame()` is a pandas DataFrame of all columns.
+        """
         rows = []
         names = [f"quantile_{level:g}" for level in self.config.get("quantiles", ())]
         for row in self.rows:
@@ -260,7 +273,10 @@ class Study:
         return f"{self.table}\n\n{heading}\n{exponents}"
 
     def save(self, folder: str | Path) -> Path:
-        """Writes `results.csv` and `config.json` to a folder, made if it does not exist."""
+        """Writes `results.csv` (the table) and `config.json`, and returns the path of the folder.
+
+        The folder is made if it does not exist.
+        """
         folder = writable_folder(folder)
         self.table.save(folder / "results.csv")
         save_config(self.config, folder)

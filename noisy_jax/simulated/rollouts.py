@@ -40,14 +40,24 @@ from noisy_jax.warning import warn
 @plain_signature
 @exportable
 class Rollout(NamedTuple):
-    """The result of T rounds.
+    """The result of T rounds, as `rollout` returns it.
 
     Attributes:
-        state: the learner's state after the last round.
-        predictions: `[T]` (or `[T, L]` for `wrappers.paired`), made on clean instances before each
-            step.
-        diverged_at: `[]` (or `[L]`), the first round of this stream whose prediction is not
-            finite; T if only predictions of the last state are not, −1 if all are finite.
+        state: the learner's state after the last round. It is not finished: to predict from it,
+            take `learner.finish(run.state)` where `learner.finish` is not `None`.
+        predictions: `[T]` (or `[T, L]` for `wrappers.paired` of L learners); number t is of the
+            clean instance x_t, by the state before round t.
+        diverged_at: `[]` (or `[L]`), a whole number: −1 if all predictions are finite; else the
+            first round, counted from 0 in this stream, whose prediction is NaN or infinite; T if
+            only the prediction of the last state, at the last instance, is.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
+        >>> learner = nj.learners.two_copies(radius=1.0)
+        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
+        >>> print(run.predictions.shape, run.diverged_at)
+        (100,) -1
     """
 
     state: State
@@ -68,46 +78,55 @@ def rollout(
 ) -> Rollout:
     """Runs a learner on a stream: predicts on each clean instance, then steps on its noisy copies.
 
-    The randomness of round t depends on the key and on t only: all learners see the same noise
-    under the same key, and a run continued with `state` and `first_round` equals one that was not
-    interrupted.
+    Round t draws V = `learner.needs.copies` noisy copies x̃_t = x_t + n_t of the instance, each with
+    independent noise. This randomness depends on the key and on t only: all learners see the same
+    noise under the same key, and a run continued with `state` and `first_round` equals one that was
+    not interrupted.
 
     Call it under `jax.jit`, which compiles it once (without it, every call compiles again), and
     under `jax.vmap` over keys for many draws.
 
     Forward and reverse mode differentiate it, also by parameters of the noise. A Gaussian copy is
-    x + √v n, so that its derivative by the variance v is infinite at v = 0, and with v = s² the
-    derivative by s is NaN at s = 0. By the scale of a distribution there is a derivative: see the
-    second example.
+    x + √v z with z ~ N(0, 1), so that its derivative by the variance v is infinite at v = 0; with
+    v = s² the derivative by s is NaN at s = 0. The derivative by the scale of another distribution,
+    such as `noise.Laplace`, is finite at 0, too: see the second example.
 
     Args:
         learner: any learner.
-        stream: T clean rounds, `[T, d]` and `[T]`; at most the learner's horizon, together with the
-            rounds that `state` counts.
-        noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
-            A learner built for another distribution (`Needs.noise`) runs with a warning.
-        key: a key of `jax.random.key`. One of another kind than JAX's default, such as "rbg", gives
-            way to a threefry key that follows from it.
+        stream: T clean rounds, `[T, d]` and `[T]`. A learner with a limit (`Needs.horizon`) needs
+            room for them, and for the rounds that `state` has already seen.
+        noise: distribution of the noise in each copy of x, such as `noise.Gaussian(0.1)`, or
+            `noise.PerRound` of T distributions. A learner built for another distribution
+            (`Needs.noise`) runs with a warning.
+        key: a key of `jax.random.key`. A key of another kind than JAX's default, such as "rbg", is
+            replaced by a threefry key that follows from it.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by
-            default.
+            default. For labels −1 and +1 it is `noise.Flip`; `noise.Correlated` depends on the
+            noise in x.
         state: state to start from; `learner.init(d)` by default. Where the precision has changed
             since it was made (`jax_enable_x64`), it is converted.
-        first_round: number of the stream's first round, for a run that is continued. Only the
-            random keys use it; the state has its own round counter.
+        first_round: number ≥ 0 of the stream's first round, for a run that is continued; 0 by
+            default. Only the random draws use it; the state has its own round counter.
 
     Returns:
-        A `Rollout`. Its state is not finished: to predict from it, take `learner.finish(run.state)`
-        where the learner has a `finish`, as `corrected_ftrl` has.
+        A `Rollout`: predictions, and the last state. The state is not finished: to predict from it,
+        take `learner.finish(run.state)` where `learner.finish` is not `None`, as for
+        `corrected_ftrl`.
+
+    Raises:
+        ValueError: the learner has no room for the rounds, cannot take noise in y of this kind
+            (`Needs.targets`, `Needs.flips`), or needs labels and the targets are none; or `state`
+            is not of this learner.
 
     Example:
         >>> import jax, noisy_jax as nj
         >>> stream = nj.streams.linear(jax.random.key(0), horizon=100, dim=3)
         >>> learner = nj.learners.two_copies(radius=1.0)
-        >>> run = jax.jit(lambda key: rollout(learner, stream, nj.noise.Gaussian(0.1), key))
+        >>> run = jax.jit(lambda key: nj.rollout(learner, stream, nj.noise.Gaussian(0.1), key))
         >>> print(run(jax.random.key(1)).diverged_at)
         -1
         >>> def mean_loss(scale):
-        ...     run = rollout(learner, stream, nj.noise.Laplace(scale), jax.random.key(1))
+        ...     run = nj.rollout(learner, stream, nj.noise.Laplace(scale), jax.random.key(1))
         ...     return jax.numpy.mean((run.predictions - stream.y) ** 2)
         >>> print(jax.numpy.isfinite(jax.jit(jax.grad(mean_loss))(0.0)))
         True

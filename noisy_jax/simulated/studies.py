@@ -59,39 +59,58 @@ def study(
 ) -> Study:
     """Estimates the expected regret on clean data of several learners, over a grid of horizons.
 
+    The regret after T rounds is, with the loss ℓ and the learner's prediction p_t on the clean x_t,
+
+        R_T = Σ_{t ≤ T} (ℓ(p_t, y_t) − ℓ(q_t, y_t)),
+
+    where q_t are the predictions of a comparator, the best fixed predictor of a class. Learners
+    see noisy copies of x_t; the expectation is over this noise, and the stream is fixed.
+
     Horizon T uses the first T rounds of the stream, learners tuned for T, and the best comparator
-    on these rounds. All learners see the same noise, and differences are paired. Different horizons
-    use independent noise, so that the interval for the exponent of growth is valid.
+    on these rounds. All learners see the same noise, and their differences are paired by seed.
+    Different horizons use independent noise, so that the interval for the exponent a of the growth,
+    regret ~ T^a, is valid.
 
     Args:
-        learners: names with learners, with results of `tuned`, or with functions
-            `horizon -> (learner, guarantee)`. JAX compiles a program for each horizon of such a
-            function (`simulated.AnyHorizon`: one for all). The guarantee may be `None`, and its
-            columns are then NaN. Paired differences are taken from the first learner. Pass settings
-            of plain learners as `parameters`: `config.json` does not record them. Another study
-            with the same learners and functions compiles nothing again.
-        stream: T clean rounds, at least the largest horizon; labels −1 or +1 for a loss of the
-            margin.
-        noise: distribution of the noise in each copy of x, as in `rollout`.
+        learners: a mapping from names to learners, to results of `tuned`, or to functions
+            `horizon -> (learner, guarantee)`, where a guarantee, such as `bounds.two_copies`
+            returns, has a bound on the regret, and may be `None` (its columns are then NaN). JAX
+            compiles a program for each horizon of such a function; `simulated.AnyHorizon` makes
+            one for all. Paired differences are taken from the first learner. `config.json` does not
+            record settings of plain learners: pass them as `parameters`.
+        stream: clean rounds, at least as many as the largest horizon; for a loss of the margin with
+            labels −1 or +1.
+        noise: distribution of the noise in each copy of x, such as `noise.Gaussian(0.1)`, or
+            `noise.PerRound` with one for each round.
         key: a key of `jax.random.key`.
-        num_seeds: S independent draws of the noise for each horizon, or a range of seeds, as in
-            `monte_carlo`: several machines can run disjoint ranges, which `Study.merge` puts
+        num_seeds: S ≥ 1, independent draws of the noise for each horizon; or a range of seeds such
+            as `range(64, 128)`: several machines can run disjoint ranges, which `Study.merge` puts
             together.
         horizons: increasing numbers of rounds.
-        comparator: from a stream of T rounds to anything with `predictions` of shape `[T]`, such
-            as `comparators.linear_ball(radius=1.0)`.
-        loss: any of `losses`; squared by default.
-        y_noise: scalar distribution of the noise in y, as in `rollout`; none by default.
-        batch_size: seeds that run at once, as in `monte_carlo`.
-        mesh: devices that share each batch, or "all", as in `monte_carlo`.
-        progress: called with (done, total), numbers of rounds summed over seeds.
-        checkpoint: file for the sums, written after each batch. The same call resumes from
-            it, also with more seeds, other levels of quantiles or batches of another size; a call
-            that differs in anything else that `config` tells is an error.
+        comparator: a function from a stream of T rounds to an object with `predictions` of shape
+            `[T]`, such as `comparators.linear_ball(radius=1.0)`.
+        loss: any of `losses`; `losses.squared()` by default.
+        y_noise: scalar distribution of the noise in y, or `noise.PerRound`; none by default.
+        batch_size: number of seeds that run at once; at most 128 by default.
+        mesh: a `jax.sharding.Mesh` of devices that share each batch, or "all"; one device by
+            default.
+        progress: a function that is called after each batch with (done, total), numbers of rounds
+            summed over seeds and horizons.
+        checkpoint: path of a file for the sums, written after each batch. The same call resumes
+            from it, also with more seeds, other levels of quantiles or batches of another size. A
+            call that differs in anything else that `config` tells is an error.
         tag: needed with `checkpoint`: a text that identifies the settings of plain learners,
             kernels and worlds, and of functions of your own, since `config` does not tell them.
-        quantiles: levels of quantiles of the regret, as in `monte_carlo`.
-        parameters: further entries for `config.json`.
+        quantiles: levels q, 0 < q < 1, of quantiles of the regret over seeds; none by default.
+        parameters: further entries for `config.json`, by name.
+
+    Returns:
+        A `Study`: print it; `rows` has the numbers, and `save(folder)` writes them.
+
+    Raises:
+        ValueError: the stream is shorter than the largest horizon, a learner cannot learn from it
+            or has no room for its rounds, `checkpoint` comes without `tag`, or the file is of
+            another study.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -99,9 +118,9 @@ def study(
         >>> noise = nj.noise.Gaussian(0.1)
         >>> moments = nj.bounds.moments(stream, noise)
         >>> two_copies = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
-        >>> result = study({"two copies": two_copies}, stream, noise, jax.random.key(1),
-        ...                num_seeds=4, horizons=[32, 64],
-        ...                comparator=nj.comparators.linear_ball(radius=1.0))
+        >>> best = nj.comparators.linear_ball(radius=1.0)
+        >>> result = nj.study({"two copies": two_copies}, stream, noise, jax.random.key(1),
+        ...                   num_seeds=4, horizons=[32, 64], comparator=best)
         >>> [(row.learner, row.horizon, row.regret < row.bound) for row in result.rows]
         [('two copies', 32, True), ('two copies', 64, True)]
     """

@@ -19,12 +19,37 @@ from noisy_jax.warning import warn
 
 
 def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
-    """A scorer: R² on clean data, the `clean_score_` of a fitted estimator of `noisy_jax.sklearn`.
+    """Returns R² on clean data of a fitted estimator: a scorer for `GridSearchCV`.
 
-    Of a pipeline it is the last step's, of a search the best estimator's. It is estimated from the
-    rows of the fit by cross-fitting; X and y are not used. A grid may hold anything but
-    `noise`: each score assumes the noise of its own fit, so that scores of different noise cannot
-    be compared, and the largest noise would win.
+    It reads `clean_score_`, which `NoisyLinearRegression`, `NoisyKernelRegression` and
+    `OnlineRegressor` have: 1 − (estimated mean squared error on clean data)/(variance of y), from
+    the noisy rows of the fit itself. X and y, which a search passes, are not used. A grid may hold
+    anything but `noise`: each score assumes the noise of its own fit, so that scores of different
+    noise cannot be compared, and the largest noise would win.
+
+    Args:
+        estimator: a fitted estimator of `noisy_jax.sklearn`; a pipeline, whose last step is one; or
+            a search, whose `best_estimator_` is one.
+        X: not used.
+        y: not used.
+
+    Returns:
+        R², a number; NaN if the estimated error is below 0.
+
+    Raises:
+        ValueError: the estimator has no `clean_score_`.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from noisy_jax.sklearn import NoisyKernelRegression, clean_score
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(3000, 1))
+        >>> noisy, y = x + 0.3 * rng.normal(size=x.shape), np.sin(2 * x[:, 0])
+        >>> model = NoisyKernelRegression(noise=nj.noise.Gaussian(0.09), num_features=64)
+        >>> search = GridSearchCV(model, {"length_scale": [0.7, 20.0]}, scoring=clean_score, cv=2)
+        >>> print(search.fit(noisy, y).best_params_)
+        {'length_scale': 0.7}
     """
     if isinstance(estimator, Pipeline):
         return clean_score(estimator[-1])
@@ -66,26 +91,29 @@ class Noisy(BaseEstimator):
     noise: Any
 
     def table(self, X: Any, y: Any, *, reset: bool = True) -> Observations:
-        """Returns a table of the checked rows and their noise."""
+        """Checks rows X `[n, d]` and targets y `[n]`, and returns their table, with the noise.
+
+        `fit` calls it; `reset` is False for further chunks, which must have the same columns.
+        """
         options = {"reset": reset, "ensure_min_samples": 2 if reset else 1}
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, **options)
         return self.observed(X, y)
 
     def observed(self, X: Any, y: Any) -> Observations:
-        """Returns the table of rows that are already checked."""
+        """Returns the table (`Observations`) of rows that are already checked, with the noise."""
         table = from_arrays(X, y, noise=self.noise, names=getattr(self, "feature_names_in_", None))
         if table.categories:
             raise ValueError("noisy_jax.sklearn takes no misclassified column: use nj.fit")
         return table
 
     def features(self, X: Any) -> np.ndarray:
-        """Checks rows `[n, d]` to predict at, and returns them."""
+        """Checks rows X `[n, d]` to predict at, and returns them in float64; `predict` calls it."""
         check_is_fitted(self)
         rows: Any = validate_data(self, X, dtype=np.float64, reset=False)
         return rows
 
     def weights(self, sample_weight: Any, X: Any):
-        """Checks weights `[n]` and returns them; `None` if there are none."""
+        """Checks weights `[n]` ≥ 0 of the rows X and returns them; `None` if there are none."""
         if sample_weight is None:
             return None
         return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -95,10 +123,10 @@ class Affine(Noisy):
     """An estimator with coefficients."""
 
     def fitted(self, table: Observations, method: Any, plain: Any, weights: Any = None):
-        """Sets the attributes of a fit, by `nj.fit`, and returns the estimator.
+        """Fits a table by `nj.fit(table, method)`, sets the attributes, and returns the estimator.
 
-        Without noise, rows that do not determine the coefficients go to `plain`, the estimator of
-        scikit-learn.
+        `fit` calls it. Without noise, rows that do not determine the coefficients go to `plain`, an
+        estimator of scikit-learn, with `weights` `[n]` or `None`.
         """
         try:
             self.result_: Any = fit(table, method)
@@ -113,5 +141,5 @@ class Affine(Noisy):
         return self
 
     def affine(self, X: Any) -> np.ndarray:
-        """Returns the linear predictor `[n]`."""
+        """Returns `[n]`, intercept plus coefficients times the columns, at rows X `[n, d]`."""
         return self.features(X) @ np.ravel(self.coef_) + self.intercept_

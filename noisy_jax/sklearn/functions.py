@@ -12,20 +12,31 @@ from noisy_jax.sklearn.estimators import Noisy, clean_score_of, seed_of
 
 
 class NoisyKernelRegression(RegressorMixin, Noisy):
-    """Kernel regression on noisy features: `nj.methods.Fourier`.
+    """Kernel regression on noisy features, for scikit-learn: `nj.methods.Fourier`.
+
+    It fits a curve of any smooth shape, with random Fourier features of the Gaussian kernel
+    exp(−r²/(2ℓ²)), whose second moments are corrected for the error in X. `fit(X, y)` takes noisy
+    rows; `predict(X)` is for CLEAN features. `score` is R² at the X that it is given, which it
+    takes as clean; use `clean_score_`.
 
     Args:
-        noise: the distribution of the error in X, such as `nj.noise.Gaussian(0.1)` (see
-            `help(noisy_jax.sklearn)`). A variance alone is not enough.
-        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", to choose it by
-            estimated errors on clean data, as in `nj.methods.Fourier`.
-        num_features: number of random features, even.
-        random_state: seed of the random frequencies, or as everywhere in scikit-learn.
+        noise: the distribution of the error in one row of X, in the units of the X that the
+            estimator sees, such as `nj.noise.Gaussian(0.1)`, `nj.sd(0.3, gaussian=True)` or
+            `nj.noise.Laplace(0.3)`; or a mapping from names of columns to distributions, where
+            other columns are exact. A variance alone raises ValueError. 0.0, the default, corrects
+            nothing.
+        length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", the default,
+            which tries five and takes the one with the least estimated error on clean data.
+        num_features: number of random features, even, at least 2.
+        random_state: seed of the random frequencies: a whole number; `None` or a `RandomState` to
+            draw one.
 
     Attributes:
-        result_: the `nj.fits.FourierFit`: print it for estimated errors; `result_.band(x)` is a
-            band.
-        clean_score_: R² on clean data, cross-fitted; it contains the noise in y.
+        result_: the `nj.fits.FourierFit`: print it for estimated errors; `result_.band(x)` returns
+            lower and upper ends of a 95% band for the curve.
+        clean_score_: R² = 1 − error/variance of y on clean data, where the mean squared error
+            (with the noise in y) is estimated from noisy rows that a fit did not see. NaN with a
+            warning if the error is estimated below 0.
 
     Example:
         >>> import numpy as np

@@ -15,22 +15,31 @@ from noisy_jax.sklearn.estimators import Affine, clean_score_of, seed_of
 
 
 class NoisyLinearRegression(RegressorMixin, Affine):
-    """Linear regression on features with measurement error: `nj.fit(table)`.
+    """Linear regression on features with measurement error, for scikit-learn: `nj.fit(table)`.
 
-    Where the rows do not determine the coefficients (fewer rows than columns, a constant column),
-    it raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and is the
-    `LinearRegression()` of scikit-learn.
+    `fit(X, y)` takes noisy rows, and corrects the coefficients for their error, which has mean zero
+    and is independent of the clean features. `predict(X)` is for CLEAN features. `score` is R² on
+    the X that it is given, and does not know that they are noisy; use `clean_score_`.
+
+    If the rows do not determine the coefficients (fewer rows than columns, a constant column),
+    `fit` raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and the fit is
+    the `LinearRegression()` of scikit-learn.
 
     Args:
-        noise: error in X: a variance, a covariance, a distribution or a mapping (see
-            `help(noisy_jax.sklearn)`).
+        noise: the error in one row of X, in the units of the X that the estimator sees: a variance
+            (for all columns), variances `[d]`, a covariance `[d, d]`, standard deviations by
+            `nj.sd(…)`, a distribution such as `nj.noise.Laplace(0.3)`, or a mapping from names of
+            columns to such, where other columns are exact. It is the same in all rows. 0.0, the
+            default, corrects nothing.
 
     Attributes:
-        coef_: `[d]`, corrected coefficients.
-        intercept_: the constant term.
+        coef_: `[d]`, corrected coefficients, in the units of X and y.
+        intercept_: the constant term, a number.
         result_: the `nj.fits.LinearFit`: print it for standard errors and intervals;
             `result_.uncorrected` predicts from features that are as noisy as X.
-        clean_score_: R² on clean data, cross-fitted; it contains the noise in y.
+        clean_score_: R² = 1 − error/variance of y on clean data, where the mean squared error
+            (with the noise in y) is estimated from noisy rows that a fit did not see. NaN with a
+            warning if the error is estimated below 0.
 
     Example:
         >>> import numpy as np
@@ -61,20 +70,27 @@ class NoisyLinearRegression(RegressorMixin, Affine):
 
 
 class NoisyLogisticRegression(ClassifierMixin, Affine):
-    """Logistic regression of two classes on noisy features: `nj.methods.Logistic`.
+    """Logistic regression of two classes on noisy features, for scikit-learn.
 
-    Where the rows do not determine the coefficients, as where a column separates the classes, it
-    raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and is the
-    `LogisticRegression()` of scikit-learn, with a penalty.
+    `fit(X, y)` takes noisy rows, and corrects the coefficients for their error by
+    `nj.methods.Logistic`, consistently for Gaussian error. There is no penalty. Predictions are at
+    CLEAN features. `score` is the accuracy at the X that it is given, which it takes as clean.
+
+    If the rows do not determine the coefficients, as if a column separates the classes, `fit`
+    raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and the fit is the
+    `LogisticRegression()` of scikit-learn, with its penalty. More than two classes, or one, raise
+    ValueError.
 
     Args:
-        noise: Gaussian error in X: a variance, a covariance or a mapping (see
-            `help(noisy_jax.sklearn)`).
+        noise: the Gaussian error in one row of X, in the units of the X that the estimator sees: a
+            variance (for all columns), variances `[d]`, a covariance `[d, d]`, standard deviations
+            by `nj.sd(…)`, `nj.noise.Gaussian(…)`, or a mapping from names of columns to such, where
+            other columns are exact. It is the same in all rows. 0.0, the default, corrects nothing.
 
     Attributes:
-        classes_: `[2]`, the labels.
-        coef_: `[1, d]`, corrected coefficients.
-        intercept_: `[1]`.
+        classes_: `[2]`, the labels, sorted.
+        coef_: `[1, d]`, corrected coefficients of the log odds of the second class.
+        intercept_: `[1]`, the constant term of the log odds.
         result_: the `nj.fits.Fit`: print it for standard errors and intervals.
 
     Example:
@@ -130,19 +146,26 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
 
 
 class NoisyPoissonRegressor(RegressorMixin, Affine):
-    """Poisson regression of counts on noisy features: `nj.methods.Poisson`.
+    """Poisson regression of counts on noisy features, for scikit-learn.
 
-    Where the rows do not determine the coefficients, it raises `nj.fits.UndeterminedError`, a
-    ValueError; without noise it warns, and is the `PoissonRegressor` of scikit-learn, with its
-    penalty.
+    The mean of y at clean x is exp(intercept + ⟨coefficients, x⟩). `fit(X, y)` takes noisy rows and
+    counts y ≥ 0, and corrects the coefficients for the error in X by `nj.methods.Poisson`,
+    consistently for Gaussian error. There is no penalty. `predict` returns mean counts at CLEAN
+    features. `score` is scikit-learn's R² at the X that it is given, which it takes as clean.
+
+    If the rows do not determine the coefficients, `fit` raises `nj.fits.UndeterminedError`, a
+    ValueError; without noise it warns, and the fit is the `PoissonRegressor` of scikit-learn, with
+    its penalty.
 
     Args:
-        noise: Gaussian error in X: a variance, a covariance or a mapping (see
-            `help(noisy_jax.sklearn)`).
+        noise: the Gaussian error in one row of X, in the units of the X that the estimator sees: a
+            variance (for all columns), variances `[d]`, a covariance `[d, d]`, standard deviations
+            by `nj.sd(…)`, `nj.noise.Gaussian(…)`, or a mapping from names of columns to such, where
+            other columns are exact. It is the same in all rows. 0.0, the default, corrects nothing.
 
     Attributes:
-        coef_: `[d]`, corrected coefficients.
-        intercept_: the constant term.
+        coef_: `[d]`, corrected coefficients of the logarithm of the mean count.
+        intercept_: the constant term of this logarithm, a number.
         result_: the `nj.fits.Fit`: print it for standard errors and intervals.
 
     Example:
@@ -177,25 +200,36 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
 
 
 class SIMEX(MetaEstimatorMixin, RegressorMixin, Affine):
-    """SIMEX of a regressor with affine predictions, such as a pipeline's: `nj.methods.SIMEX`.
+    """Simulation and extrapolation of a linear regressor of scikit-learn, for noisy features.
+
+    `fit(X, y)` takes noisy rows. It adds more noise to X, `draws` times at each level λ, refits the
+    regressor, and extends the curve of its mean coefficients over λ to λ = −1, no noise
+    (`nj.methods.SIMEX`). This is approximate: the curve is an assumption, and a bias stays in large
+    tables. `predict(X)` is for CLEAN features. `score` is R² at the X that it is given, which it
+    takes as clean. Classifiers raise ValueError.
 
     Args:
         estimator: a regressor with `coef_` and `intercept_`, or with predictions affine in X, such
             as a `Pipeline` of a scaler and a linear regressor. It is cloned, and fitted to NumPy
             arrays.
-        noise: error in X: a variance, a covariance, a distribution or a mapping (see
-            `help(noisy_jax.sklearn)`).
+        noise: the error in one row of X, in the units of the X that the estimator sees: a variance
+            (for all columns), variances `[d]`, a covariance `[d, d]`, standard deviations by
+            `nj.sd(…)`, a distribution such as `nj.noise.Laplace(0.3)`, or a mapping from names of
+            columns to such, where other columns are exact. It is the same in all rows. 0.0, the
+            default, corrects nothing.
         levels: λ > 0, at least two: multiples of the error's covariance that are added.
-        draws: draws of added noise at each level, at least two.
-        extrapolation: "quadratic", or "rational" for a + b/(c + λ).
-        errors: standard errors: "extrapolated", "jackknife", or "none", the fastest, the default.
-            `nj.methods.SIMEX` describes all of these options.
-        random_state: seed of the draws, or as everywhere in scikit-learn.
+        draws: number of draws of added noise at each level, at least two.
+        extrapolation: the curve: "quadratic", a + bλ + cλ², or "rational", a + b/(c + λ).
+        errors: the kind of standard errors in `result_`: "none", the default and the fastest, or
+            "jackknife", which refits without one of 32 groups of rows at a time. ("extrapolated"
+            needs an estimator that returns covariances.)
+        random_state: seed of the draws: a whole number; `None` or a `RandomState` to draw one.
 
     Attributes:
         coef_: `[d]`, extrapolated coefficients.
-        intercept_: the constant term.
-        result_: the `nj.fits.SimexFit`: print it.
+        intercept_: the constant term, extrapolated.
+        result_: the `nj.fits.SimexFit`: print it; `result_.uncorrected` has the coefficients
+            without correction.
 
     Example:
         >>> import numpy as np

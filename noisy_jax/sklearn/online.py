@@ -26,26 +26,35 @@ def _default() -> CompiledLearner:
 
 
 class OnlineRegressor(RegressorMixin, Noisy):
-    """A learner of noisy_jax that learns from chunks of rows: `nj.learn`, piece by piece.
+    """Runs a learner of noisy_jax over chunks of noisy rows, for scikit-learn.
 
-    The first chunk gives the units of the columns, as in `nj.learn`: let it have some thousand rows
-    in random order. `partial_fit` on chunk after chunk gives the result of `nj.learn` for a
-    list of these chunks.
+    `partial_fit` on chunk after chunk gives the result of `nj.learn` for a list of these chunks.
+    The standard deviations of the first quarter of the first chunk are the units of the columns and
+    of y: let this chunk have some thousand rows in random order. `predict(X)` is for CLEAN
+    features, in original units. `score` is R² at the X that it is given, which it takes as clean;
+    use `clean_score_`.
 
     Args:
         learner: a `Learner`, or a function without arguments that returns one, such as
-            `functools.partial(nj.learners.known_covariance, radius=3.0)`, which can be pickled, as
-            a learner cannot. By default least squares on corrected moments, `corrected_ftrl`.
-        noise: error in X: a variance, a covariance, a distribution or a mapping (see
-            `help(noisy_jax.sklearn)`).
-        standardize: whether columns and y are divided by standard deviations, as in `nj.learn`.
-        random_state: seed of the learner's own randomness, or as everywhere in scikit-learn.
+            `functools.partial(nj.learners.known_covariance, radius=3.0)`. Only the latter can be
+            pickled. By default least squares on moments that are corrected by the noise's
+            covariance, `nj.learners.corrected_ftrl(nj.moments.known_covariance())`.
+        noise: the error in one row of X, in the units of X: a variance (for all columns), variances
+            `[d]`, a covariance `[d, d]`, standard deviations by `nj.sd(…)`, a distribution such as
+            `nj.noise.Laplace(0.3)`, or a mapping from names of columns to such, where other columns
+            are exact. It is the same in all rows. 0.0, the default, corrects nothing.
+        standardize: whether the learner sees columns and y divided by standard deviations; True by
+            default. Means are always subtracted.
+        random_state: seed of the learner's own randomness: a whole number; `None` or a
+            `RandomState` to draw one.
 
     Attributes:
-        result_: the `Learned`; with weights its `num_rows` is the sum of the weights of the judged
-            rows.
-        clean_score_: R² on clean data of the predictions before each row, behind the first quarter
-            of the first chunk.
+        result_: the `nj.Learned`; with weights its `num_rows` is the sum of the weights of the
+            judged rows.
+        clean_score_: R² = 1 − error/variance of y on clean data, of predictions that were made
+            before each row behind the first quarter of the first chunk. The mean squared error
+            (with the noise in y) is estimated from the noisy rows. NaN if the learner has no such
+            estimate.
 
     Example:
         >>> import numpy as np

@@ -29,28 +29,42 @@ _MOVE = 4.0  # by how many units of rounding x is moved to see the rounding of f
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Result of `diagnose`; `print` shows it as a table.
+    """Result of `diagnose` for a loss f and its estimate g; `print` shows it as a table.
+
+    Corrected values and gradients are of g at the copies of a row, uncorrected ones of f at the
+    mean of these copies. All attributes are numbers, in the units of the loss where not said.
 
     Attributes:
-        num_rows: n, on which the numbers rest.
-        risk: the estimated risk, the mean of g over the rows.
-        risk_std_error: its standard error.
+        num_rows: n, the number of rows that were judged.
+        risk: the estimated risk on clean inputs: the mean of g over the rows.
+        risk_std_error: standard error of `risk`.
         uncorrected: the mean of f at the means of the copies.
-        bias: `uncorrected` less `risk`: the bias of plain averaging.
-        bias_std_error: its standard error.
-        next_order: the risk if `replicates` had one order more, less `risk`. NaN for any other g.
-        next_order_std_error: its standard error.
+        bias: `uncorrected` minus `risk`: the estimated bias of training on the means of copies.
+        bias_std_error: standard error of `bias`.
+        next_order: the risk if `replicates` had one order more, minus `risk`. NaN for any other g.
+        next_order_std_error: standard error of `next_order`.
         spread: the standard deviation of corrected gradients of single rows, divided by that of
-            uncorrected ones.
-        effective_rows: (Σ‖G_i‖)²/Σ‖G_i‖² for gradients G_i of single rows: n if all have the same
-            norm, 1 if one of them outweighs the rest.
+            uncorrected gradients.
+        effective_rows: (Σ‖G_i‖)²/Σ‖G_i‖² for corrected gradients G_i of single rows: n if all have
+            the same norm, 1 if one of them outweighs the rest.
         pays_from: the number of rows from which the mean of corrected gradients has a smaller mean
-            squared error than the mean of uncorrected ones: 0 if corrected gradients spread no
+            squared error than the mean of uncorrected gradients: 0 if corrected gradients spread no
             more; else infinite if no bias is seen.
-        verdict: "exploited": the model was trained to where the estimated risk is far below the
-            true one; "heavy tails": corrected gradients of rows spread far more than uncorrected
-            ones, or few rows decide their mean; "average": the rows are too few for a correction to
-            pay; or "correct": the correction works.
+        verdict: one of "exploited": the model was trained to where the estimated risk is far below
+            the true one; "heavy tails": corrected gradients of rows spread far more than
+            uncorrected gradients, or few rows decide their mean; "average": the rows are too few
+            for a correction to pay; "correct": the correction works. `recommendation` says what to
+            do.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> loss = lambda w, x, y: (x @ w - y) ** 2
+        >>> x = jax.random.normal(jax.random.key(0), (1000, 2))
+        >>> copies = x[:, None] + 0.5 * jax.random.normal(jax.random.key(1), (1000, 2, 2))
+        >>> g, w = nj.unbiased.replicates(loss, argnum=1), jnp.array([1.0, 2.0])
+        >>> result = nj.unbiased.diagnose(g, loss, w, (copies, x @ w), jax.random.key(2))
+        >>> print(result.verdict, result.recommendation)
+        correct the correction works: keep it
     """
 
     num_rows: int
@@ -68,7 +82,7 @@ class Diagnosis:
 
     @property
     def recommendation(self) -> str:
-        """The verdict in one sentence."""
+        """One sentence that says what to do, by `verdict`."""
         return {
             "exploited": (
                 "the correction is exploited: more copies, a higher order, or multilevel"
@@ -113,40 +127,45 @@ def diagnose(
 ) -> Diagnosis:
     """Tells from noisy rows alone whether the correction of a loss works, and whether it pays.
 
-    Two things can go wrong. The mean of `replicates` is only close to a risk, and a model can be
-    trained to where it is not: the estimated risk falls more than 3 standard errors below the least
-    value of the loss, or one order of correction more raises it by more than half of its own height
-    above that value (or of its standard error, if this is larger), and by more than 3 standard
-    errors. (Two copies x̃_1 and x̃_2 give one with twice the noise, ax̃_1 + (1 − a)x̃_2 with
-    a = (1 + √3)/2, and so one order more.) And `pair` and `gaussian` have heavy tails where f grows
-    fast off the real axis: gradients of single rows spread more than four times as much as
-    uncorrected ones, or more than twice as much where fewer than a third of the rows are effective:
-    tails that grow exponentially are larger than the rows at hand show. Training averages the
-    points that `gaussian` draws anew in each step, and so its estimates here are means of 16 calls.
+    It compares g, the estimate of the loss f of a clean input from noisy copies of it, with f at
+    the means of the copies: their values and their gradients in the parameters, row by row. The
+    verdict is the first of these that holds:
 
-    The mean of n corrected gradients has the variance v_g/n, the mean of n uncorrected gradients
-    v_f/n and the bias b, so that correcting pays if
+    - "exploited": the mean of `replicates` is only close to a risk, and the model was trained to
+      where it is not. The estimated risk is more than 3 standard errors below `least`. Or one order
+      of correction more raises it, by more than 3 standard errors and by more than half of its
+      height above `least` (or of its standard error, if this is larger).
+    - "heavy tails": corrected gradients of single rows spread more than four times as much as
+      uncorrected gradients. For `pair` and `gaussian`, whose tails may be larger than the rows at
+      hand show, more than twice is enough where fewer than a third of the rows are effective
+      (`Diagnosis.effective_rows`).
+    - "average": fewer than `pays_from` rows are trained on. The mean of n corrected gradients has
+      the variance v_g/n; the mean of n uncorrected gradients has the variance v_f/n and the bias b.
+      So correcting pays if n > (v_g − v_f)/‖b‖², where ‖b‖² is estimated by the squared norm of
+      their mean difference, minus the part that its variance adds.
+    - "correct": the correction works and pays.
 
-        n > (v_g − v_f)/‖b‖²,
-
-    where ‖b‖² is estimated by ‖mean difference‖² less the part that its variance adds.
-
-    Call it early in training, outside `jit`, and on rows that were not trained on. What is below
-    the rounding of f, the mean change of f if x changes by its rounding, counts as zero.
+    Call it early in training, outside `jit`, and on rows that were not trained on. Differences
+    below the rounding of f count as zero. As training averages the points that `gaussian` draws
+    anew in each step, its estimates here are means of 16 calls.
 
     Args:
         g: the estimate of f, from `multilevel`, `pair`, `gaussian` or `replicates`.
-        f: the loss of one row, `f(params, …) -> []`; uncorrected gradients are those of f at the
-            mean of the row's copies.
+        f: the loss of one row, `f(params, …) -> []`, the function that g estimates.
         params: the first argument of f, any pytree; gradients are in its arrays of floating point.
         rows: the other arguments of g, such as `(copies [n, V, *x.shape], y [n])`, with a leading
-            axis of rows in each array.
-        key: for the random choices of g.
-        num_rows: of the training data, with which `pays_from` is compared; n by default.
-        least: the least value that f can take.
+            axis of n ≥ 2 rows in each array.
+        key: a key of `jax.random.key`, for the random choices of g.
+        num_rows: number of rows that are trained on, with which `pays_from` is compared; n by
+            default.
+        least: the least value that f can take; 0 by default.
 
     Returns:
-        A `Diagnosis`; `recommendation` says in words what to do.
+        A `Diagnosis`: print it; `recommendation` says in words what to do.
+
+    Raises:
+        ValueError: the shapes of `rows` do not match, a number is not finite, f returns more than
+            one number, or it is called under `jit` or `vmap`.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj
@@ -155,7 +174,7 @@ def diagnose(
         >>> x = jax.random.normal(keys[0], (1000, 2))
         >>> copies = x[:, None] + 0.5 * jax.random.normal(keys[1], (1000, 2, 2))
         >>> g, w = nj.unbiased.replicates(loss, argnum=1), jnp.array([1.0, 2.0])
-        >>> result = diagnose(g, loss, w, (copies, x @ w), keys[2])
+        >>> result = nj.unbiased.diagnose(g, loss, w, (copies, x @ w), keys[2])
         >>> result.verdict, result.bias > 3 * result.bias_std_error, result.pays_from < 100
         ('correct', True, True)
         >>> print(result.recommendation)

@@ -30,14 +30,22 @@ _WAY_OUT = "multilevel and replicates take any smooth function (tanh, softplus, 
 
 
 def register(primitive: Primitive, kind: str) -> None:
-    """Registers how a primitive that you define depends on its arguments.
+    """Tells `pair` and `gaussian` how a primitive of your own continues to complex numbers.
+
+    These transformations evaluate a function f at complex points, operation by operation. JAX's own
+    primitives have rules; a primitive that you define yourself needs one, or f raises ValueError.
 
     Args:
-        primitive: from `jax.extend.core.Primitive`.
-        kind: "linear", jointly in all arguments that are numbers of floating point: real and
-            imaginary parts are passed to it one by one. "entire": it is called with complex
-            numbers, and must be right for them. "poles" or "not analytic": it raises an error that
-            says so.
+        primitive: a `jax.extend.core.Primitive`. It is known by its name; a second call replaces
+            the rule.
+        kind: one of "linear": the primitive is linear jointly in all arguments that are numbers of
+            floating point, and is called with real parts, and then with imaginary parts. "entire":
+            it is analytic in the whole complex plane; it is called with complex numbers, and must
+            be right for them. "poles" (like division) or "not analytic" (like abs): f raises a
+            ValueError that says so.
+
+    Raises:
+        ValueError: the primitive is one of JAX's, or the kind is none of these.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

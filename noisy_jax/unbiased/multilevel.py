@@ -22,12 +22,29 @@ RATIO = 2**-1.5
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Multilevel(Transformed):
-    """The `Transformed` that `multilevel` returns.
+    """The function g(…, copies, …, key=key) that `multilevel` returns; also a `Transformed`.
+
+    With the key, g draws a level N from 0 to L, and uses the first b 2^N of the V copies.
 
     Attributes:
-        copies: V, the most copies that one estimate uses.
-        probabilities: `[L + 1]`, p_N of the levels N.
+        copies: V = b 2^L, the most copies that one estimate uses, and the number that g takes.
+        probabilities: `[L + 1]`, p_N, the probabilities of the levels N.
         base: b, number of copies at level 0.
+        f: the function of one clean input x that g estimates.
+        argnum: which positional argument of f is x.
+        name: "multilevel".
+        rule: `(copies, key) -> Points`, where g evaluates f, and with which weights.
+        noise: `None`: the noise may have any distribution.
+        draws: True: g needs a key.
+        next_order: `None`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> g = nj.unbiased.multilevel(jnp.sin, levels=3)
+        >>> key = jax.random.key(0)
+        >>> copies = jnp.ones(8).at[g.copies_needed(key) :].set(jnp.nan)  # the rest is not read
+        >>> print(g.copies, g(copies, key=key) == jnp.sin(1.0))
+        8 True
     """
 
     _: dataclasses.KW_ONLY
@@ -36,7 +53,7 @@ class Multilevel(Transformed):
 
     @property
     def mean_copies(self) -> float:
-        """Mean number of copies that one estimate uses."""
+        """Mean number of copies that one estimate uses, Σ_N p_N b 2^N."""
         return float(self.probabilities @ (self.base * 2 ** np.arange(len(self.probabilities))))
 
     def copies_needed(self, key: jax.Array) -> jax.Array:
@@ -53,7 +70,7 @@ class Multilevel(Transformed):
         return self.base * 2 ** _level(key, self.probabilities)
 
     def mean_of_used(self, copies: jax.Array, key: jax.Array) -> jax.Array:
-        """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
+        """Returns the mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         return _mean(copies, 0, self.copies_needed(key)).astype(copies.dtype)
 
 
@@ -66,22 +83,23 @@ def multilevel(
     continue_with: float = 0.5,
     ratio: float = RATIO,
 ) -> Multilevel:
-    """Estimates f at a clean x from a random number of noisy copies, of unknown noise.
+    """Turns f of a clean x into an estimate from a random number of noisy copies.
 
-    With probability 1 − q it is f(x̄_b), at the mean of the first b copies. Otherwise a level N ≥ 1
-    is drawn with probability p_N = q(1 − r)r^(N − 1), and with the means c_1 and c_2 of the two
-    halves of the first b 2^N copies
+    The noisy copies are x plus noise of mean zero and of any unknown distribution, independent and
+    alike in all copies. With probability 1 − q the estimate g is f(x̄_b), at the mean x̄_b of the
+    first b copies. Otherwise a level N ≥ 1 is drawn with probability p_N = q(1 − r)r^(N − 1), and
+    with the means c_1 and c_2 of the two halves of the first b 2^N copies
 
         g = f(x̄_b) + [f((c_1 + c_2)/2) − ½f(c_1) − ½f(c_2)]/p_N.
 
-    The corrections telescope: with F_N = E f(mean of b 2^N copies), E g is F_0 + Σ_N (F_N −
-    F_{N−1}), which is f(x). N ends at L = `levels`, whose correction has p_L = q r^(L − 1) and
-    counts twice, so that the bias that is left is of order 1/(b 2^L)², not 1/(b 2^L). For
-    quadratic functions there is none.
+    The corrections telescope: with F_N = E f(mean of b 2^N copies), E g is
+    F_0 + Σ_N (F_N − F_{N−1}), whose limit is f(x). N ends at L = `levels`. This last correction has
+    p_L = q r^(L − 1) and counts twice, so that the bias that is left is of order 1/(b 2^L)², not
+    1/(b 2^L). For quadratic functions there is none.
 
     If ∇f is Lipschitz and the noise has four moments, the second moment of g stays bounded as L
-    grows if r > ¼, and the mean number of copies if r < ½. r = 2^(−3/2) balances both. Each
-    estimate evaluates f at four points.
+    grows if r > ¼, and the mean number of copies if r < ½. r = 2^(−3/2), the default, balances
+    both. Each estimate evaluates f at four points.
 
     If the same rows are used again and again, turn the copies of a row by a random number of places
     each time, `copies[(turn + jnp.arange(len(copies))) % g.copies_needed(key)]`, with the same key:
@@ -92,30 +110,31 @@ def multilevel(
     biased: clip outside.
 
     Args:
-        f: a function of one clean input, of any shape. Its results are any pytree of numbers of
-            floating point.
-        argnum: which positional argument of f is x. All others, and keywords, are left as they are,
-            but `key`, which is reserved by the estimator: rename f's own argument `key`.
-        levels: L ≥ 1, the highest level.
-        base: b ≥ 1, number of copies at level 0.
-        continue_with: q in (0, 1]. A smaller q takes fewer copies and gives a larger variance.
+        f: a function of one clean input x, of any shape, and of other arguments; twice
+            differentiable in x. Its results are any pytree of numbers of floating point.
+        argnum: which positional argument of f is x; 0 by default. All others, and keywords, are
+            passed on. The keyword `key` belongs to g: rename an argument `key` of f.
+        levels: L ≥ 1, the highest level; 5 by default.
+        base: b ≥ 1, number of copies at level 0; 1 by default.
+        continue_with: q in (0, 1], the probability of a correction; 0.5 by default. A smaller q
+            takes fewer copies and gives a larger variance.
         ratio: r in (0, 1), with p_{N+1} = r p_N below the last level.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x, V = b 2^L, and a keyword `key`, which
-        must be another one in each call. Rows between which f exchanges numbers need the same key:
-        if their levels differ, g is NaN. It uses the first `g.copies_needed(key)` copies and does
-        not read the others, which need not be measured: any number, also NaN, may stand there.
-        Means and weighted sums are taken in at least float32, all else in the types of f and x: in
-        bfloat16 the difference of levels keeps the rounding of f, times 1/p_N.
+        g, a `Multilevel`: `g(…, copies, …, key=key)` takes copies `[V, *x.shape]` in place of x,
+        V = b 2^L. Give each call another key. It uses the first `g.copies_needed(key)` copies and
+        does not read the others, which need not be measured: any number, also NaN, may stand there.
+        Rows between which f exchanges numbers (`jax.lax.pmean`) need the same key: if their levels
+        differ, g is NaN. Means and weighted sums are taken in at least float32, all else in the
+        types of f and x: in bfloat16 the difference of levels keeps the rounding of f, times 1/p_N.
 
     Source: Blanchet and Glynn, Unbiased Monte Carlo for optimization and functions of expectations
     via multi-level randomization (2015); Rhee and Glynn (2015). The doubled last correction is
     Richardson's extrapolation.
 
     Example:
-        >>> import jax, jax.numpy as jnp
-        >>> g = multilevel(jnp.cos, levels=3)
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> g = nj.unbiased.multilevel(jnp.cos, levels=3)
         >>> keys, noise_key = jax.random.split(jax.random.key(0), 200_000), jax.random.key(1)
         >>> copies = 1.0 + 0.5 * jax.random.normal(noise_key, (200_000, g.copies))
         >>> estimates = jax.vmap(lambda copies, key: g(copies, key=key))(copies, keys)

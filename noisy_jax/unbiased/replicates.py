@@ -17,39 +17,45 @@ from noisy_jax.validation.numbers import whole
 def replicates(
     f: Callable[..., Any], argnum: int = 0, *, order: int = 1, copies: int | None = None
 ) -> Transformed:
-    """Estimates f at a clean x from V noisy copies, with a bias of order 1/V^(k + 1).
+    """Turns f of a clean x into an estimate from V noisy copies, with a small bias.
 
-    Let F_m be the mean of f at the means of disjoint blocks of m copies. Under noise of any
-    distribution, independent and alike in all copies,
+    The noisy copies x̃_1, …, x̃_V are x plus noise of mean zero and of any unknown distribution,
+    independent and alike in all copies. Let F_m be the mean of f at the means of disjoint blocks of
+    m copies. For smooth f,
 
-        E F_m = f(x) + a_1/m + a_2/m² + …,
+        E F_m = f(x) + a_1/m + a_2/m² + …
 
-    and g = Σ_j w_j F_{m_j} over the block sizes m_j = ⌊V/2^j⌋, j = 0 to k, has Σ_j w_j = 1 and
-    Σ_j w_j/m_j^p = 0 for p = 1 to k: Richardson's extrapolation. For k = 1 and two copies it is
+    with constants a_p that depend on f, x and the noise. So the estimate of order k,
+    g = Σ_j w_j F_{m_j} with the block sizes m_j = ⌊V/2^j⌋, j = 0 to k, has a bias of order
+    1/V^(k + 1), if Σ_j w_j = 1 and Σ_j w_j/m_j^p = 0 for p = 1 to k (Richardson's extrapolation).
+    For k = 1 and two copies with the mean x̄ it is
 
         g = 2f(x̄) − ½f(x̃_1) − ½f(x̃_2).
 
-    The bias is of order σ^(2(k + 1)) under Gaussian noise. Under other noise it is of order
-    σ^(k + 2), by the cumulant of that order. So g is exact for polynomials of degree 2k + 1 under
+    With the noise's standard deviation σ the bias is of order σ^(2(k + 1)) under Gaussian noise,
+    and σ^(k + 2) under other noise. So g is unbiased for polynomials of degree 2k + 1 under
     Gaussian noise, and of degree k + 1 under any noise. For the squared loss of a linear model and
-    k = 1 its gradient is the one of `learners.two_copies`, in both orders of the copies.
+    k = 1 its gradient is the gradient of `learners.two_copies`, averaged over both orders of the
+    copies.
 
     The mean of g is not a risk: it can fall below zero, and long training of a large model may find
-    where it does. `multilevel` has no such limit.
+    where it does (`diagnose` tells). `multilevel` has no such limit.
 
-    Weights of the estimate, some of them negative, reach a custom_vjp rule inside f as part of its
-    cotangent. A rule that is not linear in it, such as one that clips gradients, makes the gradient
-    biased: clip outside.
+    Weights w_j, some of them negative, reach a custom_vjp rule inside f as part of its cotangent. A
+    rule that is not linear in it, such as one that clips gradients, makes the gradient biased: clip
+    outside.
 
     Args:
-        f: a function of one clean input, of any shape. Its results are any pytree of numbers of
-            floating point.
-        argnum: which positional argument of f is x. All others, and keywords, are left as they are.
-        order: k ≥ 0; 0 is f at the mean of the copies.
-        copies: V ≥ 2^k, the copies that g needs, by default 2^k; of more it uses all.
+        f: a function of one clean input x, of any shape, and of other arguments; 2(k + 1) times
+            differentiable in x. Its results are any pytree of numbers of floating point.
+        argnum: which positional argument of f is x; 0 by default. All others, and keywords, are
+            passed on.
+        order: k ≥ 0, by default 1; 0 is f at the mean of the copies.
+        copies: V ≥ 2^k, the least number of copies that g takes, by default 2^k; of more it uses
+            all.
 
     Returns:
-        g, which takes copies `[V, *x.shape]` in place of x. It evaluates f at
+        g, a `Transformed` that takes copies `[V, *x.shape]` in place of x. It evaluates f at
         2^(k + 1) − 1 points if V is a power of two. Means and weighted sums are taken in at
         least float32, all else in the types of f and x.
 
@@ -57,9 +63,9 @@ def replicates(
     place of a known variance: Devanarayan and Stefanski (2002).
 
     Example:
-        >>> import jax.numpy as jnp
-        >>> g = replicates(lambda x: x**2)
-        >>> print(g(jnp.array([1.0, 3.0])))
+        >>> import jax.numpy as jnp, noisy_jax as nj
+        >>> g = nj.unbiased.replicates(lambda x: x**2)
+        >>> print(g(jnp.array([1.0, 3.0])))  # of two copies: 2 · 2² − ½ · 1² − ½ · 3²
         3.0
     """
     order = whole("order", order, 0)

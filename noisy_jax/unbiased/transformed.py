@@ -36,11 +36,17 @@ class Points(NamedTuple):
     imaginary: jax.Array | None = None
 
 
+# Without a `__dict__`: `functools.wraps`, which also flax's `nnx.value_and_grad` uses, would copy
+# it into the wrapper, and overwrite the wrapper's attributes, such as f.
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Transformed:
-    """A function g(..., copies, ...) that estimates f(..., x, ...) at the clean x.
+    """A function g(…, copies, …) that estimates f(…, x, …) at the clean x from noisy copies of x.
 
-    It is a pure function of its arguments: use it under `jit`, `vmap`, `grad`, `scan` like f.
+    `pair`, `gaussian`, `replicates` and `multilevel` of `nj.unbiased` make it. g takes V noisy
+    copies `[V, *x.shape]` in place of x, and all other arguments of f. It evaluates f at some
+    points made of the copies, real or complex, and returns a weighted sum of the results, in the
+    shapes and types of f's results. It is a pure function of its arguments: use it under `jit`,
+    `vmap`, `grad`, `scan` like f.
 
     x is an array or a pytree of arrays, such as a dict or a tuple: its copies are the same pytree,
     with a leading axis of V in each leaf. A list of numbers is read as one array, and a list of
@@ -50,20 +56,25 @@ class Transformed:
     f may exchange numbers between rows, as `jax.lax.pmean` does under `jax.vmap(g, axis_name=…)`.
     Then g estimates the function of all rows.
 
-    A `Transformed` has no `__dict__`: `functools.wraps`, which also flax's `nnx.value_and_grad`
-    uses, would copy it into the wrapper, and overwrite the wrapper's attributes, such as f.
-
     Attributes:
-        f: the function of one clean input.
+        f: the function of one clean input x.
         argnum: which positional argument of f is x.
         name: the name of the transformation, for messages.
         copies: V, the least number of copies that g takes.
-        rule: `(copies, key) -> Points`.
-        noise: the distribution that g is built for, or its class; `None` for any noise.
-        draws: whether g needs a key, `g(..., key=key)`. If it needs none, it passes `key` on to an
-            f that has an argument `key`.
+        rule: `(copies, key) -> Points`: p, q and w such that g is Σ_j w_j Re f(p_j + iq_j).
+        noise: the distribution of the noise that g is built for, or its class; `None` for any.
+        draws: whether g needs a key, `g(…, key=key)`. If it needs none, it passes `key` on to an f
+            that has an argument `key`.
         next_order: for `replicates` of order k ≥ 1 the estimate of order k + 1 from the same
             copies; `None` otherwise.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> loss = lambda w, x, y: (x @ w - y) ** 2
+        >>> g = nj.unbiased.replicates(loss, argnum=1)  # a Transformed
+        >>> copies = jnp.array([[1.0, 0.0], [3.0, 2.0]])  # V = 2 copies of x, [2]
+        >>> print(g.copies, g(jnp.ones(2), copies, 1.0), jax.grad(g)(jnp.ones(2), copies, 1.0))
+        2 -4.0 [2. 2.]
     """
 
     f: Callable[..., Any]
@@ -104,7 +115,7 @@ class Transformed:
         return getattr(self.f, "__name__", self.name)
 
     def __call__(self, *args: Any, key: Any = None, **kwargs: Any) -> Any:
-        """The estimate, in the shapes and types of f's results."""
+        """Returns the estimate, in the shapes and types of f's results."""
         i = self.place(len(args))
         copies, x_of = _parsed(args[i], i, self.copies)
         of_f = None if key is None else _key_of(self.f, args)
@@ -138,16 +149,17 @@ class Transformed:
         return traced.weighted(points, self.name)
 
     def points(self, copies: jax.Array, key: Any = None) -> Points:
-        """The points where f is evaluated, for copies `[V, *x.shape]`.
+        """Returns the points where g evaluates f, for copies `[V, *x.shape]`, and their weights.
 
-        The leaves of a pytree are one array `[V, D]` here.
+        The result has `real` and `imaginary` `[P, *x.shape]` (the latter `None` for real points),
+        and `weights` `[P]`, which add up to 1. The leaves of a pytree are one array `[V, D]` here.
         """
         if self.draws and key is None:
             raise ValueError(f"{self.name} draws at random: pass a key, g(..., key=key)")
         return self.rule(copies, parsed_key(key) if self.draws else None)
 
     def place(self, count: int) -> int:
-        """The place of the copies among `count` positional arguments."""
+        """Returns the place of the copies among `count` positional arguments, from 0."""
         if not -count <= self.argnum < count:
             raise ValueError(
                 f"argnum is {self.argnum}, but there are {count} positional arguments: the copies "
@@ -156,7 +168,7 @@ class Transformed:
         return self.argnum % count
 
     def mean_of_used(self, copies: jax.Array, key: Any) -> jax.Array:
-        """The mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
+        """Returns the mean `[*x.shape]` of the copies `[V, *x.shape]` that g uses with this key."""
         del key
         return mean(copies)
 

@@ -37,33 +37,34 @@ _SLOPES = {
 class RegressionCalibration(Method[Fit]):
     """Regression on the best linear predictions of the clean columns from the measured ones.
 
-    With the mean x̄ of the rows x̃_i, the covariance C_i of the error in row i, S the covariance of
-    the rows and Σ_x = S − mean C_i, the estimated covariance of the clean columns, the model is
-    fitted to
+    Let x̃_i be the measured row i (the mean of its copies), C_i the covariance of its error, x̄ and S
+    the mean and the covariance of all rows, and Σ_x = S − mean C_i, the estimated covariance of the
+    clean columns. The model is fitted, without further correction, to
 
         x̂_i = x̄ + Σ_x (Σ_x + C_i)⁻¹ (x̃_i − x̄)
 
-    in place of x̃_i. Exact columns help to predict the noisy ones, and stay as they are. Where only
-    the mean of the C_i is known, as from replicates, it takes the place of each of them.
+    in place of x̃_i. Exact columns help to predict the noisy ones, and stay as they are. If only the
+    mean of the C_i is known, as from replicates, it takes the place of each of them.
 
     **It is approximate** for logistic and Poisson regression: x̂_i replaces the mean of a function
-    of x_i by the function of a mean. The bias is small where effects or errors are small, and of
-    the order of (wᵀ Cov(x | x̃) w) times the coefficients w otherwise. `nj.methods.Logistic` and
-    `Poisson` are consistent for Gaussian errors. For linear regression with one covariance for all
-    rows it gives the coefficients of `nj.methods.Linear`, which also says how well they are
-    identified, and estimates clean errors.
-
-    Standard errors are from the sandwich with leverages (HC3) of the scores of rows. These contain
-    the effect of a row on the mean and the covariance of the rows, and on a covariance of the noise
-    that comes from replicates. Standard errors of a stated covariance (`noise.CovarianceEstimate`)
-    are added.
+    of x_i by the function of a mean. The bias is small where coefficients w or errors are small; it
+    is of the order of (wᵀ Cov(x | x̃) w) w. `nj.methods.Logistic` and `Poisson` are consistent for
+    Gaussian errors. For linear regression with one covariance for all rows it gives the
+    coefficients of `nj.methods.Linear`, whose fit also has its identification strength and the
+    estimated errors on clean data.
 
     Args:
-        model: "linear", "logistic" or "poisson".
+        model: "linear" (the default), "logistic" for y in {0, 1}, or "poisson" for counts.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column, as for `nj.methods.Logistic`.
-        errors: "sandwich", or "jackknife", which leaves out one of up to 32 groups of rows, or of
-            clusters, at a time, and calibrates anew.
+            name of their column; by default rows are independent.
+        errors: the kind of standard errors. "sandwich", the default, is computed from each row's
+            (or cluster's) term in the equations, as if the row were left out (HC3), with its effect
+            on x̄, S and a covariance that is estimated from replicates. "jackknife" leaves out one
+            of up to 32 groups of rows, or of clusters, at a time, and calibrates anew. Both add the
+            standard errors of a stated covariance (`noise.CovarianceEstimate`).
+
+    Give it to `nj.fit`, which returns a `Fit`. It takes no weights of rows, and raises ValueError
+    if the table has products, misclassified columns, or a `cross_cov`.
 
     Source: Carroll and Stefanski (1990); Rosner, Willett and Spiegelman (1989); Carroll, Ruppert,
     Stefanski and Crainiceanu, Measurement Error in Nonlinear Models (2006), Chap. 4.

@@ -18,10 +18,20 @@ BELOW = (
 
 
 class AssumptionWarning(UserWarning):
-    """Warning about the rows of a table in a fit.
+    """Warning about the rows of a table, which `nj.fit`, `nj.learn` and `nj.select` give.
 
-    They contradict an assumption of it, some of them are left out, or a part of their error stays
-    in. `nj.fit` and `nj.learn` give it. Its text names the columns, and says what to do.
+    The rows contradict an assumption of the correction (such as noise that is independent of the
+    clean value), some rows are left out, or a part of the error of measurement is not taken away.
+    Its text names the columns, and says what to do. A fit has the same texts in `remarks`.
+
+    Example:
+        >>> import warnings, numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).integers(0, 2, size=(200, 1))  # noisy, but of two values
+        >>> table = nj.observations.from_arrays(x, 2.0 * x[:, 0], noise=0.05)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     _ = nj.fit(table)
+        >>> print(caught[0].category.__name__)
+        AssumptionWarning
     """
 
 

@@ -67,22 +67,25 @@ def _root(cov: np.ndarray) -> np.ndarray:
 class Estimates(Summarized):
     """Named estimates with their covariance, in original units, and the predictions they make.
 
-    `std_error`, both ends of `interval()`, and rows of `summary()` and `to_frame()` are in the
-    order of `labels`. A line has the label "intercept" first.
+    `nj.fit` returns a `Fit`, which is one of these for the corrected estimates, and has another in
+    `fit.uncorrected`. `std_error`, both ends of `interval()`, and rows of `summary()` and
+    `to_frame()` are in the order of `labels`. A line has the label "intercept" first.
 
     Attributes:
-        labels: k names.
+        labels: k names of the estimates.
         values: `[k]`, the estimates.
-        covariance: `[k, k]`.
-        degrees_of_freedom: of Student's t in intervals, one number or `[k]`.
-        names: of the d columns that `predict` takes.
-        form: "linear", "logistic" or "poisson", a line with its link; "curve"; or, where only an
-            estimator knows how it predicts, "coefficients" (of a line) or "numbers".
-        references: categories that have no indicator, such as `sex[f]`.
-        products: places among the columns of the two factors of each of the last labels, if these
-            are products.
-        function: `(params, x[d]) -> []`, of a curve; `None` in a fit that was read from a file.
-        start: a pytree with the structure of the curve's parameters, or `None` likewise.
+        covariance: `[k, k]`, estimated covariance of the estimates' errors.
+        degrees_of_freedom: degrees of freedom of Student's t in intervals, one number or `[k]`.
+        names: names of the d columns that `predict` takes.
+        form: how the estimates predict: "linear", "logistic" or "poisson" is a line with its link;
+            "curve" is a function of one's own (`nj.methods.Model`). Of SIMEX, which does not
+            predict, "coefficients" (intercept and slopes) or "numbers".
+        references: categories that have no indicator column, such as `sex[f]` beside `sex[m]`.
+        products: for each product of columns, which stand last in `labels`, the places of its two
+            factors among `names`; () without products.
+        function: the curve `(params, x[d]) -> []`; `None` for other forms, and in a fit that was
+            read from a file without its method.
+        start: a pytree with the structure of the curve's parameters; `None` where `function` is.
     """
 
     functions: ClassVar[tuple[str, ...]] = ("function", "start")
@@ -104,7 +107,7 @@ class Estimates(Summarized):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """The estimates behind the intercept, `[k − 1]`; all of them where there is none."""
+        """The estimates without the intercept, `[k − 1]`; all of them, `[k]`, if there is none."""
         return self.values[1:] if self._form.line else self.values
 
     @property
@@ -116,9 +119,10 @@ class Estimates(Summarized):
 
     @property
     def params(self) -> Any:
-        """The estimates as a pytree: numbers by label, or for a curve as the `start` of its method.
+        """The estimates as a pytree: for a curve in the structure of its `start`.
 
-        A curve that was read from a file without its method has numbers by label, too.
+        For other forms, and for a curve that was read from a file without its method, it is a
+        dictionary from labels to numbers.
         """
         if self.start is None:
             return dict(zip(self.labels, self.values.tolist(), strict=True))
@@ -133,9 +137,10 @@ class Estimates(Summarized):
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
     def interval(self, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the intervals of all estimates, `[k]` each.
+        """Returns lower and upper ends of confidence intervals of all estimates, `[k]` each.
 
-        They are estimate ± t · standard error, with Student's t for a `level` between 0 and 1.
+        They are estimate ± t · standard error, where t is the quantile of Student's t with
+        `degrees_of_freedom` for the `level`, between 0 and 1; 0.95 by default.
         """
         level = float(between("level", level, 0, 1))
         width = half_width(self.std_error, self.degrees_of_freedom, level=level)
@@ -143,26 +148,28 @@ class Estimates(Summarized):
 
     @jax.default_matmul_precision("highest")
     def predict(self, x: Any, *, interval: bool = False, level: float = LEVEL) -> Any:
-        """Predictions `[...]` of y at clean features `[..., d]` in original units.
+        """Returns predictions `[...]` of y at clean features `[..., d]`, in original units.
 
         They are means of y for linear fits and curves, probabilities of y = 1 for logistic fits and
-        mean counts for Poisson fits. It works under `jit`, `vmap` and `grad`; curves are computed
-        in JAX's default precision.
+        mean counts (at an exposure of 1) for Poisson fits. It works under `jit`, `vmap` and `grad`;
+        curves are computed in JAX's default precision.
 
         Args:
             x: an array, or a DataFrame, a row of it or a mapping, whose columns are taken by name
                 and whose categories become the fit's indicators. Products are computed from it.
-            interval: also gives intervals of the mean of y. They contain the
-                uncertainty of the estimates and not the scatter of y, are by the delta method for
-                curves, and take the curve, or the line, to be right.
-            level: of these intervals, between 0 and 1.
+            interval: whether to return confidence intervals of the mean of y as well, by default
+                False. They contain the uncertainty of the estimates and not the scatter of y around
+                its mean, and assume that the form of the line or curve is right. For curves they
+                are by the delta method.
+            level: level of these intervals, between 0 and 1; only with `interval`.
 
         Returns:
             The predictions; with `interval` three arrays `[...]`, the predictions and the lower and
             upper ends.
 
         Raises:
-            ValueError: only an estimator knows how it predicts, as for SIMEX.
+            ValueError: the fit is of SIMEX, whose estimator alone knows how to predict; columns are
+                missing; or a curve was read from a file without its method.
         """
         level = float(between("level", level, 0, 1))
         if not interval and level != LEVEL:
@@ -229,25 +236,25 @@ class Estimates(Summarized):
         return jax.tree.map(lambda leaf: leaf.reshape(*x.shape[:-1], *leaf.shape[1:]), values)
 
     def summary(self, *, level: float = LEVEL, ratios: bool = False) -> Table:
-        """Estimates, standard errors, tests of 0 and intervals.
+        """Returns a table of estimates, standard errors, tests that they are 0, and intervals.
 
-        The test is t = estimate/std. error, by Student's t with the fit's degrees of freedom, as
-        the interval is. So a p value is below 1 − level exactly where the interval excludes 0. No
-        p value is corrected for the number of columns.
+        The test statistic is t = estimate/std. error, by Student's t with the fit's degrees of
+        freedom. The p value is two-sided, and below 1 − level exactly where the interval excludes
+        0. No p value is corrected for the number of columns.
 
         Args:
-            level: of the intervals, between 0 and 1.
+            level: level of the intervals, between 0 and 1.
             ratios: adds exp(estimate) and its interval: odds ratios of a logistic fit, rate ratios
                 of a Poisson fit, for a change of the column by 1. In the row of the intercept they
                 are the odds, or the rate, where all columns are 0.
 
         Returns:
-            A table: print it; `.rows` and `.to_frame()` have the numbers, `.save(path)` writes CSV.
+            A table: print it; `.rows` (dictionaries) and `.to_frame()` have the numbers, and
+            `.save(path)` writes them as CSV.
 
         Example:
-            >>> import numpy as np
-            >>> from noisy_jax.observed.fits import Estimates
-            >>> fit = Estimates(
+            >>> import numpy as np, noisy_jax as nj
+            >>> fit = nj.fits.Estimates(
             ...     labels=("intercept", "dose"),
             ...     values=np.array([2.0, -1.0]),
             ...     covariance=np.diag([0.25, 4.0]),
@@ -291,7 +298,7 @@ class Estimates(Summarized):
         return Table(rows, columns, self.title, below="\n".join(below))
 
     def to_frame(self) -> Any:
-        """The numbers of `summary()` as a pandas DataFrame, a row for each label."""
+        """Returns the numbers of `summary()` as a pandas DataFrame, a row for each label."""
         return super().to_frame().set_index("name")
 
     @property

@@ -70,19 +70,22 @@ CURVES = {"quadratic": quadratic, "rational": rational}
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class SimexFit(Fit):
-    """Estimates that SIMEX extends to no noise; print it for the table.
+    """The result of `nj.fit` with `nj.methods.SIMEX`; print it for the table.
 
-    It has the attributes of `Estimates` and of `Fit` as well, but no predictions, since only the
-    estimator knows these. The numbers of a function have no intercept.
+    SIMEX computes estimates under more and more added noise, and extends the curve through them to
+    no noise. It is a `Fit`: `labels`, `values` `[k]`, `std_error`, `interval()` and `summary()` are
+    of the k extended estimates. It has no predictions (`predict` raises ValueError), since only the
+    estimator knows how to predict. Numbers of a function have no `intercept` (AttributeError).
 
     Attributes:
         estimator: the name of the estimator, or of the function.
-        levels: `[K]`, of the added noise, in multiples of the covariance of the noise; the first is
-            0.
-        estimates: `[K, k]`, means over the draws, in the order of `labels`.
-        extrapolation: "quadratic" or "rational".
-        draws: at each level.
-        errors: "extrapolated", "jackknife" or "none".
+        levels: `[K]`, levels λ of the added noise, in multiples of the covariance of the noise; the
+            first is 0, and λ = −1 stands for no noise.
+        estimates: `[K, k]`, at each level the mean of the estimates over the draws, in the order of
+            `labels`.
+        extrapolation: the curve, "quadratic" or "rational".
+        draws: number of draws of added noise at each level.
+        errors: the kind of standard errors, "extrapolated", "jackknife" or "none".
     """
 
     kind: ClassVar[str] = "simex"
@@ -102,5 +105,5 @@ class SimexFit(Fit):
         return super().title
 
     def curve(self, levels: Any) -> np.ndarray:
-        """`[m, k]`, the curves through the estimates at levels `[m]`; −1 is without noise."""
+        """Returns `[m, k]`, the curves through the estimates at m levels λ; −1 is without noise."""
         return CURVES[self.extrapolation](self.levels, self.estimates, np.asarray(levels, float))

@@ -57,50 +57,58 @@ def fit(
     clusters: Any = None,
     errors: str | None = None,
 ) -> Any:
-    """Regression on clean features, computed from noisy ones.
+    """Fits a regression of y on clean features x, computed from noisy features x̃.
 
     Least squares on features with measurement error shrinks coefficients towards zero and spreads
-    them over correlated columns. `fit` subtracts the error's contribution. This is for
-    interpretation of coefficients, and for prediction at CLEAN features. To predict from features
-    that are as noisy as the rows of the table, use `fit.uncorrected`.
+    them over correlated columns. `fit` subtracts the error's contribution, whose covariance the
+    table states, or its replicates show. This is for interpretation of coefficients, and for
+    prediction at CLEAN features. To predict from features that are as noisy as the rows of the
+    table, use the fit that is not corrected, `fit.uncorrected`.
 
-    **What it assumes**: the classical error model, x̃ = x + n with n of mean zero, independent of x
-    and of the noise in y. With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's mean
-    that stands for its members), ordinary least squares is right for a linear model, and `fit`
+    **What it assumes**: the classical error model, x̃ = x + n, where n has mean zero and is
+    independent of x. It is also independent of the noise in y, unless the table states their
+    covariance (`cross_cov`). With Berkson errors, x = x̃ + n (a dose that was set to x̃, a group's
+    mean that stands for its members), ordinary least squares is right for a linear model, and `fit`
     would overcorrect.
 
     **What it checks**: if noisy rows contradict this (noise in a column of two or few values, exact
     columns computed from noisy ones, replicates that differ more at some values than elsewhere),
-    `fit` warns by `nj.fits.AssumptionWarning`, says so in `remarks`
-    and in its table, and withholds a favourable verdict. Of chunks the first is checked, of
-    clusters a row of each.
+    `fit` gives an `nj.fits.AssumptionWarning`, says so in `remarks` and in its table, and does not
+    say that the correction helps. Of chunks only the first is checked, of each cluster one row.
 
     Args:
-        observations: the noisy table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`; or
-            for a linear fit chunks of a table that is larger than the memory, by
+        observations: the noisy table, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
+            For a linear fit also chunks of a table that is larger than the memory, by
             `nj.observations.chunks` or as any iterable of tables that agree in their columns,
             copies and knowledge of the noise; or a table on several machines, by
             `nj.observations.partitions` or as a list of the parts' `nj.fits.moments`.
-        method: one of `nj.methods` (`Linear(…)`, the default, `Logistic()`, `Poisson()`,
-            `Fourier(length_scale=…)` or `Model(curve, start)`; approximately also
-            `RegressionCalibration(…)`, or for any estimator `SIMEX(…)`), or a list of `Fourier`
-            methods; the one with the least cross-fitted clean risk is taken.
-        model: "linear", "logistic" or "poisson", short for a method without options; `method` takes
-            these names too.
-        weights: an option of `nj.methods.Linear`, `Logistic` and `Poisson`, as `clusters` and
-            `errors`. Other methods own theirs: `nj.methods.Fourier(length_scale=…, weights=…)`.
-        clusters: see `weights`.
-        errors: see `weights`.
+        method: one of `nj.methods`: `Linear(…)`, the default, `Logistic()` for y in {0, 1},
+            `Poisson()` for counts, `Fourier(length_scale=…)` for a kernel curve or
+            `Model(curve, start)` for a curve of your own. `RegressionCalibration(…)` and, for any
+            estimator, `SIMEX(…)` are approximate: they keep a bias in large tables. A list of
+            `Fourier` methods stands for the one of them with the least estimated error on clean
+            data (`nj.methods.OneOf`).
+        model: "linear" (the default), "logistic" or "poisson", short for a method without options;
+            `method` takes these names too.
+        weights: `[n]` weights of the rows, or the name of their column; 1 by default. It is an
+            option of `nj.methods.Linear`, `Logistic` and `Poisson`, which describe it. Other
+            methods have their own: `nj.methods.Fourier(length_scale=…, weights=…)`.
+        clusters: `[n]` labels of groups of rows that may depend on each other, or the name of their
+            column; by default rows are independent. An option of the same methods.
+        errors: "sandwich" or "jackknife", the kind of standard errors; an option of the same
+            methods. By default the jackknife for chunks, else the sandwich.
 
     Returns:
-        A `Fit`, which is a `LinearFit` or a `SimexFit` with more attributes for these, or a
-        `FourierFit`. Print it; `fit.summary()` has p values, and `fit.predict(x)` predicts at clean
-        features, but for a `SimexFit`.
+        A `LinearFit`, `SimexFit` or `FourierFit` for these methods, else a `Fit`. Print it.
+        `fit.coefficients`, `fit.std_error` and `fit.interval()` are its numbers (not of a
+        `FourierFit`), `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features
+        (not for a `SimexFit`).
 
     Raises:
-        ValueError: a column, or a combination of columns, varies less than the noise in it by more
-            than chance explains, or is constant; chunks do not agree; there are too few rows; or
-            the equations of a model have no solution with even half of the noise.
+        ValueError: a column, or a combination of columns, is constant, or varies less than the
+            noise in it by more than chance explains; chunks do not agree; there are too few rows;
+            the method cannot take the table's noise; or its equations have no solution even if only
+            half of the noise is taken away.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -152,17 +160,30 @@ def _method(method: Any, named: dict[str, Any]) -> Any:
 
 
 def load_fit(path: str | Path, method: Model | None = None) -> Fit | FourierFit:
-    """Reads the fit that its method `save` wrote to a file.
+    """Reads the fit that its method `save(path)` wrote to a file.
 
     Args:
-        path: of the file.
-        method: `nj.methods.Model(curve, start)`, for a fit of your own curve, as a file does not
-            hold functions; the curve must be the one that was fitted, as only the names of its
-            parameters are compared. Without it the fit has all but `predict`, and `params`
-            are numbers by label.
+        path: path of the file.
+        method: `nj.methods.Model(curve, start)`, only for a fit of your own curve, because a file
+            holds no functions. The curve must be the one that was fitted: only the names of its
+            parameters are compared. Without it, the default, such a fit has no `predict`, and
+            `params` is a dictionary of numbers by label.
+
+    Returns:
+        The fit, of the class that was saved: a `Fit`, `LinearFit`, `SimexFit` or `FourierFit`.
 
     Raises:
-        ValueError: the file is damaged or edited, or holds something else.
+        ValueError: the file is damaged or edited, is of another format, or holds something else;
+            or `method` is given for another kind of fit, or has other parameters.
+
+    Example:
+        >>> import os, tempfile, numpy as np, noisy_jax as nj
+        >>> x = np.random.default_rng(0).normal(size=(500, 1))
+        >>> fit = nj.fit(nj.observations.from_arrays(x, 2 * x[:, 0], noise=0.1))
+        >>> path = os.path.join(tempfile.mkdtemp(), "fit.json")
+        >>> fit.save(path)
+        >>> print(nj.load_fit(path).coefficients == fit.coefficients)
+        [ True]
     """
     fit = loaded(path, (Fit, LinearFit, SimexFit, FourierFit))
     if method is None:

@@ -37,39 +37,46 @@ _LEAST_SHARE = 0.1  # of the variance of noisy rows that is not noise
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Fourier(Method[FourierFit]):
-    """Kernel regression: random Fourier features of the Gaussian kernel exp(−r²/2ℓ²).
+    """Kernel regression of y on clean features, with the Gaussian kernel exp(−r²/(2ℓ²)).
 
-    The fit divides by the characteristic function φ of the noise. So it needs the distribution of
-    the noise, such as `noise.Laplace(0.3)`, or replicates. From replicates it estimates φ. This
-    assumes that the noise is symmetric with φ > 0: Gaussian or Laplace noise, but not uniform
-    noise. Gaussian noise whose standard deviation is near ℓ hides most of the function. Then the
-    intervals of the estimated errors are wide, because they contain the largest bias that the
-    hidden part can cause. A larger ℓ, more rows or more copies of each row help.
+    The curve is a weighted sum of D random Fourier features, cosines and sines of x, which
+    approximate the kernel at the distance r. It is a ridge regression whose second moments are
+    corrected for the noise. The strength of the regularization is chosen by the estimated error on
+    clean data. `nj.fit(table, nj.methods.Fourier(…))` returns a `FourierFit`: its table compares
+    estimated errors, `fit.predict(x)` is the curve, and `fit.band(x)` a band for it.
 
-    All rows have noise of one distribution. Where replicates differ more at some values of y or of
-    x than elsewhere, or their covariance is given row by row, it has no known φ. Then moments come
-    from the copies of each row (`nj.unbiased.replicates`, of order 1 from two or three copies, else
-    2). These need no law, but keep a bias where the noise is near ℓ.
+    **Noise**: the correction divides by the characteristic function φ of the noise,
+    φ(ω) = E e^{i⟨ω, n⟩}. So it needs one distribution of the noise in all rows, such as
+    `noise.Laplace(0.3)`, or replicates, from which it estimates φ. This assumes that the noise is
+    symmetric with φ > 0: Gaussian or Laplace noise, but not uniform noise. Gaussian noise whose
+    standard deviation is near ℓ hides most of the function, because φ is tiny. Then intervals of
+    the estimated errors are wide, as they contain the largest bias that the hidden part can cause.
+    A larger ℓ, more rows or more copies of each row help.
 
-    Where replicates are incomplete, moments come from the copies of each row too, the ones in
-    which all columns with replicates were measured. Rows with one copy are left out, with a
-    warning.
-
-    The fit has no intervals of its coefficients. Its table compares estimated errors, and
-    `fit.band(x)` is a band for the curve.
+    If replicates differ more at some values of y or x than elsewhere, have a covariance by row, or
+    are incomplete, there is no one φ. Then moments come from the copies of each row
+    (`nj.unbiased.replicates`, of order 1 from two or three copies, else 2). These need no
+    distribution, but keep a bias where the noise is near ℓ. Rows with one copy are then left out,
+    with a warning.
 
     Args:
         length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", which tries ¼,
             ½, 1, 2 and 4 times the median distance between two clean rows (estimated), but none
             below the standard deviation of the noise, and takes the one with the least estimated
-            error on clean data. `fit.risk` is judged by rows that did not choose.
-        num_features: D, even.
-        seed: seed of the random frequencies.
-        weights: `[n]` weights of the rows: factors of their squared errors, also in the estimated
-            error, or the name of their column, as in `nj.methods.Linear`; 1 by default. Rows of
+            error on clean data.
+        num_features: D ≥ 2, even; 256 by default. More approximate the kernel better.
+        seed: seed of the random frequencies, a whole number ≥ 0; 0 by default.
+        weights: `[n]` weights of the rows, factors of their squared errors, also in the estimated
+            error; or the name of their column, which is then no feature. 1 by default. Rows of
             weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
             name of their column. Rows of a cluster are judged, and left out for the band, together.
+
+    Give it to `nj.fit`, which raises ValueError if the table states only a variance of the noise,
+    or covariances that are known on average only.
+
+    Source: deconvolution kernels (Stefanski and Carroll, 1990; Fan and Truong, 1993) in the random
+    features of Rahimi and Recht (2007).
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -107,12 +114,32 @@ class Fourier(Method[FourierFit]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OneOf(Method[FourierFit]):
-    """The one of several `Fourier` methods with the least cross-fitted error on clean data.
+    """Tries several `Fourier` methods, and takes the one with the least error on clean data.
+
+    The error is the mean squared error on clean data, estimated from noisy rows that a fit did not
+    see (cross-fitting), plus one standard error and a tenth of its largest bias. `FourierFit.risk`
+    is estimated on rows that took no part in the choice. `nj.fit(table, candidates)` with a list of
+    methods does the same.
 
     Args:
-        candidates: at least one. `nj.fit(table, candidates)` takes the list itself as well.
-        weights: as in `Fourier`, for all candidates, which then have none.
-        clusters: as in `Fourier`, for all candidates.
+        candidates: at least one `Fourier` method, each without weights and clusters of its own.
+        weights: `[n]` weights of the rows, factors of their squared errors, or the name of their
+            column; 1 by default.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column; by default rows are independent.
+
+    Give it to `nj.fit`, which returns a `FourierFit`; its `candidates` are the methods that were
+    tried, the best first.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-2, 2, size=(4000, 1))
+        >>> noisy, y = x + 0.3 * rng.normal(size=x.shape), np.sin(2 * x[:, 0])
+        >>> table = nj.observations.from_arrays(noisy, y, noise=nj.noise.Gaussian(0.09))
+        >>> scales = [nj.methods.Fourier(length_scale=s, num_features=64) for s in (0.7, 20.0)]
+        >>> print(nj.fit(table, nj.methods.OneOf(scales)).candidates[0].length_scale)
+        0.7
     """
 
     candidates: Sequence[Fourier]

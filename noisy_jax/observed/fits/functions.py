@@ -90,24 +90,38 @@ _COLUMNS = (
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class FourierFit(FourierPredictor, Result):
-    """A corrected kernel regression; print it for the table of candidates.
+    """A corrected kernel regression, by `nj.methods.Fourier`; print it for the table of candidates.
 
-    It has the attributes of `FourierPredictor` as well.
+    The curve is f(x) = constant + Σ_j w_j z_j(x), where z(x) are the D = 2P features
+    cos⟨ω_j, x − center⟩ and then sin⟨ω_j, x − center⟩ with random frequencies ω_j, j = 1 to P.
 
     Attributes:
-        uncorrected: the same features fitted to the noisy rows; with V replicates, to their means.
-        risk: estimated errors on clean data of both, including the choice among the candidates.
-        candidates: a `Candidate` for each that was tried, at its best regularization. The best is
-            first, by the risk plus one standard error and a tenth of the bias. Candidates whose
-            numbers overflow are left out.
-        undersmoothed: the fit with less regularization that is in the middle of a band (`band`).
+        omega: `[P, d]`, frequencies ω_j in radians per original unit of x.
+        center: `[d]`, subtracted from x.
+        weights: `[D]`, w, in units of y.
+        constant: a number, added to the sum.
+        names: names of the d columns.
+        references: categories that have no indicator column, such as `sex[f]` beside `sex[m]`.
+        uncorrected: the same features fitted to the noisy rows (with replicates, to their means);
+            it has `predict`. Use it to predict from equally noisy features.
+        risk: estimated mean squared errors of both fits on clean data, in units of y squared, on
+            rows that were not used to fit or to choose; `LinearFit.risk` has the same fields.
+            `risk.hidden_share` is the share of the squared weights w at frequencies that the noise
+            hides; `risk.corrected_bias` is the largest bias that these can cause.
+        candidates: a `Candidate` for each length scale that was tried, at its best regularization,
+            with fields `length_scale`, `num_features`, `seed`, `factor` (of the regularization),
+            `risk`, `std_error` and `bias`. The first is the one that was taken: the lowest risk
+            plus one standard error and a tenth of the bias. Candidates that overflow are left out.
+        undersmoothed: the less regularized fit that is in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, from which
             the width of a band follows. They are moved nearer to their mean where fits without two
             groups at a time show that the jackknife's variance is too large.
         target: name of y.
-        num_rows: n.
-        num_copies: V, the noisy copies of each row.
-        remarks: evidence in the rows against the assumptions of the correction.
+        num_rows: n, number of rows.
+        num_copies: V, number of noisy copies of each row.
+        remarks: texts: evidence in the rows against the assumptions of the correction.
+        about: sentences about the band, which stand below the printed table.
+        exposed: False.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -120,15 +134,14 @@ class FourierFit(FourierPredictor, Result):
     left_out: np.ndarray
 
     def predict(self, x: Any, *, interval: bool = False, level: float = LEVEL) -> Any:
-        """Predictions `[...]` at clean features `[..., d]` in original units.
+        """Returns predictions `[...]` of y at clean features `[..., d]`, in original units.
 
-        Columns are taken by name, as in `Estimates.predict`. It works under `jit`, `vmap` and
-        `grad`, but for the intervals.
+        It works under `jit`, `vmap` and `grad`, but for the intervals.
 
         Args:
-            x: clean features in original units, or a DataFrame.
-            interval: also gives the ends of `band` at each point.
-            level: of the band, between 0 and 1.
+            x: an array, or a DataFrame, a row of it or a mapping, whose columns are taken by name.
+            interval: whether to return the ends of `band` at each point as well, by default False.
+            level: level of the band, between 0 and 1; only with `interval`.
 
         Returns:
             The predictions; with `interval` three arrays `[...]`, the predictions and both ends.
@@ -141,32 +154,31 @@ class FourierFit(FourierPredictor, Result):
     def band(
         self, x: Any, level: float = LEVEL, *, simultaneous: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of a band for the clean curve, at clean features x.
+        """Returns lower and upper ends of a confidence band for the clean curve, at x.
 
-        Its middle is a fit with about a tenth of the chosen regularization, down to the least that
-        is tried, because a band around a fit that is biased misses the curve. If one of the length
-        scales that were tried is at most half the chosen ℓ, it is a fit with the longest of these,
-        and with about a tenth of its best regularization. The width is from the jackknife over up
-        to 16 groups; rows, or clusters, are dealt to them at random.
+        The middle of the band is not the fit: a band around a fit that is biased misses the curve.
+        It is `undersmoothed`, a fit with about a tenth of the chosen regularization. If one of the
+        length scales that were tried is at most half the chosen ℓ, `undersmoothed` has the longest
+        of these. The width is from the jackknife, refits without one of up to 16 groups of rows at
+        a time; rows, or clusters, are dealt to the groups at random. If the noise's characteristic
+        function is estimated from replicates, it is estimated anew in each refit.
 
-        So a band of 95% covers about 95% of the points of a curve. Where φ is estimated from
-        replicates, it is estimated anew without each group of rows. The band covers fewer points
-        where the noise hides most of the fit (`risk.hidden_share`), where the features are too few,
-        or where the curve is rougher than the length scale that was given. The rows cannot show
-        that it is: a band that is valid for all curves must be as wide as the roughest of them
-        needs (Low, 1997). A given length scale is hence an assumption, and the printed fit says so.
-        Far outside the rows the band means nothing: fit and band return to about the mean of y
-        there, whatever the curve does.
+        So a band of 95% covers about 95% of the points of a curve. It covers fewer where the noise
+        hides most of the fit (`risk.hidden_share`), where the features are too few, or where the
+        curve is rougher than the length scale that was given. The rows cannot show that it is: a
+        band that is valid for all curves must be as wide as the roughest of them needs (Low, 1997).
+        A given length scale is hence an assumption, and the printed fit says so. Far outside the
+        rows the band means nothing: fit and band return to about the mean of y there.
 
         Args:
             x: `[..., d]`, clean features in original units, or a DataFrame.
-            level: between 0 and 1.
+            level: level of the band, between 0 and 1; 0.95 by default.
             simultaneous: whether the band is to hold at all points of `x` together, rather than at
-                each of them. Give a grid over the rows that is dense enough for the curve; more
-                points hardly widen the band.
+                each of them (the default). Give a grid over the rows that is dense enough for the
+                curve; more points hardly widen the band.
 
         Returns:
-            Two arrays `[...]`.
+            Two arrays `[...]`, in units of y.
 
         Example:
             >>> import numpy as np, noisy_jax as nj

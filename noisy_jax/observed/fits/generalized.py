@@ -31,17 +31,18 @@ _STEP = 0.1  # smallest one of the share, in units of 1/n
 class Logistic(Method[Fit]):
     """Logistic regression of y in {0, 1} on clean features, under Gaussian noise.
 
-    With the intercept a, the coefficients w, and the covariance C_i of the error in row i it solves
+    With the measured row x̃_i (the mean of its copies), the covariance C_i of its error, the
+    intercept a, the coefficients w and σ(z) = 1/(1 + e^{−z}), it solves for a and w
 
         Σ_i (y_i − σ(a + ⟨w, c_i⟩)) (1, c_i) = 0,   c_i = x̃_i + (y_i − ½)C_i w.
 
-    The coefficients are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩). The
-    equations may have several roots: the one that continues the uncorrected fit, as C grows from 0,
-    is taken. In small tables it may end before the whole C: then a smaller share of C is taken
-    away, with a warning and wide intervals (`Fit.share`). Replicates of unknown noise are pooled:
-    the covariance of their noise must then be the same in all rows.
+    a and w are consistent under the logistic model, P(y = 1 | x) = σ(a + ⟨w, x⟩). The equations may
+    have several solutions: the one that continues the uncorrected fit, as the C_i grow from 0, is
+    taken. In small tables it may end before the whole C_i. Then a smaller share of them is taken
+    away, with a warning and wide intervals (`Fit.share`). If the noise is known from replicates
+    alone, they are pooled: its covariance must then be the same in all rows.
 
-    Misclassified columns (`noise.Misclassified`) and flipped labels are corrected exactly: the
+    Misclassified columns (`noise.Misclassified`) and flipped labels are corrected without bias: the
     equations are summed over all true categories and labels, with weights that are right on
     average. `Fit.uncorrected` takes them as they are recorded.
 
@@ -49,18 +50,33 @@ class Logistic(Method[Fit]):
         flips: (ρ₁, ρ₀), the probabilities that a label 1 and a label 0 is recorded wrongly, which
             are 1 − sensitivity and 1 − specificity; or one number for both; 0 by default. They may
             depend on the true label, and on nothing else.
-        weights: `[n]` weights of the rows, each of which counts so many times in the equations, or
-            the name of their column, as in `Linear`; 1 by default. Rows of weight 0 are left out.
+        weights: `[n]` weights ≥ 0 of the rows, the number of times that a row counts in the
+            equations, or the name of their column, which is then no feature; 1 by default. Rows of
+            weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column, which standard errors then take as one.
-        errors: "sandwich", by the scores of rows and their leverages (HC3); or "jackknife", by fits
-            without one of up to 32 groups of rows, or of clusters, at a time, as in `Linear`.
+            name of their column; by default rows are independent. Standard errors allow for them.
+        errors: the kind of standard errors. "sandwich", the default, is computed from each row's
+            (or cluster's) term in the equations, as if the row were left out (HC3). "jackknife"
+            refits without one of up to 32 groups of rows, or of clusters, at a time.
 
-    Give it to `nj.fit`, which raises ValueError if y is not 0 or 1 or has errors, if a distribution
-    of noise is not Gaussian, or if not even half of the error's covariance can be taken away.
+    Give it to `nj.fit`, which returns a `Fit`. It raises ValueError if y is not 0 or 1 or has
+    errors, if a distribution of noise is not Gaussian, if the noise is known on average only (by a
+    reliability, or from unequal numbers of replicates), or if not even half of the error's
+    covariance can be taken away.
 
     Source: the conditional score of Stefanski and Carroll (1987); flipped labels as in
     `losses.flipped`.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(20_000, 1))
+        >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-x[:, 0]))) * 1.0
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, y, noise=0.49)
+        >>> fit = nj.fit(table, nj.methods.Logistic())
+        >>> print(fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        [1.] [0.6]
     """
 
     flips: Any = 0.0
@@ -84,27 +100,50 @@ class Logistic(Method[Fit]):
 class Poisson(Method[Fit]):
     """Poisson regression of counts y on clean features, under Gaussian noise.
 
-    With the intercept a, the coefficients w, and the covariance C_i of the error in row i it solves
+    With the measured row x̃_i (the mean of its copies), the covariance C_i of its error, the
+    exposure E_i, the intercept a and the coefficients w, it solves for a and w
 
-        Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
+        Σ_i y_i (1, x̃_i) − m_i (1, x̃_i − C_i w) = 0,   m_i = E_i exp(a + ⟨w, x̃_i⟩ − ½wᵀC_iw).
 
-    The coefficients are consistent where the mean of y is exp(a + ⟨w, x⟩). Roots, replicates and
-    standard errors are as in `Logistic`. Intervals are somewhat narrow where few rows have most of
-    the counts: where ⟨w, x⟩ varies by more than about 1, and all the more if x is skewed.
-    Misclassified columns are corrected as in `Logistic`.
+    a and w are consistent where the mean of y given the clean x is E exp(a + ⟨w, x⟩), whatever the
+    distribution of y. Of several solutions the one that continues the uncorrected fit, as the C_i
+    grow from 0, is taken. In small tables it may end before the whole C_i. Then a smaller share of
+    them is taken away, with a warning and wide intervals (`Fit.share`). If the noise is known from
+    replicates alone, its covariance must be the same in all rows. Misclassified columns
+    (`noise.Misclassified`) are corrected without bias.
+
+    Intervals are somewhat narrow where few rows have most of the counts: where ⟨w, x⟩ varies by
+    more than about 1, and all the more if x is skewed.
 
     Args:
-        weights: `[n]` weights of the rows, or the name of their column, as in `Logistic`.
-        clusters: `[n]` labels of dependent rows, or the name of their column, as in `Logistic`.
-        exposure: `[n]` positive numbers E_i, such as times of observation, if the mean of y is
-            E_i exp(a + ⟨w, x⟩), or the name of their column, as for `weights`; 1 by default.
-            Predictions are then counts at an exposure of 1.
-        errors: kind of the standard errors, as in `Logistic`.
+        weights: `[n]` weights ≥ 0 of the rows, the number of times that a row counts in the
+            equations, or the name of their column, which is then no feature; 1 by default. Rows of
+            weight 0 are left out.
+        clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
+            name of their column; by default rows are independent. Standard errors allow for them.
+        exposure: `[n]` positive numbers E_i, such as times of observation, or the name of their
+            column, which is then no feature; 1 by default. `fit.predict` is for an exposure of 1.
+        errors: the kind of standard errors. "sandwich", the default, is computed from each row's
+            (or cluster's) term in the equations, as if the row were left out (HC3). "jackknife"
+            refits without one of up to 32 groups of rows, or of clusters, at a time.
 
-    Give it to `nj.fit`, which raises ValueError if y is below 0 or has errors, if a distribution of
-    noise is not Gaussian, or if not even half of the error's covariance can be taken away.
+    Give it to `nj.fit`, which returns a `Fit`. It raises ValueError if y is below 0 or has errors,
+    if a distribution of noise is not Gaussian, if the noise is known on average only (by a
+    reliability, or from unequal numbers of replicates), or if not even half of the error's
+    covariance can be taken away.
 
     Source: the corrected score of Nakamura (1990).
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(20_000, 1))
+        >>> counts = rng.poisson(np.exp(0.5 * x[:, 0]))
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, counts, noise=0.49)
+        >>> fit = nj.fit(table, nj.methods.Poisson())
+        >>> print(fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        [0.5] [0.3]
     """
 
     weights: Any = None

@@ -46,25 +46,42 @@ from noisy_jax.validation.objects import choice
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class LinearFit(Fit):
-    """A corrected linear regression; print it for the table.
+    """A corrected linear regression, the result of `nj.fit(table)`; print it for the table.
 
-    It has the attributes of `Estimates` and of `Fit` as well.
+    It is a `Fit`: `coefficients`, `intercept`, `std_error`, `interval()`, `predict()` and
+    `summary()` are of the corrected fit, and `uncorrected` is ordinary least squares.
 
     Attributes:
-        risk: estimated errors of both fits on clean data.
-        gram: `[d, d]`, corrected centred moments of the columns, per row.
-        cross: `[d]`, centred moments with y, per row.
-        noise: `[d, d]`, mean covariance of the error that was taken away.
-        strength: of the identification: how clearly the noisiest combination of columns stands out
-            from its own error, in squared standard errors. Below 6 do not trust intervals. With the
-            ratio λ of its variance to the noise's, and the variance v that λ would have if there
-            were nothing but noise, it is (λ − 1)²/v; 0 if the clean variance is estimated below 0,
-            infinite without noise.
-        scatter: `[3]`, s², its standard error and degrees of freedom: the variance of y at given
-            clean features without the known errors of measurement in y; `None` unless these, or
-            errors by row, are known.
-        effective_rows: (Σ w)²/Σ w², if the rows are weighted by their errors of measurement. In
-            `uncorrected` they have equal weights.
+        risk: mean squared errors on clean data, plus the variance of the noise in y, estimated from
+            noisy rows that each fit did not see (cross-fitting). Its fields `corrected`,
+            `uncorrected` and `difference` (corrected − uncorrected) are in units of y squared, and
+            each has a standard error, such as `corrected_std_error`; `variance` is the variance of
+            y, so that R² = 1 − corrected/variance. `risk.interval()` is the 95% interval of the
+            difference, and `risk.verdict()` says in words whether the correction helps.
+        gram: `[d, d]`, estimated covariance of the clean columns.
+        cross: `[d]`, estimated covariance of the clean columns and y.
+        noise: `[d, d]`, mean covariance of the error (in the mean of a row's copies) that was taken
+            away from the covariance of the noisy columns.
+        strength: strength of the identification: how clearly the noisiest combination of columns
+            stands out from its own error, in squared standard errors. Below 6 do not trust
+            intervals. With the ratio λ of its noisy variance to the noise's, and the variance v
+            that λ would have if there were nothing but noise, it is (λ − 1)²/v; 0 if the clean
+            variance is estimated below 0, infinite without noise.
+        scatter: `[3]`: s², the variance of y at given clean features without the known errors of
+            measurement in y; its standard error; and its degrees of freedom. `None` unless
+            variances of the error in y, or errors by row, are known.
+        effective_rows: (Σ w)²/Σ w², the number of equally weighted rows that would be as
+            informative, if the fit has weighted rows by their known errors with weights w (`Linear`
+            says when); else `None`. In `uncorrected` the rows have equal weights.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(5000, 1))
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> fit = nj.fit(nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.49))
+        >>> print(fit.reliability.round(1), fit.strength > 6, fit.risk.verdict())
+        [0.7] True the correction helps
     """
 
     kind: ClassVar[str] = "linear"
@@ -78,7 +95,10 @@ class LinearFit(Fit):
     effective_rows: float | None = None
 
     def scatter_interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Both ends of the interval of s (see `scatter`), in units of y; ValueError without it."""
+        """Returns both ends of the interval of s (see `scatter`), in units of y.
+
+        `level` is between 0 and 1; 0.95 by default. ValueError if `scatter` is `None`.
+        """
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")
         variance, error, freedom = self.scatter
@@ -122,15 +142,20 @@ class LinearFit(Fit):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Linear(Method[LinearFit]):
-    """Least squares on clean features.
+    """Least squares on clean features: the default method of `nj.fit`.
 
-    With the mean x̄ of n rows and the covariance C_i of the error in row i,
+    With the measured row x̃_i (the mean of its copies), its target ỹ_i, the mean x̄ of the n rows and
+    the covariance C_i of the error in x̃_i, the coefficients are
 
-        β̂ = (Σ_i [(x̃_i − x̄)(x̃_i − x̄)ᵀ − (1 − 1/n) C_i])⁻¹ Σ_i (x̃_i − x̄) ỹ_i.
+        β̂ = (Σ_i [(x̃_i − x̄)(x̃_i − x̄)ᵀ − (1 − 1/n) C_i])⁻¹ Σ_i (x̃_i − x̄) ỹ_i
+
+    (minus the sum of the covariances of the errors in x̃_i and ỹ_i, if they are stated). They are
+    consistent for noise of any distribution. If C_i is unknown, an unbiased estimate from the row's
+    replicates takes its place. `nj.fit(table, nj.methods.Linear(…))` returns a `LinearFit`.
 
     The fit prints the strength of its identification: the estimated clean variance in the noisiest
     combination of columns against its standard error (`LinearFit.strength`). Where it is below 6,
-    do not trust intervals; Fuller's modification then takes away less than the whole noise
+    do not trust intervals. Fuller's modification then takes away less than the whole noise
     (`LinearFit.share`), such that the equations always have a solution.
 
     Args:
@@ -139,21 +164,30 @@ class Linear(Method[LinearFit]):
             not counts of equal rows: repeat such rows, as
             `frame.loc[frame.index.repeat(frame["n"])]`. Rows of weight 0 are left out, and are not
             counted. If no weights are given, all rows weigh 1, with one exception: if error
-            variances of the rows are known, differ, and do not depend on the measured values, the
-            sandwich takes the weights with the smallest variance, computed from the errors and a
-            first fit. If these change the coefficients by more than chance, the fit keeps weights 1
-            and warns. It also keeps them if errors are estimated (from replicates, a reliability or
-            misclassified columns).
-        clusters: `[n]` labels of groups of rows of one table that may depend on each other, or the
-            name of their column, as for `weights`; the sandwich leaves out one of them at a time. A
-            warning names coefficients that are determined by one of them alone.
-        errors: "sandwich" (the default for one table), by the scores of rows and their leverages
-            (HC3); or "jackknife" (for chunks), which leaves out one of up to 32 groups of rows at a
-            time. Rows, or clusters, are dealt to the groups at random. Both take rows as
-            independent: for neighbouring rows that depend on each other give `clusters`.
+            variances are known for each row and differ between rows, the sandwich weights rows by
+            them such that the variance of the coefficients is smallest. If this changes the
+            coefficients by more than chance, the fit keeps weights 1 and warns. It also keeps them
+            if errors are estimated (from replicates, a reliability or misclassified columns).
+        clusters: `[n]` labels of groups of rows of one table that may depend on each other, at
+            least 8, or the name of their column, as for `weights`; by default rows are independent.
+            A warning names coefficients that are determined by one cluster alone.
+        errors: the kind of standard errors. "sandwich" (the default for one table) is computed from
+            each row's term in the equations, or each cluster's, as if the row were left out (HC3).
+            "jackknife" (the only kind for chunks) refits without one of up to 32 groups of rows at
+            a time, to which rows, or clusters, are dealt at random.
 
     Source: Fuller, Measurement Error Models (1987), Sec. 2.2, 2.5 and 3.1, and Econometrica 45
     (1977) for the share of the noise.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(5000, 1))
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.49)
+        >>> fit = nj.fit(table, nj.methods.Linear(clusters=np.arange(5000) // 5))
+        >>> print(fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        [2.] [1.3]
     """
 
     weights: Any = None

@@ -53,57 +53,57 @@ _TOO_SMALL = (
 class Model(Method[Fit]):
     """Least squares, or any other loss, for a curve y = f(x; θ) of your own.
 
-    With the loss ℓ(θ; x, y) of a clean row, and ℓ̂ of its noisy copies by a transformation of
-    `nj.unbiased`, such that E ℓ̂ = ℓ, it solves
+    With the loss ℓ(θ; x, y) of a clean row x, and its estimate ℓ̂ from the noisy copies x̃ of the
+    row, with the mean E ℓ̂ = ℓ over the noise (`nj.unbiased`), it solves for the parameters θ
 
         Σ_i ∇_θ ℓ̂(θ; x̃_i, y_i) = 0.
 
-    The root that continues the uncorrected fit, as the share of the noise that is taken away grows
-    from 0 to 1, is taken. In small tables it may end before: then a smaller share is taken away,
-    with a warning (`Fit.share`). Random draws of ℓ̂ stay the same for all θ. Everything is in
-    float64.
+    The solution that continues the uncorrected fit, as the share of the noise that is taken away
+    grows from 0 to 1, is taken. In small tables it may end before. Then a smaller share is taken
+    away, with a warning (`Fit.share`). Random draws of ℓ̂ stay the same for all θ. Everything is in
+    float64. `nj.fit(table, nj.methods.Model(…))` returns a `Fit` with `params` and `predict(x)`.
 
-    The transformation follows from the table:
+    The estimate ℓ̂ follows from what the table knows of the noise:
 
     - Gaussian noise, or a covariance alone (the noise is then assumed to be Gaussian):
-      `nj.unbiased.gaussian` with 16 draws a row. The loss must be entire in x: `exp`, `sin`, `erf`
-      and polynomials are, `abs`, `tanh`, `log` and quotients are not.
-    - Copies of each row, with noise of unknown or of another law: `nj.unbiased.replicates` of
-      order 2, for which two or three copies also count in pairs, ax̃_1 + (1 − a)x̃_2 with
-      a = (1 + √3)/2, as one copy with twice the noise. The loss must be smooth. Intervals do not
-      contain the bias that is left: of order σ⁶ under Gaussian noise, of σ⁴ under other noise, by
-      its fourth cumulant, and of σ³ from two or three copies if the noise is skewed. Where
-      replicates are incomplete, a row is corrected by the copies in which all columns with
-      replicates were measured. Rows with one such copy are left out, with a warning.
-    - Replicates of unknown noise in some columns and known variances in further ones: `gaussian`
-      for the columns of known variance, inside `replicates` for the columns with replicates. Errors
-      of the two kinds are taken as independent, and known ones as Gaussian if only their variances
-      are stated. The loss must be entire.
-    - Copies with Gaussian noise of unknown covariance: `estimate=nj.unbiased.pair` has no bias. The
-      loss must be entire.
+      `nj.unbiased.gaussian` with 16 draws a row, without bias. The loss must be entire in x,
+      analytic in the whole complex plane: `exp`, `sin`, `erf` and polynomials are, `abs`, `tanh`,
+      `log` and quotients are not (ValueError).
+    - Replicates, with noise of unknown or of another distribution: `nj.unbiased.replicates` of
+      order 2. The loss must be smooth. A bias is left, which intervals do not contain. With the
+      noise's standard deviation σ it is of order σ⁶ under Gaussian noise, of σ⁴ under other noise,
+      and of σ³ from two or three copies if the noise is skewed. If replicates are incomplete, a row
+      is corrected by the copies in which all columns with replicates were measured. Rows with one
+      such copy are left out, with a warning.
+    - Replicates in some columns and known variances in further ones: both estimates, one inside the
+      other. Errors of the two kinds are taken as independent, and known ones as Gaussian if only
+      their variances are stated. The loss must be entire.
+    - If replicates have Gaussian noise of unknown covariance, `estimate=nj.unbiased.pair` has no
+      bias. The loss must be entire.
 
     Orthogonal distance regression (`odrpack`) estimates every x_i beside θ. It needs only the ratio
     of the errors in x and y, but all scatter of y must be measurement error of that size, and for a
     curve it is right only as the noise becomes small. This method needs the noise in x, and nothing
-    of the scatter of y; it is right for any size of noise, as the number of rows grows.
+    of the scatter of y. Where ℓ̂ has no bias, it is consistent for any size of noise.
 
     Args:
         curve: `(params, x[d]) -> []`, a function of one clean row, with one result. It is written
             with `jax.numpy`, and x is a vector in the order of the table's names.
         start: parameters from which the uncorrected fit begins: a pytree of numbers and arrays. A
-            dictionary gives the coefficients their names.
-        loss: `(prediction, y) -> []`, one of `nj.losses` or a function. Only the squared loss, and
-            losses of counts, which are linear in y, allow errors in y that are independent of x.
-        estimate: a transformation in place of the one above; `functools.partial` gives it options,
-            such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
-        seed: of the draws.
-        weights: `[n]` weights of the rows: factors of their losses, or the name of their column, as
-            in `nj.methods.Linear`; 1 by default. Rows of weight 0 are left out.
+            dictionary gives the estimates their names.
+        loss: `(prediction, y) -> []`, one of `nj.losses` or a function; squared by default. Noise
+            in y that is independent of x does no harm with the squared loss and losses that are
+            linear in y, such as `losses.poisson()`; stated errors in y are for these losses alone.
+        estimate: a transformation of `nj.unbiased` in place of the one above; `functools.partial`
+            gives it options, such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
+        seed: seed of the draws, a whole number; 0 by default.
+        weights: `[n]` weights ≥ 0 of the rows, factors of their losses, or the name of their
+            column, which is then no feature; 1 by default. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column, which standard errors then take as one.
-        errors: "sandwich", by the slopes of rows' losses and their leverages (HC3); or "jackknife",
-            by fits without one of up to 32 groups of rows, or of clusters, at a time, as in
-            `nj.methods.Linear`.
+            name of their column; by default rows are independent. Standard errors allow for them.
+        errors: the kind of standard errors. "sandwich", the default, is computed from the gradient
+            of each row's (or cluster's) loss, as if the row were left out (HC3). "jackknife" refits
+            without one of up to 32 groups of rows, or of clusters, at a time.
 
     Source: Novick and Stefanski, Corrected score estimation via complex variable simulation
     extrapolation (2002); smoothed quantiles: Wang, Stefanski and Zhu, Corrected-loss estimation for
@@ -218,7 +218,10 @@ class Model(Method[Fit]):
         )
 
     def restored(self, fit: Fit) -> Fit:
-        """A fit of this model that was read from a file, with its curve."""
+        """Returns a fit of this model that was read from a file, with its curve.
+
+        `nj.load_fit(path, model)` calls it.
+        """
         start, names = _parameters(self.start)
         if names != fit.labels:
             raise ValueError(

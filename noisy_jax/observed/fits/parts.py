@@ -86,23 +86,24 @@ class TableMoments:
 
 
 def moments(table: Observations) -> TableMoments:
-    """Returns the moments of a part of a table, which are all that a linear fit needs of the part.
+    """Computes the sums over a part of a table that are all that a linear fit needs of the part.
 
-    The parts may have any number of rows, which must be independent of rows in other parts. They
-    must agree in columns, copies and knowledge of the noise, which must not be a reliability.
-    `nj.fit([moments(part) for part in parts])` is the fit to the whole table, with intervals by the
-    jackknife; each part may be on another machine. Coefficients do not depend on the order of the
-    list. Intervals do a little, because the groups of rows that the jackknife leaves out depend on
-    it.
+    They are counts, means and second moments of x̃ and y, and of the errors, for up to 32 groups of
+    rows. `nj.fit([nj.fits.moments(part) for part in parts])` is the linear fit to the whole table,
+    with intervals by the jackknife; each part may be on another machine. Coefficients do not depend
+    on the order of the list. Intervals do a little, because the groups of rows that the jackknife
+    leaves out depend on it.
 
-    All rows have the same weight, also where their known errors differ; the fit to a whole table
-    weights them by these errors.
+    Parts may have any number of rows, which must be independent of rows in other parts. All parts
+    must have the same columns, the same number of copies, and noise that is known in the same way,
+    but not by a reliability. All rows have the same weight, whereas the fit to a whole table
+    weights them by their errors where these are known and differ.
 
     Args:
         table: the part, by `nj.table`, `nj.csv` or `nj.observations.from_arrays`.
 
     Returns:
-        `TableMoments`; `one.plus(other)` merges two of them.
+        `TableMoments`, which can be pickled; `one.plus(other)` merges two of them.
 
     Raises:
         ValueError: the part has products, indicators of categories, or columns of weights, clusters

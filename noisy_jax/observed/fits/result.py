@@ -58,15 +58,19 @@ class Result(Saved, Summarized):
         raise NotImplementedError
 
     def residuals(self, table: Observations) -> np.ndarray:
-        """`[n]`, y less the prediction at the means of each row's copies.
+        """Returns residuals `[n]`: y minus the prediction at the mean of each row's copies.
 
-        They are of noisy rows: a residual contains the error in y and, times the slope, the error
-        of measurement in x. So they vary more than residuals at clean features would, and are
-        correlated with the noisy x. Misclassified columns are taken as they were recorded. The
-        exposure of a Poisson fit multiplies the prediction.
+        The rows are noisy: a residual contains the error in y and, times the slope, the error of
+        measurement in x. So residuals vary more than at clean features, and are correlated with the
+        noisy x. Misclassified columns are taken as they were recorded. The exposure of a Poisson
+        fit multiplies the prediction.
 
         Args:
             table: the noisy rows, with the columns of the fit, such as the table that was fitted.
+
+        Raises:
+            ValueError: columns differ from the fit's, or only one of the table and the fit has an
+                exposure.
         """
         check_columns(table, self.names)
         predictions = np.asarray(self.predict(recorded_means(table)), np.float64)
@@ -83,13 +87,13 @@ class Result(Saved, Summarized):
     def plot(self: Any, table: Any = None, *args: Any, **options: Any) -> Any:
         """Draws the coefficients (`nj.plots.coefficients`), and returns the matplotlib axes.
 
-        Of a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws the function of one
+        For a curve, by `nj.methods.Fourier` or `nj.methods.Model`, it draws y as a function of one
         column (`nj.plots.function`): `fit.plot(table)`.
 
         Args:
-            table: of a curve, the table that was fitted, or one like it.
-            *args: of a curve, the column.
-            **options: of these functions, such as `axes` to draw on; new ones by default.
+            table: for a curve the table that was fitted, or one like it; else leave it out.
+            *args: for a curve the name of the column; by default the first one.
+            **options: options of these functions, such as `axes` to draw on; new axes by default.
         """
         if self.form == "curve":
             if table is None:
@@ -123,26 +127,42 @@ class Result(Saved, Summarized):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Fit(Estimates, Result):
-    """Corrected estimates beside uncorrected ones; print it for the table.
+    """The result of `nj.fit`: corrected estimates beside uncorrected ones; print it for the table.
 
-    Logistic and Poisson regression, regression calibration and curves of your own give it; linear
-    fits and SIMEX add attributes. It has the attributes of `Estimates` as well.
+    Logistic and Poisson regression, regression calibration and curves of your own return it; linear
+    fits return a `LinearFit` and SIMEX a `SimexFit`, with more attributes. Its own `labels`,
+    `values`, `covariance`, `coefficients`, `std_error`, `interval()`, `predict()` and `summary()`
+    (see `Estimates`) are of the corrected fit.
 
     Attributes:
-        uncorrected: the same estimates from the noisy rows, with replicates from their means.
-        reliability: `[d]`, the share of each column's variance that is not noise, where the
-            estimates are of columns.
-        scale: `[d]`, standard deviations of the means of the noisy copies, where the estimates are
-            of columns.
-        share: of the noise that is taken away: 1, or less where the identification is weak, or the
-            equations with all of it have no root.
+        uncorrected: `Estimates` of the same method from the noisy rows as if they were clean, with
+            replicates from their means. Use it to predict from equally noisy features.
+        reliability: `[d]`, the share of each column's variance that is not noise; `None` for curves
+            and for numbers of a function, which are not coefficients of columns.
+        scale: `[d]`, standard deviations of the noisy columns (of the means of their copies);
+            `None` where `reliability` is.
+        share: the share of the noise's covariance that is taken away: 1, or less where the clean
+            columns hardly vary (`LinearFit.strength`), or where the equations with all of it have
+            no solution. Estimates are then still biased.
         target: name of y.
-        num_rows: n, rows of positive weight.
-        num_copies: V, the noisy copies of each row whose mean is taken.
-        risk: estimated errors of both fits on clean data, of linear fits.
-        remarks: evidence in the rows against the assumptions of the correction, and cautions about
-            the intervals.
+        num_rows: n, number of rows of positive weight.
+        num_copies: V, number of noisy copies of each row.
+        risk: estimated mean squared errors of both fits on clean data, of linear fits (`LinearFit`
+            describes it); else `None`.
+        remarks: texts: evidence in the rows against the assumptions of the correction, and cautions
+            about the intervals; () if there are none.
         about: sentences about the method, which stand below the printed table.
+        exposed: whether the fit has an exposure (`nj.methods.Poisson`).
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(20_000, 1))
+        >>> y = (rng.random(20_000) < 1 / (1 + np.exp(-x[:, 0]))) * 1.0
+        >>> noisy = x + 0.7 * rng.normal(size=x.shape)
+        >>> fit = nj.fit(nj.observations.from_arrays(noisy, y, noise=0.49), nj.methods.Logistic())
+        >>> print(fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
+        [1.] [0.6]
     """
 
     kind: ClassVar[str] = "fit"
@@ -156,7 +176,10 @@ class Fit(Estimates, Result):
     def of(
         cls, corrected: Estimates, uncorrected: Estimates, table: Observations, **more: Any
     ) -> Self:
-        """The fit to the rows of a table, with `more` attributes."""
+        """Returns the fit of these estimates to the rows of a table, with `more` attributes.
+
+        `nj.fit` calls it.
+        """
         of_table = {
             "target": table.target,
             "num_rows": len(table.y),

@@ -36,7 +36,10 @@ class Saved:
     functions: ClassVar[tuple[str, ...]] = ()
 
     def save(self, path: str | Path) -> None:
-        """Writes the result as JSON; `nj.load_fit` reads it, or `nj.load_learned`."""
+        """Writes the result to a file as JSON.
+
+        `nj.load_fit(path)` reads a fit, and `nj.load_learned(path, learner)` a `Learned`.
+        """
         head = {"kind": self.kind, "format": FORMAT, "version": __version__}
         values = {**head, **self._written()}
         values = json.loads(json.dumps(values, default=lambda array: array.tolist()))

@@ -35,14 +35,14 @@ _STEP = 0.5  # of differences, in standard errors of the covariance of the noise
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class SIMEX(Method[SimexFit]):
-    """Simulation and extrapolation: any estimator, under more and more noise, extended to none.
+    """Simulation and extrapolation: corrects the numbers of any estimator, approximately.
 
-    With the covariance C_i of the error in row i, noise of covariance λC_i is added to the rows,
-    `draws` times at each level λ, and the estimator is called again. A curve through the mean
-    estimates at 0 and at the levels is extended to λ = −1, where no noise is left. The added noise
-    is Gaussian; of noise of another distribution only the covariance is used. Exact columns stay as
-    they are. Where only the mean of the C_i is known, as from replicates, all rows get noise of
-    this covariance.
+    With the covariance C_i of the error in row i (in the mean of its copies), Gaussian noise of
+    covariance λC_i is added to the rows, `draws` times at each level λ, and the estimator is called
+    again. A curve through the mean estimates at 0 and at the levels is extended to λ = −1, where no
+    noise is left. If the error itself is not Gaussian, only its covariance is used. Exact columns
+    stay as they are. If only the mean of the C_i is known, as from replicates, all rows get noise
+    of this covariance. `nj.fit(table, nj.methods.SIMEX(…))` returns a `SimexFit`.
 
     **It is approximate**: the curve is an assumption. The bias is small if the noise is a small
     share of the variance of the columns, and does not vanish in large tables. Where the
@@ -50,45 +50,47 @@ class SIMEX(Method[SimexFit]):
     `Poisson` are consistent and faster. SIMEX is for everything else.
 
     **Intervals do not contain the bias of the curve.** Around the mean of the estimates, intervals
-    of 95% cover about 95%. The truth they cover less often the larger the table and the noise are:
-    of a least squares slope with a noise of 0.18 times the variance of its column, extended by the
-    quadratic curve, about 95% (200 or 500 rows); with 0.4 times, 86% (200 rows) and 73% (500 rows).
-    The rational curve covers about 95% in these cases, and its estimates scatter more.
+    of 95% cover about 95%. They cover the truth less often the larger the table and the noise are.
+    For a least-squares slope, noise of 0.18 times the variance of its column and the quadratic
+    curve it was about 95% (200 or 500 rows); with 0.4 times, 86% (200 rows) and 73% (500 rows). The
+    rational curve covers about 95% in these cases, and its estimates scatter more.
 
     Standard errors:
 
-    - "extrapolated": the mean estimated covariance at λ, less the covariance of the estimates over
-      draws, is extended to −1 by a quadratic curve, with the same assumptions as the covariances,
-      which a function returns.
+    - "extrapolated": the function returns the covariance of its numbers. The mean of these at each
+      λ, minus the covariance of the numbers over the draws, is extended to −1 by a quadratic curve.
+      It is right where the covariances that the function returns are.
     - "jackknife": SIMEX again, with the same draws, without one of 32 random groups of rows at a
       time. It takes 33 times as long.
 
-    The default is "extrapolated" where there are covariances, and "jackknife" where there are none,
-    or where the covariance of the noise is estimated from the table's replicates, which only the
-    jackknife counts. Standard errors of a stated covariance (`noise.CovarianceEstimate`) are added,
-    by calls under other covariances.
+    Standard errors of a stated covariance (`noise.CovarianceEstimate`) are added, by calls under
+    other covariances.
 
     Args:
-        estimator: the estimator to correct:
-            an estimator of scikit-learn, which is cloned, with `coef_` and `intercept_`, or such
-            as a pipeline with predictions that are affine in x;
-            or a function of x `[n, d]`, y `[n]` and, if there are weights, weights `[n]` in NumPy,
-            whose result is a vector, a dictionary
-            of named numbers, either of them in a tuple with its covariance, or a result of
-            statsmodels, such as `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
-        levels: λ > 0, at least two: multiples of the noise that are added.
-        draws: draws of added noise at each level, at least two.
-        extrapolation: "quadratic", or "rational" for a + b/(c + λ), which is exact for the slope on
-            one noisy column, and less stable.
-        errors: "extrapolated", "jackknife", or "none" for standard errors that are NaN.
-        seed: seed of the draws.
-        progress: called with (done, total), numbers of estimates.
-        weights: `[n]` weights of the rows for the calls of the estimator, or the name of their
-            column, as in `nj.methods.Linear`; 1 by default. An estimator of scikit-learn takes them
+        estimator: the estimator to correct. Either an estimator of scikit-learn, which is cloned,
+            with `coef_` and `intercept_` or, as a pipeline, with predictions that are affine in x.
+            Or a function of x `[n, d]`, y `[n]` and, if there are weights, weights `[n]`, in NumPy.
+            It returns a vector, a dictionary of named numbers, either of them in a tuple with its
+            covariance, or a result of statsmodels, such as
+            `lambda x, y: sm.Logit(y, sm.add_constant(x)).fit(disp=0)`.
+        levels: λ > 0, at least two: multiples of the noise's covariance that are added.
+        draws: number of draws of added noise at each level, at least two; 100 by default.
+        extrapolation: the curve in λ: "quadratic", a + bλ + cλ², or "rational", a + b/(c + λ). The
+            rational curve is exact for the slope on one noisy column, and less stable.
+        errors: "extrapolated", "jackknife", or "none" for standard errors that are NaN. By default
+            "extrapolated" where the estimator returns covariances, and "jackknife" where it returns
+            none, with clusters, or if the noise's covariance is estimated from the table's
+            replicates, whose uncertainty only the jackknife contains.
+        seed: seed of the draws, a whole number.
+        progress: a function that is called with (done, total), numbers of estimates.
+        weights: `[n]` weights ≥ 0 of the rows for the calls of the estimator, or the name of their
+            column, which is then no feature; 1 by default. An estimator of scikit-learn takes them
             as `sample_weight` of its `fit`; a function as its third argument, or as `weights` or
             `sample_weight`. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column. The jackknife leaves out clusters, and is the default then.
+            name of their column. The jackknife then leaves out clusters.
+
+    `nj.fit` raises ValueError if the table has products, misclassified columns, or a `cross_cov`.
 
     Source: Cook and Stefanski (1994); for standard errors Stefanski and Cook, Simulation-
     Extrapolation: The Measurement Error Jackknife (1995).

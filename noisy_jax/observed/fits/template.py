@@ -126,7 +126,7 @@ class Method(Generic[_Fit]):
             object.__setattr__(self, field.name, collected(getattr(self, field.name)))
 
     def fitted(self, observations: Any) -> _Fit:
-        """The fit to one table."""
+        """Returns the fit to a table; `nj.fit(observations, method)` calls it."""
         observations = checked_table(observations)
         if isinstance(observations, Iterable):
             return self._of_chunks(observations)

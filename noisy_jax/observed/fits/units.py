@@ -14,7 +14,7 @@ from noisy_jax.tabular.columns import ROUNDING
 
 
 class UndeterminedError(ValueError):
-    """Error of a fit whose coefficients the rows would not determine without noise either.
+    """ValueError of `nj.fit`: the rows would not determine the coefficients without noise either.
 
     Causes are a constant column, columns that depend on each other linearly, too few rows, and in
     logistic and Poisson regression columns that predict the targets perfectly.

@@ -36,43 +36,48 @@ def from_arrays(
     products: Sequence[tuple[str, str]] = (),
     gaps: None = None,
 ) -> Observations:
-    """Makes a table from arrays or a pandas DataFrame.
+    """Makes a table of noisy rows from arrays or a pandas DataFrame, for `nj.fit` and `nj.learn`.
 
     Args:
-        x: `[n, d]` noisy features, or `[n, V, d]`, V replicates (independent noisy copies) of them.
-            A DataFrame keeps the names of its columns; a list of DataFrames with the same columns
-            has one for each replicate. NaN and masked values are missing, which raises ValueError,
+        x: `[n, d]` noisy features x̃ = x + error, or `[n, V, d]`, V replicates (independent noisy
+            copies) of them. A DataFrame keeps the names of its columns; a list of DataFrames with
+            the same columns has one for each replicate. NaN and masked values raise ValueError,
             also in single replicates. All pandas arguments must have the same index.
-        y: `[n]` targets.
-        noise: the error in one copy of a row, in the units of x:
-            a distribution such as `noise.Laplace(0.3)`, whose mean is subtracted from x; a
-            covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
-            `noise.PerRound(jax.vmap(noise.Gaussian)(covs))` for one covariance a row; a
-            `noise.CovarianceEstimate`, whose standard errors make the intervals of `fit` wider; or
-            `None`, if there are V ≥ 2 replicates to estimate it from. 0 means that x has no error.
-            Standard deviations are `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`. A
-            mapping from names of columns to their errors is as in `nj.table`, where columns
-            that are not named are exact; `noise.Misclassified(matrix)` is for tables whose columns
-            are all misclassified with this matrix. A pandas Series holds variances by name, and a
-            DataFrame a covariance by name, with the same names as its index; columns that it does
-            not name are exact. The parts of a `noise.CovarianceEstimate` may be such as well.
-        names: names of the d columns; `x1`, `x2`, … by default.
-        target: name of y; "y" by default.
-        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x; by
-            default they are independent.
-        products: pairs of names whose products linear fits use as columns, as in `nj.table`.
-        gaps: removed in version 0.4.0; `None`.
+        y: `[n]` targets, which may be noisy.
+        noise: what is known of the error in one copy of a row, in the units of x:
+
+            - a covariance `[]` (the same variance in each column), `[d]` (variances) or `[d, d]`;
+              0 means that x has no error;
+            - standard deviations `nj.sd(value)`, `[]`, `[d]` or, one for each row, `[n, d]`;
+            - a distribution such as `nj.noise.Laplace(0.3)`, whose mean is subtracted from x;
+            - `nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))`, a covariance for each row;
+            - an `nj.noise.CovarianceEstimate`, whose standard errors make intervals of `fit` wider;
+            - a mapping from names of columns to errors of single columns, as `nj.table` lists them
+              (variances, `nj.sd`, distributions, …); columns that are not named are exact;
+            - `nj.noise.Misclassified(matrix)`, if all columns are misclassified with this matrix;
+            - a pandas Series of variances by name, or a DataFrame, a covariance by name with the
+              same names as its index; columns that it does not name are exact;
+            - `None`, the default, if there are V ≥ 2 replicates, from which it is estimated.
+        names: names of the d columns; `x1`, `x2`, …, or the names of a DataFrame by default.
+        target: name of y; "y", or the name of a pandas Series by default.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy of x
+            (errors in other copies are independent of the error in y); `None`, the default, if they
+            are independent.
+        products: pairs of names, such as `[("x1", "x2")]`, whose products linear fits take as
+            further columns (`nj.table` says under which conditions).
+        gaps: an option of version 0.3; leave it out.
 
     Returns:
-        `Observations`.
+        `Observations` of n rows.
 
     Raises:
-        ValueError: if shapes or pandas indices do not match, a value is infinite, text, a category
-            or missing, or the noise is neither given nor can be estimated.
+        ValueError: shapes or pandas indices do not match, a value is infinite, text, a category or
+            missing, or the noise is neither given nor can be estimated.
 
     Example:
-        >>> import numpy as np
-        >>> print(from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2]))
+        >>> import numpy as np, noisy_jax as nj
+        >>> table = nj.observations.from_arrays(np.zeros((5, 2)), np.ones(5), noise=[0.1, 0.2])
+        >>> print(table)
         Observations(5 rows, 2 features, 1 copy, noise: known covariance)
     """
     x, y, names, products = collected(x), collected(y), collected(names), collected(products)

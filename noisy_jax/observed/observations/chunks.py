@@ -19,29 +19,32 @@ from noisy_jax.validation.messages import given, listed
 
 
 def chunks(frames: Iterable[Any], **columns: Any) -> Chunks:
-    """Makes a table of parts, for `fit` and `learn` on more rows than fit into memory.
+    """Makes a table of parts, for `nj.fit` and `nj.learn` on more rows than fit into memory.
 
-    `nj.fit` and `nj.learn` also take any iterable of tables that agree in their columns and noise,
-    such as `(nj.observations.from_arrays(x[i : i + 9999], y[i : i + 9999], noise=0.1) for i in …)`.
+    `nj.fit` takes chunks for linear fits alone. Both also take any iterable of tables that agree in
+    their columns and noise, such as
+    `(nj.observations.from_arrays(x[i : i + 9999], y[i : i + 9999], noise=0.1) for i in …)`.
 
     Args:
         frames: an iterable of data frames with the same columns, of any kind that `nj.table` takes,
             or of pyarrow's batches: `pandas.read_csv("big.csv", chunksize=65_536)`, or
-            `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators,
-            and can be gone through once, as `fit` and `learn` do. A chunk where no row has two
-            replicates is kept with its neighbours: spread such rows over the chunks.
-        **columns: the arguments of `nj.table`, except `subject`, `products`, `weights`, `clusters`
-            and `exposure`, which are for one table, read whole. The noise must be the same in all
-            rows, or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
+            `pyarrow.parquet.ParquetFile("big.parquet").iter_batches(65_536)`. These are iterators
+            that can be gone through once, as `fit` and `learn` do; a second call needs new ones. A
+            chunk where no row has two replicates is joined to its neighbours, so spread such rows
+            over the chunks.
+        **columns: the arguments of `nj.table` on the columns: `target`, `noise`, `replicates`,
+            `features`, `drop` and `cross_cov`; `subject`, `products`, `weights`, `clusters` and
+            `exposure` are only for one table, read whole. The noise must be the same in all rows,
+            or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
             `nj.reliability`. Make indicators of categories before, since a chunk may lack some:
             texts raise ValueError.
 
     Returns:
-        `Chunks`, an iterable of tables.
+        `Chunks`, an iterable of `Observations`, one for each frame that has rows.
 
     Raises:
-        ValueError: as for `nj.table`, or if an argument is not for chunks. Some errors are raised
-            only when chunks are read; these name the number of the chunk, from 0.
+        ValueError: an argument is not for chunks, or `frames` is one frame or a path. Errors in the
+            columns of a frame are raised when it is read, and name the number of the chunk, from 0.
 
     Example:
         >>> import io, numpy as np, pandas, noisy_jax as nj

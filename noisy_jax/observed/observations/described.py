@@ -37,22 +37,31 @@ TABLES_OUTSIDE_JIT = "make tables, and fit them, outside jit, vmap and grad"
 def sd(
     value: Any = None, *, column: str | None = None, gaussian: bool = False
 ) -> StandardDeviation:
-    """States the standard deviation of a column's error, as instruments state it.
+    """States how large the error of a measured column is, by its standard deviation σ.
+
+    A plain number in the argument `noise` of a table is a variance, σ²; `sd(σ)` is in the units of
+    the column, as instruments state it.
 
     Args:
-        value: a number; or one for each row, `[n]`; in `observations.from_arrays`, whose noise is
-            of all columns, one for each column, `[d]`, or for each row and column, `[n, d]`.
-        column: in place of `value`, for `table` and `csv`, the name of a column that holds one for
+        value: σ ≥ 0 for an entry of a mapping `noise={"x1": sd(0.5)}`: a number, or one for each
+            row, `[n]`. Where it stands for the whole `noise` of `observations.from_arrays`: a
+            number for all columns, one for each column, `[d]`, or for each row and column,
+            `[n, d]`.
+        column: in place of `value`, for `table` and `csv`, the name of a column that holds σ for
             each row. That column is then not a feature.
-        gaussian: whether errors are known to be Gaussian. Kernel fits need a distribution.
+        gaussian: whether the errors are known to be Gaussian, by default False. Kernel fits
+            (`nj.methods.Fourier`) need a distribution, and with False they raise ValueError.
 
     Returns:
         An entry of the argument `noise` of `table`, `csv` and `observations.from_arrays`.
 
+    Raises:
+        ValueError: both of `value` and `column` are given or none, or σ is negative or not finite.
+
     Example:
         >>> import numpy as np, noisy_jax as nj
         >>> frame = {"dose": [1.0, 2.0, 4.0], "error": [0.1, 0.1, 0.2], "y": [0.0, 1.0, 3.0]}
-        >>> table = nj.table(frame, target="y", noise={"dose": sd(column="error")})
+        >>> table = nj.table(frame, target="y", noise={"dose": nj.sd(column="error")})
         >>> print(table.cov.ravel().round(2))
         [0.01 0.01 0.04]
     """
@@ -77,25 +86,37 @@ def error_size(name: str, value: Any, **options: Any) -> Any:
 
 
 def reliability(ratio: float) -> Reliability:
-    """States the reliability r of a measured column, such as a test: Var(x)/Var(x̃) for x̃ = x + n.
+    """States the reliability r of a measured column: the share of its variance that is not error.
 
-    The variance of the error is then (1 − r) Var(x̃), where Var(x̃) is the variance of the column in
+    The column is x̃ = x + n, with the error n of mean zero, independent of the clean x, and
+
+        r = Var(x)/Var(x̃).
+
+    So the variance of the error is (1 − r) Var(x̃), where Var(x̃) is the variance of the column in
     the table, with the weights of the fit. In a linear fit with one feature the slope is the
     least-squares slope divided by r. Its standard error takes r as known and Var(x̃) as estimated.
-    A column with replicates takes no reliability (ValueError): they show its error themselves.
+
+    The error is then known on average over the table, and not for single rows. So
+    `nj.methods.Linear`, `RegressionCalibration` and `SIMEX` take it; all other methods, learners
+    and chunks raise ValueError. So does a column with replicates, which show its error themselves.
 
     Args:
-        ratio: r, above 0 and at most 1. It must hold in the population of the rows.
+        ratio: r, above 0 and at most 1; 1 is a column without error. It must hold in the population
+            that the rows are drawn from.
 
     Returns:
-        An entry of the argument `noise` of `table` and `csv`.
+        An entry of a mapping from columns to errors, the argument `noise` of `table` and `csv`,
+        such as `noise={"score": nj.reliability(0.8)}`.
+
+    Raises:
+        ValueError: r is not above 0 and at most 1.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
         >>> rng = np.random.default_rng(0)
         >>> score = rng.normal(size=1000)
         >>> frame = {"score": score, "y": 0.3 * score + rng.normal(size=1000)}
-        >>> fit = nj.fit(nj.table(frame, target="y", noise={"score": reliability(0.6)}))
+        >>> fit = nj.fit(nj.table(frame, target="y", noise={"score": nj.reliability(0.6)}))
         >>> print((fit.uncorrected.coefficients / fit.coefficients).round(6))
         [0.6]
     """

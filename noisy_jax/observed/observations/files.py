@@ -29,39 +29,42 @@ def csv(
     missing: Sequence[Any] | str | float | None = None,
     **options: Any,
 ) -> Observations:
-    r"""Returns the table of a CSV file with a header: `pandas.read_csv`, then `nj.table`.
+    r"""Reads a CSV file with a header into a table of noisy rows, for `nj.fit` and `nj.select`.
 
-    Needs pandas, which the extras `noisy_jax[demo]` and `noisy_jax[frames]` install.
+    It is `nj.table(pandas.read_csv(path), target=…)`, with checks of the file. It needs pandas,
+    which the extras `noisy_jax[demo]` and `noisy_jax[frames]` install.
 
     Args:
         path: path of the file, a URL or an open file, as pandas takes them.
-        target: name of y's column.
-        missing: if given, rows that lack a value are left out with a warning; by default a missing
-            value is an error. It lists texts and numbers that stand for a missing value, such as
-            ["-999", "-"], beside the ones that pandas knows (empty cells, NA, NaN, NULL, #N/A, …).
-            An empty list adds none. Replicates may be missing in either case, but not all of a row.
-        **options: all further arguments of `nj.table`: `noise`, `replicates`, `subject`,
+        target: name of the column of y.
+        missing: if given, rows that lack a value are left out with a warning; by default (`None`) a
+            missing value is an error. It lists texts and numbers that stand for a missing value,
+            such as ["-999", "-"], beside the ones that pandas knows (empty cells, NA, NaN, NULL,
+            #N/A, …); an empty list adds none. Replicates may be missing in either case, but not all
+            replicates of a row.
+        **options: all further arguments of `nj.table`, which describes them: `noise` (what is known
+            of the measurement errors) or `replicates`, one of which is needed, `subject`,
             `features`, `drop` (a column without a name is "Unnamed: 0", …), `cross_cov`,
-            `products`, `weights`, `clusters` and `exposure`. And further arguments of
-            `pandas.read_csv`, such as `sep=";"`, `decimal=","`, `thousands="."`,
-            `encoding="latin-1"`, `compression="zip"` or `dtype={"group": "category"}`, but not
-            `usecols`, `chunksize` and `iterator`.
+            `products`, `weights`, `clusters` and `exposure`. Also arguments of `pandas.read_csv`,
+            such as `sep=";"`, `decimal=","`, `thousands="."`, `encoding="latin-1"`,
+            `compression="zip"` or `dtype={"group": "category"}`, but not `usecols`, `chunksize` and
+            `iterator`.
 
     Returns:
         `Observations`, whose `index` holds the numbers of the file's rows, from 0, unless
         `index_col` names a column.
 
     Raises:
-        ValueError: as for `nj.table`; or the file is no table of cells, its columns have no names,
-            or two columns have the same name.
+        ValueError: a column is missing or not complete, neither `noise` nor `replicates` is given,
+            the file is no table of cells, or its columns have no names or the same name twice.
         ImportError: pandas is not installed.
 
     Example:
-        >>> import io
-        >>> text = "size;age;price\n50,5;9;80\n70,25;4;120\n64;7;95\n"
-        >>> rows = csv(io.StringIO(text), target="price", noise={"size": 0.1}, sep=";", decimal=",")
-        >>> print(rows.x[:, 0].tolist())
-        [[50.5, 9.0], [70.25, 4.0], [64.0, 7.0]]
+        >>> import io, noisy_jax as nj
+        >>> file = io.StringIO("size;age;price\n50,5;9;80\n70,25;4;120\n64;7;95\n")
+        >>> table = nj.csv(file, target="price", noise={"size": 0.1}, sep=";", decimal=",")
+        >>> print(table.names, table.x[:, 0].tolist())
+        ('size', 'age') [[50.5, 9.0], [70.25, 4.0], [64.0, 7.0]]
     """
     names = {field.name for field in dataclasses.fields(Columns)}
     reading = {name: value for name, value in options.items() if name not in names}

@@ -31,81 +31,88 @@ def table(
     clusters: str | None = None,
     exposure: str | None = None,
 ) -> Observations:
-    """Makes a table from a data frame, with the known measurement error of each column.
+    """Makes a table from a data frame, with what is known of the measurement error of each column.
+
+    A measured column holds x̃ = x + n in place of the clean x, with an error n of mean zero. The
+    table is for `nj.fit`, `nj.select` and `nj.learn`.
 
     Args:
         frame: a pandas DataFrame; a mapping from names to arrays `[n]`; or another data frame, if
             narwhals is installed and knows it (polars, pyarrow, …).
-        target: name of y's column.
+        target: name of the column of y.
         noise: what is known of the errors. It may be `None`, the default, only if `replicates` are
             given. Usually a mapping from a column's name to the error in one measurement, in the
             units of the column; columns that are not named are exact:
 
-            - a number, its variance;
-            - `nj.sd(0.5)`, its standard deviation, with `gaussian=True` also for kernel fits; or
-              `nj.sd(column="z_err")`, the column with its standard deviation in each row, which is
-              then not a feature;
+            - a number, the error's variance;
+            - `nj.sd(0.5)`, its standard deviation, with `gaussian=True` also for kernel fits
+              (`nj.methods.Fourier`); or `nj.sd(column="z_err")`, the name of the column with its
+              standard deviation in each row, which is then not a feature;
             - a distribution of one number, such as `nj.noise.Laplace(0.3)`, for kernel fits, which
               need more than variances; its mean is subtracted from the column. Where the table
               holds means of replicates, only the variance of their error is known, unless the
               distribution is Gaussian;
             - `nj.noise.CovarianceEstimate(0.2, 0.03)`, a variance as a validation study estimates
-              it, with its standard error, which widens the intervals;
+              it, and its standard error, which widens the intervals of a fit;
             - `nj.reliability(0.6)`, the share of the column's variance that is not error;
             - `nj.noise.Misclassified(matrix)`, for a column of categories, numbers or texts, that
               are recorded wrongly with known probabilities. The column becomes indicators of all
               categories but the first, which are averaged over its replicates, if it has any.
 
-            Errors of different columns are independent. The target may be named as well; its
-            variances become `Observations.target_cov`. In place of a mapping, `noise` takes all
-            forms that it has in `observations.from_arrays`, for the features in their order.
+            Errors of different columns are then independent. The target may be named as well; its
+            variances become `Observations.target_cov`. In place of a mapping, `noise` takes what it
+            takes in `observations.from_arrays`, such as a covariance `[d, d]`, for the features in
+            their order.
         replicates: a mapping from a feature to the columns with its replicates, independent noisy
-            measurements of it; a column with the name of the feature is one of them (the first, if
-            it is not listed). Features may have different numbers of them, and cells may be NaN,
-            but not all of a row. If `noise` does not name the feature, the error is estimated from
-            the replicates. If replicates have errors of their own, `noise` names each of these
-            columns, as in `{"a1": nj.sd(0.2), "a2": nj.sd(column="a2_err")}`. The table then holds
-            their mean with weights 1/σ²; this is also so where the rows of a subject differ in
-            `nj.sd(column=…)`. Otherwise errors of the k-th replicates of different features may
-            depend on each other, and the error of a replicate has the same covariance in all rows,
-            whatever their number of replicates.
-        subject: name of the column with the subject of each row, if each row is one measurement.
-            Then the rows of a subject are replicates for the columns in `replicates`, which is a
-            list of names, and all other columns must agree within a subject. The table has a row
-            for each subject, in their order of appearance. From a pandas DataFrame,
-            `Observations.index` holds the subjects; a pandas Series of weights or clusters that is
-            given to a fit must have the same index.
+            measurements of it; `None` by default. A column with the name of the feature is one of
+            them (the first, if it is not listed). Features may have different numbers of
+            replicates, and cells may be NaN, but not all of a row. If `noise` does not name the
+            feature, its error is estimated from the replicates. If replicates have errors of
+            different sizes, `noise` names each of these columns, as in
+            `{"a1": nj.sd(0.2), "a2": nj.sd(column="a2_err")}`. The table then holds their mean with
+            weights 1/σ²; this is also so where the rows of a subject differ in `nj.sd(column=…)`.
+            Otherwise the error of a replicate has the same covariance in all rows, and errors of
+            the k-th replicates of different features may depend on each other.
+        subject: name of the column with the subject of each row, if each row is one measurement;
+            `None`, if each row is a subject. The rows of a subject are then replicates for the
+            columns in `replicates`, a list of names, and all other columns must agree within a
+            subject. The table has a row for each subject, in their order of appearance. From a
+            pandas DataFrame, `Observations.index` holds the subjects; a pandas Series of weights or
+            clusters that is given to a fit must have the same index.
         features: names of the features; by default all columns that are not named as something
             else, in their order. A pandas Categorical, or a column of texts, becomes an indicator
             of each category but the first, as `sex[m]`; fits print the first as the reference.
             Where `noise` or `cross_cov` go by position, each indicator is a feature.
         drop: in place of `features`, names of columns that are left out.
-        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the features, in their
-            order.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in one measurement of each
+            feature, in their order; a mapping by name counts others as 0. `None`, the default, if
+            they are independent.
         products: pairs of features, such as `[("x1", "x2"), ("x1", "x1")]`, whose products linear
             fits take as further columns. Where a feature is of categories, name one of its
             indicators, as in `("dose", "sex[m]")`. `fit.predict` takes the features, and multiplies
-            them itself. Moments of products are unbiased. For squares, an error that is stated by a
-            variance or `nj.sd` is taken as Gaussian, and a distribution as symmetric. Where the
-            error is known from replicates alone, each row needs two of them for the product of a
-            noisy and an exact column, and four for the square of a noisy column or the product of
-            two noisy columns.
-        gaps: removed in version 0.4.0; `None`. Rows must be complete, except for replicates.
-        weights: name of the column with the weights of the rows, as in `nj.methods.Linear`. This
-            column is no feature, unless `features` names it too. The same holds for the columns of
-            `clusters` and `exposure`.
+            them itself. Second moments of the clean products are estimated without bias. For
+            squares, an error that is stated by a variance or `nj.sd` is taken as Gaussian, and a
+            distribution as symmetric. Where the error is known from replicates alone, each row
+            needs two of them for the product of a noisy and an exact column, and four for the
+            square of a noisy column or the product of two noisy columns.
+        gaps: an option of version 0.3; leave it out. Rows must be complete, except for replicates.
+        weights: name of the column with the weights of the rows (`nj.methods.Linear` says what they
+            mean). This column is no feature, unless `features` names it too. The same holds for the
+            columns of `clusters` and `exposure`.
         clusters: name of the column that says which rows may depend on each other: schools, or
             persons with several rows. Its cells may be numbers or texts.
-        exposure: name of the column with times of observation or the like, for
+        exposure: name of the column with positive times of observation or the like, for
             `nj.methods.Poisson`.
 
     Returns:
-        `Observations`. Its `x` is `[n, V, d]` where all features with noise have V replicates in
-        every row, and the noise is known for all of these features or for none. Otherwise `x` holds
-        the means of the replicates of each row; then, and with a reliability, estimated covariances
-        are right in sums over rows only (`Observations.each_row`), which is enough for linear fits.
-        `nj.methods.Model` takes the replicates themselves, and so do kernel fits if no other
-        feature has noise. All other fits raise ValueError.
+        `Observations` of n rows and d features. Its `x` is `[n, V, d]` where all features with
+        noise have V replicates in every row, and the noise is stated for all of these features or
+        for none. Otherwise `x` holds the means of the replicates, `[n, 1, d]`. Their errors are
+        then estimated on average over the table, and not for single rows
+        (`Observations.each_row`), unless they are stated; so they are with a reliability. Linear
+        fits, regression calibration and SIMEX need no more. `nj.methods.Model` takes the replicates
+        themselves, and so does `nj.methods.Fourier` if no other feature has noise. All else raises
+        ValueError.
 
     Raises:
         ValueError: neither `noise` nor `replicates` is given, a column is missing or not complete,
@@ -120,7 +127,7 @@ def table(
         >>> frame = {f"sbp{k}": sbp + 0.8 * rng.normal(size=5000) for k in (1, 2, 3)}
         >>> frame["sbp3"][1000:] = np.nan  # a third measurement for few
         >>> frame |= {"age": age, "risk": sbp - 0.5 * age + 0.1 * rng.normal(size=5000)}
-        >>> rows = table(frame, target="risk", replicates={"sbp": ["sbp1", "sbp2", "sbp3"]})
+        >>> rows = nj.table(frame, target="risk", replicates={"sbp": ["sbp1", "sbp2", "sbp3"]})
         >>> fit = nj.fit(rows)
         >>> print(rows.names, fit.coefficients.round(1), fit.uncorrected.coefficients.round(1))
         ('sbp', 'age') [ 1.  -0.5] [ 0.8 -0.5]

@@ -20,28 +20,30 @@ _AT_ONCE = 16  # results that one task merges
 def partitions(frame: Any, **columns: Any) -> Partitions:
     """Makes a table whose partitions stay where they are, on the workers of dask.
 
-    `nj.fit` computes the moments of each partition on the worker that has it, and merges them;
-    intervals are by the jackknife, as for chunks. Only linear fits take partitions. Iteration
-    yields the tables of the partitions, one after another, and so `nj.learn` takes them like
-    chunks. Rows that may depend on each other should be in one partition.
+    `nj.fit` computes the sums that a linear fit needs (`nj.fits.moments`) of each partition on the
+    worker that has it, and merges them. Intervals are by the jackknife. Only linear fits take
+    partitions. Iteration yields the tables of the partitions, one after another, and so `nj.learn`
+    takes them like chunks. Rows that may depend on each other should be in one partition.
 
     Args:
         frame: a `dask.dataframe.DataFrame`, or a list of `dask.delayed` data frames, of any kind
             that `nj.table` takes. Needs dask, `pip install "noisy_jax[dask]"`.
-        **columns: the arguments of `nj.table`, except `subject`, `products`, `weights`, `clusters`
-            and `exposure`, which are for one table, read whole. The noise must be the same in all
-            rows, or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
+        **columns: the arguments of `nj.table` on the columns: `target`, `noise`, `replicates`,
+            `features`, `drop` and `cross_cov`; `subject`, `products`, `weights`, `clusters` and
+            `exposure` are only for one table, read whole. The noise must be the same in all rows,
+            or standard deviations in a column (`nj.sd(column=…)`); it cannot be an
             `nj.reliability`. Make indicators of categories before, since a partition may lack some:
-            texts raise ValueError. Name the columns to `drop`: a column that numbers or labels the
-            rows is not noticed, as one partition does not show it.
+            texts raise ValueError. Name the columns to `drop`: unlike `nj.table`, it does not
+            notice a column that numbers or labels the rows.
 
     Returns:
-        `Partitions`.
+        `Partitions`, for `nj.fit` and `nj.learn`.
 
     Raises:
-        ValueError: as for `nj.table`, if an argument is not for partitions, or if dask is not
-            installed. Some errors are raised only when partitions are read; these name the number
-            of the partition.
+        ValueError: an argument is not for partitions, `frame` is not dask's, or dask is not
+            installed. Errors in the columns are raised when a partition is read, and name its
+            number, from 0. So is a partition where no row has two replicates, if these alone show
+            the error.
 
     Example:
         >>> import numpy as np, pandas, noisy_jax as nj

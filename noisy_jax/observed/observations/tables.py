@@ -20,32 +20,46 @@ from noisy_jax.observed.observations.rows import Rows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Observations:
-    """n rows of noisy features with their targets, in float64 and original units.
+    """A table: n rows of noisy features x̃ = x + error with their targets, and what is known of it.
 
-    Fits by moments and scores take `means`. Methods that read the noise row by row take `x`, `cov`
-    and `noise`, which belong together: the copies, or where a row has more of one column than of
-    another their means.
+    `nj.table`, `nj.csv` and `nj.observations.from_arrays` make it; `nj.fit`, `nj.learn` and
+    `nj.select` take it. It is in float64 and original units. To look at it, use `x`, `y`, `cov`,
+    `noise`, `means()` and `rows(which)`; the other methods serve the fits.
+
+    `x`, `cov` and `noise` belong together: the noisy copies and the error in one of them. If rows
+    have different numbers of copies, or the errors are known in different ways, `x` holds means
+    `[n, 1, d]` and `cov` is the covariance of their error.
 
     Attributes:
-        copies: `[n, V, d]`, V noisy copies of the features of each row (V = 1 without replicates),
-            less the known mean of the noise; NaN where a row has fewer. A column without replicates
-            has the same value in all places, and a misclassified one its mean recoding.
+        copies: `[n, V, d]`, V noisy copies (replicates) of the d features of each row; V = 1
+            without replicates. The known mean of the noise is subtracted. NaN where a row has fewer
+            copies. A column without replicates has the same value in all V places. A misclassified
+            column holds recoded indicators, whose mean is right (`noise.Misclassified`).
         y: `[n]` targets, which may contain noise of mean zero.
-        errors: known errors of columns. Columns in none of them are exact.
+        errors: what is known of the errors, an object for each group of columns. Columns in none of
+            them are exact.
         names: d names of the columns.
         target: name of y.
-        replicated: `[d]`, which columns have copies of their own in the V places.
-        even: whether all columns with errors have equally many copies in a row, and these are all
-            known, or all estimated from the copies.
-        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (the
-            errors in other copies are independent of the error in y); `None` if it is zero.
-        index: pandas labels of the rows, or `None`; weights and clusters must have the same.
-        target_cov: `[n]`, variance of the error in y, where it was given; `None` otherwise. Linear
-            fits weight rows by it, and take it from the scatter; intervals are from the residuals.
-        references: reference categories of columns that are indicators now, as `sex[f]`.
-        products: products of columns, which linear fits take behind the columns; or `None`.
-        beside: columns that are no features: "weights", "clusters" and "exposure" of the rows, with
-            the names of their columns.
+        replicated: `[d]`, bool, which columns have copies of their own in the V places.
+        even: whether all columns with errors have equally many copies in a row, and errors of known
+            covariance do not stand beside errors that are estimated from copies.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first copy (errors in
+            other copies are independent of the error in y); `None` if they are independent.
+        index: pandas labels of the rows, or `None`. A pandas Series of weights or clusters that is
+            given to a fit must have the same.
+        target_cov: `[n]`, variance of the error in y, where it was stated; else `None`. Linear fits
+            weight rows by it, and subtract it in `LinearFit.scatter`.
+        references: the category of each indicated column that has no indicator, such as `sex[f]`.
+        products: products of columns, which linear fits take as further columns; or `None`.
+        beside: a mapping from "weights", "clusters" and "exposure" to the name and the values of
+            their columns, which are no features.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> frame = {"dose": [1.0, 2.5, 3.0], "y": [2.0, 5.0, 6.5]}
+        >>> table = nj.table(frame, target="y", noise={"dose": 0.25})
+        >>> print(table, table.x.shape, table.cov)
+        Observations(3 rows, 1 features, 1 copy, noise: known covariance) (3, 1, 1) [[0.25]]
     """
 
     copies: np.ndarray
@@ -75,9 +89,11 @@ class Observations:
     def means(self, weights: np.ndarray | None = None) -> Rows:
         """Returns the means of the copies of all rows, with the covariances of their errors.
 
-        Where covariances are right in sums over rows only (`each_row`), these are sums with the
-        weights `[n]`. With replicates alone row i uses its own estimate from its V copies,
-        Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). It is unbiased, so that sums over rows are too.
+        The result has `x` `[n, d]` (row i is x̄_i), `y` `[n]`, and `cov`, the covariance of the
+        error in x̄_i, `[d, d]` or `[n, d, d]`. With replicates alone it is row i's own unbiased
+        estimate from its V copies, Σ_v (x̃_iv − x̄_i)(x̃_iv − x̄_i)ᵀ/(V(V − 1)). If covariances are
+        right in sums over rows only (`each_row` is False), these are sums with the weights `[n]`,
+        by default 1.
         """
         return self._unweighted if weights is None and not self.even else self._means(weights)
 
@@ -101,14 +117,14 @@ class Observations:
 
     @functools.cached_property
     def x(self) -> np.ndarray:
-        """`copies`, or their means `[n, 1, d]` where columns have unequal numbers of them."""
+        """`copies`; or, if `even` is False, the means of each row's copies, `[n, 1, d]`."""
         return self.copies if self.even else self.means().x[:, None]
 
     @functools.cached_property
     def cov(self) -> np.ndarray | None:
-        """Covariance of the error in one copy of `x`, `[d, d]` or `[n, d, d]`.
+        """Covariance of the error in one copy of `x`, `[d, d]` or by row `[n, d, d]`.
 
-        `None` if it is unknown, and must come from the copies.
+        `None` if it is unknown, and must be estimated from the copies.
         """
         if not self.even or self.copies.shape[1] == 1:
             return self.means().cov
@@ -123,14 +139,15 @@ class Observations:
         return errors[0].joint(len(self.names)) if len(errors) == 1 else None
 
     def not_gaussian(self) -> str | None:
-        """The name of a stated distribution that is not Gaussian, if there is one."""
+        """Returns the name of a stated distribution that is not Gaussian; `None` without one."""
         return next(filter(None, (error.not_gaussian() for error in self.errors)), None)
 
     def uncertainty(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Returns the standard errors `[d, d]` of a known covariance of the error of means.
+        """Returns the standard errors `[d, d]` of the stated covariance of the error of means.
 
-        And `[m, d, d]`, how the errors of its entries depend on each other, as in
-        `noise.CovarianceEstimate`; `None` takes them as independent.
+        They are 0 unless it was stated by a `noise.CovarianceEstimate`. The second result, m
+        matrices `[m, d, d]`, says how the errors of its entries depend on each other
+        (`CovarianceEstimate.deviations`); with `None` they are independent.
         """
         dim, deviations = len(self.names), None
         std_error = np.zeros((dim, dim))
@@ -150,7 +167,11 @@ class Observations:
 
     @property
     def each_row(self) -> bool:
-        """True if the covariances of `means` are right in each row, and not in sums only."""
+        """True if the covariances of `means()` are right in each row, not only in sums over rows.
+
+        It is False where errors are estimated from the table: from replicates, a reliability, or
+        for misclassified columns.
+        """
         return all(error.each_row for error in self.errors)
 
     @property
@@ -164,13 +185,16 @@ class Observations:
         return tuple(error.categories for error in self.errors if error.categories is not None)
 
     def exact(self, places: Sequence[int]) -> bool:
-        """True if some columns have no errors, and no copies that differ."""
+        """Returns True if the columns at these places have no errors, and no copies that differ."""
         known = {j for error in self.errors if not error.estimated for j in error.noisy()}
         apart = np.ptp(self.copies[:, :, list(places)], axis=1)
         return known.isdisjoint(places) and not np.any(apart)
 
     def copies_of(self, places: Sequence[int]) -> np.ndarray:
-        """`[n, V, k]`, copies of some columns; NaN behind the first of one without replicates."""
+        """Returns copies `[n, V, k]` of some columns.
+
+        Of a column without replicates all but the first are NaN.
+        """
         columns = list(places)
         copies = self.copies if columns == [*range(len(self.names))] else self.copies[:, :, columns]
         single = ~self.replicated[columns]
@@ -180,11 +204,14 @@ class Observations:
         return copies
 
     def num_copies(self) -> np.ndarray:
-        """`[n]`, how many copies each row of `x` has; only `evened` leaves incomplete ones."""
+        """Returns `[n]`, the number of copies that each row of `x` has.
+
+        It is V for all rows, but in a table that `evened` returns.
+        """
         return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
 
     def rows(self, which: np.ndarray) -> Observations:
-        """Returns some of the rows: `which` holds their numbers, or is a mask `[n]`.
+        """Returns a table of some of the rows: `which` holds their numbers, or is a mask `[n]`.
 
         Errors that are estimated from the rows are then estimated from these rows.
         """
@@ -208,7 +235,10 @@ class Observations:
         return all(error.shown(self) for error in self.errors)
 
     def joined(self, others: Sequence[Observations]) -> Observations:
-        """The rows of several tables without products whose errors are known in the same ways."""
+        """Returns the rows of this and other tables as one table.
+
+        They have no products, the same columns, and errors that are known in the same ways.
+        """
         tables = [self, *others]
         counts = [len(table.y) for table in tables]
         errors = [
@@ -230,7 +260,7 @@ class Observations:
         )
 
     def columns(self, kept: np.ndarray) -> Observations:
-        """Some of the columns, by their numbers in increasing order."""
+        """Returns a table of some of the columns, by their numbers in increasing order."""
         errors = []
         for error in self.errors:
             chosen = np.flatnonzero(np.isin(error.places, kept))
@@ -249,9 +279,10 @@ class Observations:
     def scaled(
         self, units: Any, x: np.ndarray | None = None, y: np.ndarray | None = None
     ) -> Observations:
-        """The table in `units` (`fits.units.Units`), without laws; x and y if they are given.
+        """Returns the table in other units, as an object with their centers and scales has them.
 
-        x `[n, V, d]` has the copies of `evened`.
+        Distributions are dropped, and covariances stay. x `[n, V, d]` (with the copies of `evened`)
+        and y `[n]` replace the table's, if they are given.
         """
         table = self if x is None else self.evened()
         scale, cross, target_cov = units.scale, table.cross_cov, table.target_cov
@@ -265,7 +296,7 @@ class Observations:
         )
 
     def times(self, factors: np.ndarray) -> Observations:
-        """The rows (x̃, ỹ) times the roots of `factors` `[n]`, without laws."""
+        """Returns the rows (x̃, ỹ) times the roots of `factors` `[n]`, without distributions."""
         root, cross = np.sqrt(factors), self.cross_cov
         if cross is not None:
             cross = factors[:, None] * (cross if cross.ndim == 2 else cross[None])
@@ -278,7 +309,7 @@ class Observations:
         )
 
     def with_law(self, law: Any) -> Observations:
-        """The table with the joint distribution of errors whose covariance is known."""
+        """Returns the table with `law` as the joint distribution of errors of known covariance."""
         places = tuple(range(len(self.names)))
         return dataclasses.replace(self, errors=(Known(places, np.asarray(self.cov), law),))
 
@@ -314,7 +345,7 @@ class Observations:
         return dataclasses.replace(self, copies=x, even=True)
 
     def settled(self) -> Observations:
-        """The table whose errors count as known, where all rows together estimate them.
+        """Returns the table with errors as known ones, where all rows together estimate them.
 
         Equal numbers of replicates of unknown errors stay as they are.
         """
@@ -324,7 +355,7 @@ class Observations:
         return dataclasses.replace(self, errors=errors)
 
     def of_unknown_errors(self, x: np.ndarray) -> Observations:
-        """The table of these copies `[n, V, d]`, with errors that only they show."""
+        """Returns the table of the copies x `[n, V, d]`, from which all errors are estimated."""
         dim = len(self.names)
         changes = {"errors": (Replicates(tuple(range(dim))),), "replicated": np.ones(dim, bool)}
         return dataclasses.replace(self, copies=x, even=True, **changes)
@@ -332,8 +363,8 @@ class Observations:
     def check_each_row(self, user: str, *, categories: bool = False, instead: str = "") -> None:
         """Raises ValueError if a fit of the name `user` cannot take this table.
 
-        It cannot take `products`, covariances that are right in sums over rows only, and
-        misclassified columns, unless `categories` is true. `instead` says where to turn.
+        It cannot take `products`, covariances that are right in sums over rows only (`each_row`),
+        and misclassified columns, unless `categories` is true. `instead` ends the message.
         """
         if self.products is not None:
             raise ValueError(

@@ -40,10 +40,12 @@ from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 @plain_signature
 class Fit(NamedTuple):
-    """A trimmed fit f = Σ_i a_i k(x_i, ·).
+    """A trimmed fit f = Σ_i a_i k(x_i, ·), the result of `subquantile.ridge` and `logistic`.
 
-    `objective`, `threshold` and `gap` have the units of the loss (y² for ridge) and may overflow or
-    underflow where y² does; the fit does not.
+    It is fitted to the m = ⌈n(1 − ε)⌉ of n rows that it fits best, with the loss ℓ_i of row i, the
+    regularization λ and the norm ‖f‖ of the kernel's space. `objective`, `threshold` and `gap` have
+    the units of the loss (y² for ridge) and may overflow or underflow where y² does; the fit does
+    not.
 
     Attributes:
         coefficients: `[n]`, a.
@@ -51,14 +53,23 @@ class Fit(NamedTuple):
         objective: `[]`, F(f) = (1/m) Σ_kept ℓ_i + ½λ‖f‖²; NaN if a loss is NaN.
         threshold: `[]`, the largest loss kept, which is the (1 − ε)-quantile of all losses.
         iterations: `[]`, number of iterations made.
-        converged: `[]`, bool, whether `gap` is within the tolerance.
-        gap: `[]`, upper bound on F(f) minus the least value of F on the rows of the last iteration
-            (these are the rows kept if `converged`).
-        norm: `[]`, ‖f‖.
-        bound_fraction: `[]`, share of the iterations in which ‖f‖ ≤ R shortened the step. If it is
-            1, the radius R determines the fit rather than the data.
+        converged: `[]`, bool, whether `gap` is at most `tolerance` times F.
+        gap: `[]`, upper bound on F(f) minus the least value that refitting could reach on the rows
+            of the last iteration (the rows kept, if `converged`).
+        norm: `[]`, ‖f‖ = √(aᵀKa), K the Gram matrix.
+        bound_fraction: `[]`, share of the iterations in which the radius, ‖f‖ ≤ R, shortened the
+            step. If it is 1, R determines the fit rather than the data.
         contamination: `[]`, 1 − m/n, the share of rows trimmed; ε up to rounding.
-        start: `[]`, index in `STARTS` of the start of this fit; −1 if coefficients were given.
+        start: `[]`, index of the start of this fit in ("zero", "median", "ridge", "huber"); −1 if
+            coefficients were given.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from noisy_jax.robust import subquantile
+        >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])
+        >>> fit = subquantile.ridge(jnp.ones((5, 5)), y, contamination=0.2, regularization=5e-4)
+        >>> print(fit.kept, fit.converged)
+        [ True  True  True  True False] True
     """
 
     coefficients: jax.Array
@@ -75,9 +86,10 @@ class Fit(NamedTuple):
 
     @jax.default_matmul_precision("highest")
     def predict(self, gram: Array) -> Array:
-        """Predictions f(z), `[q]`, from K(z, x), `[q, n]`, of new points z and the fit's rows x.
+        """Returns predictions f(z), `[q]`, at q new points z.
 
-        For several fits that were made by `jax.vmap`, use `jax.vmap(Fit.predict, (0, None))`.
+        `gram` is `kernel(z, x)`, `[q, n]`, with the rows x of the fit. For several fits that were
+        made by `jax.vmap`, use `jax.vmap(Fit.predict, (0, None))`.
         """
         if np.shape(gram)[-1:] != self.coefficients.shape:
             raise ValueError(
@@ -99,15 +111,18 @@ def ridge(
     iterations: int = 1000,
     tolerance: ArrayLike = 1e-6,
 ) -> Fit:
-    """Kernel ridge regression on the rows that it fits best.
+    """Fits kernel ridge regression to the rows that it fits best, and trims the rest.
 
-        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} (f(x_i) − y_i)² + ½λ‖f‖²,   ‖f‖ ≤ R,   m = ⌈n(1 − ε)⌉
+    It looks for f = Σ_i a_i k(x_i, ·) in the space of the kernel k, with ‖f‖ ≤ R, that minimizes
 
-    `fit.predict(kernel(z, x))` of the result gives predictions at new points z.
+        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} (f(x_i) − y_i)² + ½λ‖f‖²,   m = ⌈n(1 − ε)⌉,
+
+    where S are sets of m of the n rows. F has many local minima; it is not guaranteed that the
+    lowest is found, or that the trimmed rows are the corrupted ones. The result does not depend on
+    the units of y.
 
     Call it under `jax.jit`, otherwise each call compiles again. Use `jax.vmap` for several targets,
-    shares, λ and radii; with one Gram matrix, all fits share its products. The result does not
-    depend on the units of y.
+    shares ε, λ and radii; with one Gram matrix, all fits share its products.
 
     Args:
         gram: `[n, n]`, K_ij = k(x_i, x_j), or a `chunked_gram` if n² numbers do not fit in memory.
@@ -115,36 +130,45 @@ def ridge(
         contamination: ε in [0, ½), the share of rows that may be corrupted. Too large a value does
             little harm, too small a value may do a lot. The range is not checked if it is traced.
         regularization: λ ≥ 0, the weight of ½λ‖f‖² beside the mean loss of the m rows kept. With
-            ε = 0, F has its minimum at a = (K + nλ/2)⁻¹y, as in `kernel_ridge`.
-        radius: R > 0, the largest norm of f in the kernel's space; infinity (no limit) by default.
-        start: "zero", "median", "ridge", "huber", coefficients `[n]`, or "best",
-            which runs all four and returns the fit of lowest F. This fit mostly, but not always,
-            has the smallest error: if 30% of the rows are moved to one place and get one label
-            (`contaminations.covariate`), a fit through them has the lowest F, and about 40 times
-            the error of the fit from zero.
-        solver: "accelerated" gradient steps, or "alternation", which refits the rows kept exactly
-            and selects again, and needs λ > 0 and no radius.
+            ε = 0, F has its minimum at a = (K + (nλ/2) I)⁻¹ y, as in `kernel_ridge`.
+        radius: R > 0, the largest norm ‖f‖ = √(aᵀKa); infinity (no limit) by default.
+        start: the first f: "zero", "median", "ridge" or "huber" (fits to the median of y and to y
+            without trimming), coefficients `[n]`, or "best", the default, which runs all four and
+            returns the fit of lowest F. This fit mostly, but not always, has the smallest error: if
+            30% of the rows are moved to one place and get one label (`contaminations.covariate`), a
+            fit through them has the lowest F, and about 40 times the error of the fit from zero.
+        solver: "accelerated" gradient steps (the default), or "alternation", which refits the rows
+            kept exactly and selects again, and needs λ > 0 and no radius.
         iterations: the largest number of iterations, at least 1. A fit also stops if rounding
             keeps it from moving.
         tolerance: ≥ 0; stops if refitting the rows kept would lower F by no more than this share
             of F. Use 0 for a fixed number of iterations. With λ = 0 and no radius there is no bound
             on the gap, and only `iterations` stops the fit.
 
-    It can be differentiated in `gram`, `y` and `regularization`, in both modes, if `gram` is a
-    matrix, λ > 0 and there is no radius: `coefficients`, `objective`, `threshold` and `norm` then
-    have the derivatives of ridge regression on the rows kept, which a converged fit has as well
-    where no small change alters these rows; other results have none. With a radius or a
-    `chunked_gram` only forward mode works (`jax.jvp`, `jax.jacfwd`), through the iterations.
+    Returns:
+        A `subquantile.Fit`. `fit.predict(kernel(z, x))` gives predictions at new points z, and
+        `fit.kept` says which rows were kept.
+
+    Raises:
+        ValueError: shapes do not match, K is not symmetric or positive semi-definite, an argument
+            is out of its range, or "alternation" has a radius, or λ = 0.
+
+    **Derivatives**: if `gram` is a matrix, λ > 0 and there is no radius, `coefficients`,
+    `objective`, `threshold` and `norm` can be differentiated in `gram`, `y` and `regularization`,
+    in both modes. Their derivatives are of ridge regression on the rows kept, as those rows stay
+    the same under small changes. With a radius or a `chunked_gram` only forward mode works
+    (`jax.jvp`, `jax.jacfwd`), through the iterations.
 
     Source: Subquantile Minimization for Kernel Learning, Algorithm 1, corrected (the
         modules `problem` and `steps` of noisy_jax.robust.subquantile say how).
 
     Example:
         >>> import jax.numpy as jnp
+        >>> from noisy_jax.robust import subquantile
         >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, 99.0])
-        >>> fit = ridge(jnp.ones((5, 5)), y, contamination=0.2, regularization=5e-4)
-        >>> print(fit.kept, f"{fit.coefficients.sum():.3f}", fit.converged)
-        [ True  True  True  True False] 1.000 True
+        >>> fit = subquantile.ridge(jnp.ones((5, 5)), y, contamination=0.2, regularization=5e-4)
+        >>> print(fit.kept, fit.predict(jnp.ones((1, 5))).round(2))
+        [ True  True  True  True False] [1.]
     """
     problem = trimmed(
         squared(), gram, y, contamination=contamination, regularization=regularization,
@@ -210,27 +234,48 @@ def logistic(
     iterations: int = 1000,
     tolerance: ArrayLike = 1e-6,
 ) -> Fit:
-    """Kernel logistic classification on the rows that it fits best.
+    """Fits kernel logistic classification to the rows that it fits best, and trims the rest.
 
-        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   ‖f‖ ≤ R
+    It looks for f = Σ_i a_i k(x_i, ·) in the space of the kernel k, with ‖f‖ ≤ R, that minimizes
 
-    The sign of `fit.predict(kernel(z, x))` is the class. The paper has labels 0 and 1 and λ = 0, so
-    that R alone limits f. It takes the arguments of `ridge`, with these differences:
+        F(f) = min_{|S| = m} (1/m) Σ_{i∈S} log(1 + e^(−y_i f(x_i))) + ½λ‖f‖²,   m = ⌈n(1 − ε)⌉,
 
-    - `y` are labels −1 and +1. If traced, other labels give NaN.
-    - λ may be zero only if R is finite.
-    - `start`: "ridge" and "huber" are fits to the labels. At "zero" all losses are equal, so that
-      the first rows are kept at first.
-    - `solver` "alternation" is for ridge alone.
-    - Derivatives are in forward mode only (`jax.jvp`, `jax.jacfwd`), through the iterations.
+    where S are sets of m of the n rows. F has many local minima; it is not guaranteed that the
+    lowest is found, or that the trimmed rows are the corrupted ones.
 
-    Source: Subquantile Minimization for Kernel Learning, Algorithm 2. Its step size m/‖K‖
-        is replaced by 1/L, which is four times as large.
+    Args:
+        gram: `[n, n]`, K_ij = k(x_i, x_j), or a `chunked_gram` if n² numbers do not fit in memory.
+        y: `[n]` labels −1 and +1. If traced, other labels give NaN.
+        contamination: ε in [0, ½), the share of rows that may be corrupted. The range is not
+            checked if it is traced.
+        regularization: λ ≥ 0; 0 by default, and then R must be finite.
+        radius: R > 0, the largest norm ‖f‖ = √(aᵀKa); infinity (no limit) by default.
+        start: the first f: "zero" (where all losses are equal, so that the first rows are kept at
+            first), "median", "ridge" or "huber" (fits to the labels without trimming), coefficients
+            `[n]`, or "best", the default, which runs all four and returns the fit of lowest F.
+        solver: "accelerated", gradient steps; "alternation" is for `ridge` alone.
+        iterations: the largest number of iterations, at least 1. A fit also stops if rounding
+            keeps it from moving.
+        tolerance: ≥ 0; stops if refitting the rows kept would lower F by no more than this share
+            of F.
+
+    Returns:
+        A `subquantile.Fit`. The sign of `fit.predict(kernel(z, x))` is the class of new points z.
+        It can be differentiated in forward mode (`jax.jvp`, `jax.jacfwd`), through the iterations.
+
+    Raises:
+        ValueError: λ = 0 without a radius, labels are not −1 and +1, or another argument is out of
+            its range.
+
+    Source: Subquantile Minimization for Kernel Learning, Algorithm 2, with labels 0 and 1 and
+        λ = 0. Its step size m/‖K‖ is replaced by 1/L, which is four times as large, where
+        L = ‖K‖/(4m) + λ bounds the second derivative of F.
 
     Example:
         >>> import jax.numpy as jnp
+        >>> from noisy_jax.robust import subquantile
         >>> y = jnp.array([1.0, 1.0, 1.0, 1.0, -1.0])
-        >>> fit = logistic(jnp.ones((5, 5)), y, contamination=0.2, radius=2.0)
+        >>> fit = subquantile.logistic(jnp.ones((5, 5)), y, contamination=0.2, radius=2.0)
         >>> print(fit.kept, fit.predict(jnp.ones((1, 5))).round(2))
         [ True  True  True  True False] [2.]
     """

@@ -55,23 +55,26 @@ def dense_gram(matrix: Array) -> Gram:
 
 
 def chunked_gram(kernel: Callable[[Array, Array], Array], x: Array, *, chunk: int = 512) -> Gram:
-    """A Gram matrix of which only `chunk` rows at a time are in memory.
+    """Makes a Gram matrix K_ij = k(x_i, x_j) of which only some rows at a time are in memory.
 
-    Every product evaluates the kernel n² times. Under `vmap` over targets or starts, with one x,
-    the evaluations are shared.
+    It is for fits to more rows than n² numbers in memory allow. Every product K v evaluates the
+    kernel n² times, and a fit needs one in each iteration. Under `vmap` over targets or starts,
+    with one x, the evaluations are shared.
 
     Args:
-        kernel: `([n, d], [m, d]) -> [n, m]`, for example from `kernels.gaussian`.
+        kernel: `([n, d], [m, d]) -> [n, m]`, for example `kernels.gaussian(length_scale=1.0)`. It
+            must be symmetric and positive semi-definite.
         x: `[n, d]` points.
-        chunk: number of rows in memory at a time, at least 1.
+        chunk: number of rows in memory at a time, at least 1; 512 by default.
 
     Returns:
-        An object with `product(v)` = K v and `norm` ≥ ‖K‖, which `ridge` and `logistic` take in
-        place of a matrix.
+        An object with `size` n, `product(v)` = K v for v `[n]`, and `norm`, an upper bound on the
+        spectral norm ‖K‖, which `subquantile.ridge` and `logistic` take in place of a matrix.
 
     Example:
         >>> import jax.numpy as jnp, noisy_jax as nj
-        >>> gram = chunked_gram(nj.kernels.linear(), jnp.arange(6.0)[:, None], chunk=4)
+        >>> x = jnp.arange(6.0)[:, None]
+        >>> gram = nj.robust.subquantile.chunked_gram(nj.kernels.linear(), x, chunk=4)
         >>> print(gram.product(jnp.ones(6)))
         [ 0. 15. 30. 45. 60. 75.]
     """

@@ -161,48 +161,64 @@ def kernel_gradient(
     kernel_order: int | None = None,
     loss_order: int | None = None,
 ) -> GradientEstimator:
-    """Makes an estimator of the gradient ℓ'(f(x), y) Ψ(x) in f, from several noisy copies of x.
+    """Makes an estimator of a clean loss's gradient in a kernel's space, from noisy copies of x.
 
-    f is a predictor in the space of a kernel, and Ψ the kernel's feature map. Series are cut off at
-    finite orders, as shapes must be fixed. For polynomial kernels and the squared loss nothing is
-    lost; otherwise the estimate is unbiased for a kernel and a derivative that differ from the
-    given ones by at most `max_bias`.
+    Let f be a predictor in the space of a kernel k, and Ψ the kernel's feature map, so that
+    f(x) = ⟨f, Ψ(x)⟩. The gradient of the loss ℓ(f(x), y) in f is ℓ'(f(x), y) Ψ(x), with the
+    derivative ℓ' in the first argument. Both factors are expanded in power series, whose terms are
+    estimated by products over independent noisy copies of x, up to a random order
+    (`truncation.MeanEstimator`). The noise has mean zero and any distribution; of it only E‖x̃‖²
+    must be known. Targets y must be exact, but for the squared loss.
+
+    Series are cut off at finite orders, as shapes must be fixed. For polynomial kernels and the
+    squared loss nothing is lost; otherwise the estimate is unbiased for a kernel and a derivative
+    that differ from the given ones by at most `max_bias`.
 
     Args:
-        kernel: of the inner product, or Gaussian. As E‖Ψ̃‖² of the estimate Ψ̃ of Ψ(x) grows like
-            exp(2B_x²/ℓ²) for Gaussian kernels, center the data first. Or one of `worlds`: then
-            every value of f takes one copy, a round at most G + 1 of them, where the derivative's
-            series is cut off after order G, and nothing of the kernel is cut off.
-        loss: with a power series: squared, logistic, exponential, smoothed_absolute or
-            smoothed_hinge.
-        radius: B > 0, the norm of the largest predictor that competes (the paper's √B_w); in a
-            world W, in the surrogate's norm.
-        x_second_moment: B_x² > 0 with ‖x‖² + tr Σ = E‖x̃‖² ≤ B_x² in every round
-            (`bounds.moments`): the variance is all that must be known of the noise. `None` in a
-            world.
-        y_largest: B_y ≥ |y| ≥ 0; a loss of the margin, whose labels are ±1, does not depend on it.
-        distribution: of the orders: "geometric", as in the paper, or "optimal", with the smallest
-            variance.
+        kernel: a kernel of the inner product, such as `kernels.polynomial`, or Gaussian. The
+            variance grows like exp(2B_x²/ℓ²) for Gaussian kernels of length scale ℓ: center the
+            data first. Or a world of `worlds`, for noise of known distribution: then nothing of the
+            kernel is cut off, and a round takes at most `loss_order` + 1 copies.
+        loss: one with a power series: `losses.squared`, `logistic`, `exponential`,
+            `smoothed_absolute` or `smoothed_hinge`.
+        radius: B > 0, the norm of the largest predictor that competes (the paper's √B_w). In a
+            world, whose surrogate estimates f from one noisy copy, in the surrogate's norm.
+        x_second_moment: B_x² > 0 with E‖x̃‖² = ‖x‖² + tr Σ ≤ B_x² in every round, where Σ is the
+            covariance of the noise (`bounds.moments` computes it). `None` in a world.
+        y_largest: B_y with |y| ≤ B_y, at least 0; 1 by default. A loss of the margin, whose labels
+            are ±1, does not depend on it.
+        distribution: distribution of the random orders: "geometric" (the default), as in the paper,
+            or "optimal", with the smallest variance.
         p: base of the geometric distribution, above 1, by default 2; larger means fewer copies.
-        center: c, of the series of the derivative; best left at 0, unless values are known to be
-            near another number.
-        value_second: E(X − c)² > 0 of the estimated value X of f, as margin or residual, for the
+        center: c, the point around which ℓ' is expanded; best left at 0, unless the margins yf(x),
+            or the residuals f(x) − y, are known to be near another number.
+        value_second: E(X − c)² > 0, where X is the estimate of the margin or residual, for the
             optimal distribution of the derivative's order; by default its bound. A smaller guess
             saves copies; a wrong one costs variance, never bias.
-        max_bias: largest bias > 0 of the derivative, and of the kernel relative to its largest
-            value, over ‖f‖ ≤ B and ‖x‖ ≤ B_x.
-        kernel_order: where the kernel's series (and a Gaussian kernel's envelope) is cut off; by
-            default the smallest order that `max_bias` allows.
-        loss_order: where the derivative's series is cut off; by default the smallest order that
-            `max_bias` allows. If parameters are traced, both orders must be given.
+        max_bias: the largest bias, above 0, of the derivative, and of the kernel relative to its
+            largest value, over ‖f‖ ≤ B and ‖x‖ ≤ B_x; 0.05 by default.
+        kernel_order: the order after which the kernel's series is cut off; by default the smallest
+            that `max_bias` allows. `None` in a world.
+        loss_order: the order after which the derivative's series is cut off; by default the
+            smallest that `max_bias` allows. If parameters are traced, both orders must be given.
 
     Returns:
-        A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`.
+        A `GradientEstimator`, for `learners.random_truncation` and `bounds.random_truncation`. A
+        round uses at most `copies`, and on average `mean_copies`, noisy copies of x.
+
+    Raises:
+        ValueError: the kernel or the loss has no such series, the series does not converge for
+            these sizes, or an option of the other distribution, or of no world, is given.
+
+    Source: Online Learning of Noisy Data with Kernels, Sec. 4, Algorithm 1, with an error in its
+    subroutine 1 corrected; the optimal distribution is not in the paper.
 
     Example:
         >>> import noisy_jax as nj
         >>> kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
-        >>> estimator = kernel_gradient(kernel, loss, radius=2.0, x_second_moment=1.5)
+        >>> estimator = nj.unbiased.kernel_gradient(
+        ...     kernel, loss, radius=2.0, x_second_moment=1.5
+        ... )
         >>> print(f"{estimator.mean_copies:.2f} copies on average, at most {estimator.copies}")
         1.14 copies on average, at most 4
     """

@@ -46,20 +46,31 @@ class OrderDistribution(NamedTuple):
 
 
 def geometric(coefficients: jax.Array, *, p: ArrayLike) -> OrderDistribution:
-    """P(N = n) ∝ p^(−n) for the orders with γ_n ≠ 0: the paper's distribution, on a finite series.
+    """Makes the distribution P(N = n) ∝ p^(−n) of a random order N, where γ_n ≠ 0.
 
-    The paper's P(N = n) = (p − 1)/p^(n+1) is on all orders; this is its conditional distribution,
-    given that N is an order of the finite series with γ_n ≠ 0.
+    A `MeanEstimator` draws the order N, the number of copies that one estimate of
+    Σ_n γ_n (E X − c)^n uses, with the center c of the series. The paper's distribution,
+    P(N = n) = (p − 1)/p^(n+1), is on all orders n ≥ 0; this is its conditional distribution, given
+    that n is an order of the finite series with γ_n ≠ 0.
+
+    Args:
+        coefficients: `[order + 1]`, γ_n for n = 0 to the largest order, not all zero.
+        p: base p > 1; 2 in the paper. Larger means fewer copies and (mostly) more variance.
+
+    Returns:
+        An `OrderDistribution` with `probabilities` and `log_probabilities`, `[order + 1]`, the
+        `mean` E N, and `draw(key)`, one order.
+
+    Raises:
+        ValueError: p ≤ 1, or all coefficients are zero.
 
     Source: Online Learning of Noisy Data with Kernels, Lemma 1.
 
-    Args:
-        coefficients: `[order + 1]`, γ_n.
-        p: above 1; larger means fewer copies and (mostly) more variance.
-
     Example:
-        >>> geometric([1.0, 1.0, 1.0], p=2.0).probabilities.round(3)
-        array([0.571, 0.286, 0.143])
+        >>> import noisy_jax as nj
+        >>> orders = nj.unbiased.truncation.geometric([1.0, 1.0, 1.0], p=2.0)
+        >>> print(orders.probabilities.round(3))
+        [0.571 0.286 0.143]
     """
     p = base(p)
     coefficients = _parsed(coefficients)
@@ -70,18 +81,31 @@ def geometric(coefficients: jax.Array, *, p: ArrayLike) -> OrderDistribution:
 
 
 def optimal(coefficients: jax.Array, *, second_moment: ArrayLike) -> OrderDistribution:
-    """P(N = n) ∝ |γ_n| B^(n/2): the distribution whose estimate has the smallest second moment.
+    """Makes the distribution P(N = n) ∝ |γ_n| B^(n/2) of a random order N.
 
-    With E(X − c)² = B that moment is (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality at most
-    the moment of any other distribution. A wrong guess of B costs variance, never bias.
+    A `MeanEstimator` draws the order N, the number of copies that one estimate θ of
+    Σ_n γ_n (E X − c)^n uses, with the center c of the series. With B = E(X − c)² this distribution
+    has the smallest E θ² of all, (Σ_n |γ_n| B^(n/2))², by the Cauchy-Schwarz inequality. A wrong
+    guess of B costs variance, never bias.
 
     Args:
-        coefficients: `[order + 1]`, γ_n.
-        second_moment: B > 0.
+        coefficients: `[order + 1]`, γ_n for n = 0 to the largest order, not all zero.
+        second_moment: B > 0, E(X − c)² or a guess of it.
+
+    Returns:
+        An `OrderDistribution` with `probabilities` and `log_probabilities`, `[order + 1]`, the
+        `mean` E N, and `draw(key)`, one order.
+
+    Raises:
+        ValueError: B is not positive, or all coefficients are zero.
+
+    Source: not in the papers; the optimum follows from the Cauchy-Schwarz inequality.
 
     Example:
-        >>> optimal([1.0, 0.0, 0.25], second_moment=4.0).probabilities
-        array([0.5, 0. , 0.5])
+        >>> import noisy_jax as nj
+        >>> orders = nj.unbiased.truncation.optimal([1.0, 0.0, 0.25], second_moment=4.0)
+        >>> print(orders.probabilities)
+        [0.5 0.  0.5]
     """
     second_moment = positive("second_moment", second_moment)
     coefficients = _parsed(coefficients)
