@@ -45,6 +45,17 @@ class Learned(Saved, Summarized):
             and with `standardize=False`.
         names: d names of the columns.
         references: categories that have no indicator column, such as `sex[f]` beside `sex[m]`.
+
+    Example:
+        >>> import jax, numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(4000, 1))
+        >>> noisy = x + 0.5 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.25)
+        >>> learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
+        >>> learned = nj.learn(learner, table, jax.random.key(0))
+        >>> print(learned.num_rows, learned.coefficients.round(1))
+        3000 [2.]
     """
 
     kind: ClassVar[str] = "learned"

@@ -57,6 +57,17 @@ class Selection(Summarized):
         folds: number of folds.
         refit: `refit()` trains the best candidate on all rows, and returns the `Learned` of a
             learner, the result of a function, or the fitted estimator.
+
+    Example:
+        >>> import jax, numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 1))
+        >>> noisy = x + 0.6 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.36)
+        >>> candidates = {"corrected": nj.fit, "plain": lambda rows: nj.fit(rows).uncorrected}
+        >>> found = nj.select(candidates, table, jax.random.key(0))
+        >>> print(found.best, found.verdict())
+        corrected corrected has the lowest risk (95%).
     """
 
     names: tuple[str, ...]

@@ -197,6 +197,16 @@ class Study:
         config: a mapping with the settings of the study, as `save` writes it to `config.json`.
         estimates: an `Estimate` for each horizon of the regret, the difference and the divergence
             of all learners, which `merge` adds up.
+
+    Example:
+        >>> import jax, noisy_jax as nj
+        >>> stream = nj.streams.linear(jax.random.key(0), horizon=64, dim=3)
+        >>> learners = {"two copies": nj.learners.two_copies(radius=1.0)}
+        >>> result = nj.study(learners, stream, nj.noise.Gaussian(0.1), jax.random.key(1),
+        ...                   num_seeds=4, horizons=[32, 64],
+        ...                   comparator=nj.comparators.linear_ball(radius=1.0))
+        >>> print([(row.learner, row.horizon, row.num_seeds) for row in result.rows])
+        [('two copies', 32, 4), ('two copies', 64, 4)]
     """
 
     rows: tuple[Row, ...]

@@ -86,6 +86,17 @@ class SimexFit(Fit):
         extrapolation: the curve, "quadratic" or "rational".
         draws: number of draws of added noise at each level.
         errors: the kind of standard errors, "extrapolated", "jackknife" or "none".
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(5000, 1))
+        >>> noisy = x + 0.5 * rng.normal(size=x.shape)
+        >>> table = nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.25)
+        >>> slope = lambda x, y: {"slope": np.polyfit(x[:, 0], y, 1)[0]}
+        >>> fit = nj.fit(table, nj.methods.SIMEX(slope, draws=10, errors="none"))
+        >>> print(fit.levels, fit.estimates[:, 0].round(1), fit.values.round(1))
+        [0.  0.5 1.  1.5 2. ] [1.6 1.5 1.3 1.2 1.1] [2.]
     """
 
     kind: ClassVar[str] = "simex"

@@ -100,9 +100,9 @@ def fit(
 
     Returns:
         A `LinearFit`, `SimexFit` or `FourierFit` for these methods, else a `Fit`. Print it.
-        `fit.coefficients`, `fit.std_error` and `fit.interval()` are its numbers (not of a
-        `FourierFit`), `fit.summary()` has p values, and `fit.predict(x)` predicts at clean features
-        (not for a `SimexFit`).
+        `fit.coefficients`, `fit.std_error` and `fit.interval()` are its numbers, and
+        `fit.summary()` has p values; a `FourierFit`, a curve, has a band instead. `fit.predict(x)`
+        predicts at clean features (not for a `SimexFit`).
 
     Raises:
         ValueError: a column, or a combination of columns, is constant, or varies less than the

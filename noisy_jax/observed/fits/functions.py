@@ -104,8 +104,9 @@ class FourierFit(FourierPredictor, Result):
         references: categories that have no indicator column, such as `sex[f]` beside `sex[m]`.
         uncorrected: the same features fitted to the noisy rows (with replicates, to their means);
             it has `predict`. Use it to predict from equally noisy features.
-        risk: estimated mean squared errors of both fits on clean data, in units of y squared, on
-            rows that were not used to fit or to choose; `LinearFit.risk` has the same fields.
+        risk: estimated mean squared errors on clean data, in units of y squared, on rows that were
+            not used to fit or to choose: `risk.corrected`, `risk.uncorrected` and their
+            `risk.difference`, with standard errors such as `risk.corrected_std_error`.
             `risk.hidden_share` is the share of the squared weights w at frequencies that the noise
             hides; `risk.corrected_bias` is the largest bias that these can cause.
         candidates: a `Candidate` for each length scale that was tried, at its best regularization,
@@ -122,6 +123,16 @@ class FourierFit(FourierPredictor, Result):
         remarks: texts: evidence in the rows against the assumptions of the correction.
         about: sentences about the band, which stand below the printed table.
         exposed: False.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 1))
+        >>> noisy, error = x + 0.5 * rng.normal(size=x.shape), nj.noise.Gaussian(0.25)
+        >>> table = nj.observations.from_arrays(noisy, np.sin(x[:, 0]), noise=error)
+        >>> fit = nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=64))
+        >>> print(fit.predict([[1.0]]).round(1), fit.uncorrected.predict([[1.0]]).round(1))
+        [0.8] [0.6]
     """
 
     kind: ClassVar[str] = "kernel"

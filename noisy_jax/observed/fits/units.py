@@ -18,6 +18,15 @@ class UndeterminedError(ValueError):
 
     Causes are a constant column, columns that depend on each other linearly, too few rows, and in
     logistic and Poisson regression columns that predict the targets perfectly.
+
+    Example:
+        >>> import numpy as np, noisy_jax as nj
+        >>> table = nj.observations.from_arrays(np.ones((20, 1)), np.arange(20.0), noise=0.1)
+        >>> try:
+        ...     nj.fit(table)
+        ... except nj.fits.UndeterminedError:
+        ...     print("the column is constant")
+        the column is constant
     """
 
 
