@@ -34,7 +34,8 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
         y: not used.
 
     Returns:
-        R², a number; NaN if the estimated error is below 0.
+        R², a number; NaN if the estimated error is below 0, as can be where y has hardly any noise.
+        A search ranks such a candidate last.
 
     Raises:
         ValueError: the estimator has no `clean_score_`.
@@ -45,7 +46,8 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
         >>> from noisy_jax.sklearn import NoisyKernelRegression, clean_score
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(-2, 2, size=(3000, 1))
-        >>> noisy, y = x + 0.3 * rng.normal(size=x.shape), np.sin(2 * x[:, 0])
+        >>> noisy = x + 0.3 * rng.normal(size=x.shape)
+        >>> y = np.sin(2 * x[:, 0]) + 0.5 * rng.normal(size=3000)
         >>> model = NoisyKernelRegression(noise=nj.noise.Gaussian(0.09), num_features=64)
         >>> search = GridSearchCV(model, {"length_scale": [0.7, 20.0]}, scoring=clean_score, cv=2)
         >>> print(search.fit(noisy, y).best_params_)

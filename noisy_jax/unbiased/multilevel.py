@@ -43,8 +43,8 @@ class Multilevel(Transformed):
         >>> g = nj.unbiased.multilevel(jnp.sin, levels=3)
         >>> key = jax.random.key(0)
         >>> copies = jnp.ones(8).at[g.copies_needed(key) :].set(jnp.nan)  # the rest is not read
-        >>> print(g.copies, g(copies, key=key) == jnp.sin(1.0))
-        8 True
+        >>> print(g.copies, f"{g(copies, key=key):.3f} {jnp.sin(1.0):.3f}")
+        8 0.841 0.841
     """
 
     _: dataclasses.KW_ONLY

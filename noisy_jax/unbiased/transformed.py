@@ -74,7 +74,7 @@ class Transformed:
         >>> g = nj.unbiased.replicates(loss, argnum=1)  # a Transformed
         >>> copies = jnp.array([[1.0, 0.0], [3.0, 2.0]])  # V = 2 copies of x, [2]
         >>> print(g.copies, g(jnp.ones(2), copies, 1.0), jax.grad(g)(jnp.ones(2), copies, 1.0))
-        2 -4.0 [2. 2.]
+        2 0.0 [4. 0.]
     """
 
     f: Callable[..., Any]

@@ -29,6 +29,7 @@ class AssumptionWarning(UserWarning):
         >>> x = np.random.default_rng(0).integers(0, 2, size=(200, 1))  # noisy, but of two values
         >>> table = nj.observations.from_arrays(x, 2.0 * x[:, 0], noise=0.05)
         >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
         ...     _ = nj.fit(table)
         >>> print(caught[0].category.__name__)
         AssumptionWarning

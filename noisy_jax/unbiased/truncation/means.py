@@ -47,7 +47,7 @@ class MeanEstimator(NamedTuple):
         >>> import jax.numpy as jnp, numpy as np, noisy_jax as nj
         >>> series = nj.kernels.exponential().series(3)  # 1 + a + a²/2 + a³/6
         >>> orders = nj.unbiased.truncation.geometric(series.coefficients, p=2.0)
-        >>> estimator = MeanEstimator(series, orders)
+        >>> estimator = nj.unbiased.truncation.MeanEstimator(series, orders)
         >>> estimates = [float(estimator.estimate(n, jnp.full(3, 0.5))) for n in range(4)]
         >>> print(np.round(estimates, 3), np.round(estimator.orders.probabilities @ estimates, 3))
         [1.875 1.875 0.938 0.312] 1.646
