@@ -96,9 +96,10 @@ def tuned(
     """Makes an entry of `study`: a learner at the theorem's learning rate for each horizon.
 
     For a horizon T it computes `guarantee = bound(moments, horizon=T, **options)` and the learner
-    `factory(learning_rate=guarantee.learning_rate, **options)`. The guarantee holds the learning
-    rate η that a theorem asks for, and the theorem's bound on the expected regret. Learners without
-    a learning rate, such as `learners.corrected_ftrl`, enter a study as they are.
+    `factory(learning_rate=guarantee.learning_rate, **options)`. The guarantee has the learning rate
+    η that a theorem asks for, `learning_rate`, and the theorem's bound on the expected regret after
+    T rounds, `regret`. Learners without a learning rate, such as `learners.corrected_ftrl`, enter a
+    study as they are.
 
     Args:
         factory: the function that makes a linear learner, such as `learners.two_copies`; or,
@@ -119,23 +120,25 @@ def tuned(
         room: whether the factory takes the number of rounds to have room for, as `horizon=`; by
             default true without `moments`, and false with them. Give `False` for
             `learners.fourier_worlds`, which has room for any number.
-        **options: passed to both the factory and the bound, such as `radius=1.0`. If only one of
-            them takes an option, bind it first with `functools.partial`.
+        **options: passed to both the factory and the bound, such as `radius=1.0` (random truncation
+            takes none). If only one of them takes an option, bind it first with
+            `functools.partial`.
 
     Returns:
-        A function `horizon -> (learner, guarantee)`, an `AnyHorizon`. A study compiles one program
-        for all horizons of it.
+        A function `horizon -> (learner, guarantee)`, a `simulated.AnyHorizon`: a study whose
+        learners are all of this kind compiles one program for all horizons.
 
     Raises:
         ValueError: the bound is known to be of another learner, or `rate_factor` is not positive.
 
     Example:
         >>> import noisy_jax as nj
-        >>> moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
+        >>> stream = nj.streams.from_arrays([[1.0], [-1.0]], [1.0, 0.0])
+        >>> moments = nj.bounds.moments(stream, nj.noise.Gaussian(0.1))
         >>> make = nj.tuned(nj.learners.two_copies, nj.bounds.two_copies, moments, radius=1.0)
         >>> learner, guarantee = make(100)
-        >>> print(guarantee.learning_rate)
-        0.025
+        >>> print(f"{guarantee.learning_rate:.3f} {guarantee.regret:.0f}")
+        0.023 43
     """
     function("factory", factory, "such as nj.learners.two_copies, not the learner that it makes")
     function("bound", bound, "such as nj.bounds.two_copies, not the guarantee that it returns")

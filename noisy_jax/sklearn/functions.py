@@ -26,7 +26,7 @@ class NoisyKernelRegression(RegressorMixin, Noisy):
             other columns are exact. A variance alone raises ValueError. 0.0, the default, corrects
             nothing.
         length_scale: ℓ > 0, in standard deviations of the noisy columns; or "auto", the default,
-            which tries five and takes the one with the least estimated error on clean data.
+            which tries up to five and takes the one with the least estimated error on clean data.
         num_features: number of random features, even, at least 2.
         random_state: seed of the random frequencies: a whole number; `None` or a `RandomState` to
             draw one.

@@ -59,7 +59,7 @@ class SIMEX(Method[SimexFit]):
 
     - "extrapolated": the function returns the covariance of its numbers. The mean of these at each
       λ, minus the covariance of the numbers over the draws, is extended to −1 by a quadratic curve.
-      It is right where the covariances that the function returns are.
+      It is right where the covariances that the function returns are; NaN where it is below 0.
     - "jackknife": SIMEX again, with the same draws, without one of 32 random groups of rows at a
       time. It takes 33 times as long.
 
