@@ -105,14 +105,15 @@ def table(
             `nj.methods.Poisson`.
 
     Returns:
-        `Observations` of n rows and d features. Its `x` is `[n, V, d]` where all features with
-        noise have V replicates in every row, and the noise is stated for all of these features or
-        for none. Otherwise `x` holds the means of the replicates, `[n, 1, d]`. Their errors are
-        then estimated on average over the table, and not for single rows
-        (`Observations.each_row`), unless they are stated; so they are with a reliability. Linear
-        fits, regression calibration and SIMEX need no more. `nj.methods.Model` takes the replicates
-        themselves, and so does `nj.methods.Fourier` if no other feature has noise. All else raises
-        ValueError.
+        `Observations` of n rows and d features. Its `x` is `[n, V, d]` if all features with noise
+        have V replicates in every row, and the noise is stated for all of these features or for
+        none. Otherwise `x` holds the means of each row's replicates, `[n, 1, d]`.
+
+        Errors that are estimated from a reliability, from unequal numbers of replicates, or from
+        replicates beside features of stated noise, are known on average over the table, and not for
+        single rows (`Observations.each_row`). `nj.methods.Linear`, `RegressionCalibration` and
+        `SIMEX` then take the table. Where there are replicates, `Model` does as well, and `Fourier`
+        if no other feature has noise. All else raises ValueError.
 
     Raises:
         ValueError: neither `noise` nor `replicates` is given, a column is missing or not complete,
