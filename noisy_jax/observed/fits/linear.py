@@ -58,10 +58,11 @@ class LinearFit(Fit):
             each has a standard error, such as `corrected_std_error`; `variance` is the variance of
             y, so that R² = 1 − corrected/variance. `risk.interval()` is the 95% interval of the
             difference, and `risk.verdict()` says in words whether the correction helps.
-        gram: `[d, d]`, estimated covariance of the clean columns.
+        gram: `[d, d]`, estimated covariance of the clean columns: the covariance of the noisy
+            columns minus `noise`.
         cross: `[d]`, estimated covariance of the clean columns and y.
-        noise: `[d, d]`, mean covariance of the error (in the mean of a row's copies) that was taken
-            away from the covariance of the noisy columns.
+        noise: `[d, d]`, mean covariance of the error in the mean of a row's copies. `share` of it
+            was taken away for the coefficients.
         strength: strength of the identification: how clearly the noisiest combination of columns
             stands out from its own error, in squared standard errors. Below 6 do not trust
             intervals. With the ratio λ of its noisy variance to the noise's, and the variance v
