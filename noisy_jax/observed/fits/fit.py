@@ -178,8 +178,10 @@ def load_fit(path: str | Path, method: Model | None = None) -> Fit | FourierFit:
 
     Example:
         >>> import os, tempfile, numpy as np, noisy_jax as nj
-        >>> x = np.random.default_rng(0).normal(size=(500, 1))
-        >>> fit = nj.fit(nj.observations.from_arrays(x, 2 * x[:, 0], noise=0.1))
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(500, 1))
+        >>> noisy = x + 0.3 * rng.normal(size=x.shape)
+        >>> fit = nj.fit(nj.observations.from_arrays(noisy, 2 * x[:, 0], noise=0.09))
         >>> path = os.path.join(tempfile.mkdtemp(), "fit.json")
         >>> fit.save(path)
         >>> print(nj.load_fit(path).coefficients == fit.coefficients)
