@@ -12,7 +12,7 @@ from noisy_jax.base import plain_signature
 from noisy_jax.series import PowerSeries
 from noisy_jax.validation.arrays import real
 from noisy_jax.validation.numbers import check_labels, non_negative, sound_labels
-from noisy_jax.validation.objects import choice, instance
+from noisy_jax.validation.objects import choice, function, instance
 from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 
@@ -71,6 +71,7 @@ class Loss(NamedTuple):
         Targets y have the shape of the predictions p, or of the last axes of p. With a
         scalar p the result has the shape of y. `flips` has no effect here.
         """
+        p, y = real("p", p), real("y", y)
         return self._of(p, self._targets(p, y))
 
     def __call__(self, p: Array, y: Array) -> Array:
@@ -118,11 +119,20 @@ class Loss(NamedTuple):
 
     def _targets(self, p, y):
         predicted, targets = np.shape(p), np.shape(y)
-        one_rank = not predicted or len(targets) == len(predicted)
-        if not one_rank and predicted[len(predicted) - len(targets) :] != targets:
+        if len(targets) == len(predicted):
+            pairs = zip(predicted, targets, strict=True)
+            fits = all(p == y or 1 in (p, y) for p, y in pairs)
+        else:
+            fits = not predicted or predicted[len(predicted) - len(targets) :] == targets
+        if not fits:
             shapes = f"of their last axes, got {list(targets)} and {list(predicted)}"
             raise ValueError(f"targets must have the shape of the predictions, or {shapes}")
         kind = choice("Loss.kind", self.kind, ("margin", "residual", "count"))
+        for name in ("value", "derivative", "series", "deconvolved"):
+            if name in ("value", "derivative") or getattr(self, name) is not None:
+                function(f"Loss.{name}", getattr(self, name))
+        if self.flips is not None:
+            instance("Loss.flips", self.flips, tuple, "losses.flipped(loss, rate) sets it")
         return sound_labels(y) if kind == "margin" else y
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -157,10 +158,26 @@ def tuned(
         )
     of_data = () if moments is None else (moments,)
     needs_room = moments is None if room is None else switch("room", room)
+    size = {"horizon": None} if needs_room else {}
+    _check_takes("factory", factory, (), {"learning_rate": None, **size, **options})
+    _check_takes("bound", bound, of_data, {"horizon": None, **options})
     # Options are given by position: a checkpoint knows its study again by the text of this partial.
     return AnyHorizon(
         functools.partial(_tuned, factory, bound, of_data, rate_factor, needs_room, options)
     )
+
+
+def _check_takes(name, function, arguments, options) -> None:
+    """Raises TypeError unless the signature of a function, if it has one, takes these arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # such as of a function written in C
+        return
+    try:
+        signature.bind(*arguments, **options)
+    except TypeError as error:
+        hint = "bind an option of one of factory and bound first, with functools.partial"
+        raise TypeError(f"{name} must take the options of tuned, but {error}; {hint}") from None
 
 
 def _tuned(factory, bound, of_data, rate_factor, needs_room, options, horizon, room):

@@ -124,3 +124,24 @@ def test_lists_are_predictions_and_texts_are_not():
     for wrong in ("a", [1j], [[1.0], [1.0, 2.0]]):
         with told("p", "array"):
             losses.squared()(wrong, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"value": None}, r"^Loss.value must be a function, got None"),
+        ({"derivative": 1.0}, r"^Loss.derivative must be a function, got 1.0"),
+        ({"series": "none"}, r"^Loss.series must be a function, got 'none'"),
+        ({"deconvolved": 0}, r"^Loss.deconvolved must be a function, got 0"),
+        ({"flips": 0.1}, r"^Loss.flips must be a tuple, got 0.1: losses.flipped"),
+    ],
+)
+def test_parts_of_a_loss_are_checked_where_it_is_called(parts, message):
+    raises(message, losses.squared()._replace(**parts), 0.5, 1.0)
+
+
+def test_predictions_and_targets_of_other_lengths_and_kinds_raise():
+    loss = losses.hinge()
+    raises(r"of their last axes, got \[2\] and \[3\]", loss, np.ones(3), np.ones(2))
+    raises("^p must be an array", loss.argument, None, 1.0)
+    np.testing.assert_array_equal(loss.argument(iter([1.0, 2.0]), [1.0, -1.0]), [1.0, -2.0])

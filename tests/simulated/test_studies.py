@@ -448,3 +448,12 @@ def test_an_error_of_a_guarantee_comes_before_the_work():
 def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     (tmp_path / "file").touch()
     raises("cannot write to the folder", result.save, tmp_path / "file" / "below")
+
+
+def test_tuned_names_options_that_the_factory_or_the_bound_does_not_take():
+    moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
+    make = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, moments)
+    with pytest.raises(TypeError, match=r"^factory must take .* unexpected .* 'unknown'; bind"):
+        make(radius=1.0, unknown=1)
+    with pytest.raises(TypeError, match=r"^factory must take .* missing .* 'radius'; bind"):
+        make()
