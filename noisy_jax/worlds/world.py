@@ -74,6 +74,11 @@ class World:
     noise: Noise | None
     spectrum: Callable[[jax.Array, int], jax.Array] | None
 
+    def __post_init__(self) -> None:
+        whole("dim", self.dim)
+        check_kernel(self.kernel)
+        function("surrogate", self.surrogate, "(x[n, d], z[m, d]) -> [n, m]")
+
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError if data `[..., d]` do not have the world's dimension."""
         check_made_for(self.dim, shape)

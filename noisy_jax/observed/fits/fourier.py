@@ -23,9 +23,11 @@ from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.trials import FACTORS, GROUPS, Trial, WeightedRows, tried
 from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import Observations
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.values import check_concrete
 
 _OF_BAND = (
     "fit.band takes the curve to be no rougher than the length scale that was given; "
@@ -99,7 +101,10 @@ class Fourier(Method[FourierFit]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.length_scale, str):
-            positive("length_scale", self.length_scale)
+            check_concrete("length_scale", self.length_scale, TABLES_OUTSIDE_JIT)
+            length_scale: Any = positive("length_scale", self.length_scale)
+            if isinstance(length_scale, jax.Array | np.ndarray):
+                object.__setattr__(self, "length_scale", float(length_scale))
         elif self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
@@ -148,7 +153,9 @@ class OneOf(Method[FourierFit]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several = isinstance(self.candidates, Iterable)
+        several = isinstance(self.candidates, Iterable) and not isinstance(
+            self.candidates, jax.Array
+        )
         object.__setattr__(self, "candidates", tuple(self.candidates) if several else ())
         if not self.candidates or not all(
             isinstance(method, Fourier) for method in self.candidates

@@ -27,11 +27,13 @@ from noisy_jax.observed.fits.sandwich import Variance
 from noisy_jax.observed.fits.solutions import ERRORS, OriginalUnits, fit_of
 from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.uncertain_noise import UncertainNoise
+from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.unbiased.estimates import Estimate
 from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.numbers import number, whole
 from noisy_jax.validation.objects import choice
+from noisy_jax.validation.values import check_concrete
 
 _SQUARED = squared()
 _PATIENCE = Patience(steps=12, halvings=6, least=0.01)
@@ -240,6 +242,7 @@ def _parameters(start: Any) -> tuple[Any, tuple[str, ...]]:
     for path, leaf in leaves:
         place = re.sub(r"\['([^']*)'\]", r".\1", jax.tree_util.keystr(path)).lstrip(".")
         place = f"params{place}" if place[:1] in ("", "[") else place
+        check_concrete(f"start ({place})", leaf, TABLES_OUTSIDE_JIT)
         array = np.asarray(number(f"start ({place})", leaf, shape=None), np.float64)
         arrays.append(array)
         places = [", ".join(map(str, entry)) for entry in np.ndindex(array.shape)]

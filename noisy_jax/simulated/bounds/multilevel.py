@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from noisy_jax.noise import Noise
@@ -19,9 +20,13 @@ USED_ON_HOST = "it is used on the host, outside jit, vmap and grad"
 
 def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
     """E‖n̄‖⁴ = ((tr Σ)² + 2 tr Σ²)/m² + Σ_i κ_i/m³ of the mean n̄ of m copies of the noise."""
-    cov = np.asarray(noise.covariance(dim), np.float64)
+    for leaf in jax.tree.leaves(noise):
+        check_concrete("noise", leaf, USED_ON_HOST)
+    with jax.ensure_compile_time_eval():  # the horizon may be traced
+        cov = np.asarray(noise.covariance(dim), np.float64)
+        fourth = float(noise.fourth_moment(dim))
     gaussian = float(np.trace(cov) ** 2 + 2 * np.sum(cov**2))
-    return gaussian / count**2 + (float(noise.fourth_moment(dim)) - gaussian) / count**3
+    return gaussian / count**2 + (fourth - gaussian) / count**3
 
 
 class MultilevelMoments(NamedTuple):

@@ -222,7 +222,8 @@ def unknown_noise(
         >>> print(f"{theory.regret:.0f}, of which bias {theory.bias:.0f}; {theory.idle:.0f} idle")
         1217, of which bias 30; 4096 idle
     """
-    noise, levels = instance("noise", noise, Noise), whole("levels", levels)
+    noise = instance("noise", noise, Noise)
+    levels, base = whole("levels", levels), whole("base", base)
     for name, value in {
         "length_scale": length_scale, "radius": radius, "y_second_moment": y_second_moment
     }.items():  # fmt: skip

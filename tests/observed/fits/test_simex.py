@@ -240,7 +240,13 @@ def test_numbers_of_any_library_are_options_and_traced_levels_are_not():
 
     method = nj.methods.SIMEX(slope, draws=np.array(3), seed=jnp.int32(1))
     assert (type(method.draws), type(method.seed)) == (int, int)
-    kernel = nj.methods.Fourier(length_scale=1.0, num_features=jnp.int32(8), seed=np.array(1))
+    kernel = nj.methods.Fourier(
+        length_scale=jnp.float32(1), num_features=jnp.int32(8), seed=np.array(1)
+    )
     assert (type(kernel.num_features), type(kernel.seed)) == (int, int)
+    assert type(kernel.length_scale) is float
     with pytest.raises(ValueError, match=r"^levels must be concrete, got a traced one"):
         jax.jit(lambda levels: nj.methods.SIMEX(slope, levels=levels).draws)(np.ones(2))
+    with pytest.raises(ValueError, match=r"^start .* must be concrete, got a traced one"):
+        jax.jit(lambda start: nj.methods.Model(lambda p, x: p, start).seed)(1.0)
+    raises("a list of methods must hold", nj.methods.OneOf, jax.random.key(0))

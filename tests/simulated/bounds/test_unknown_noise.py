@@ -251,3 +251,13 @@ def test_numbers_are_concrete(name):
     raises(
         f"{name} must be concrete, got a traced one: it is used on the host", jax.jit(traced), 0.5
     )
+
+
+def test_the_horizon_may_be_traced_and_the_base_of_any_type():
+    options = {"dim": 3, "length_scale": 1.0, "radius": 1.0, "y_second_moment": 1.0}
+    bound = partial(nj.bounds.unknown_noise, nj.noise.Laplace(0.1), **options)
+    expected = bound(horizon=4096).regret
+    np.testing.assert_allclose(
+        jax.jit(lambda t: bound(horizon=t).regret)(4096), expected, rtol=1e-5
+    )
+    assert bound(horizon=4096, base=np.uint8(1)).regret == expected
