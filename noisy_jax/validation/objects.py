@@ -40,7 +40,8 @@ def choice(name: str, value: _T, choices: Collection) -> _T:
         *others, last = map(repr, choices)
         what = f"{', '.join(others)} or {last}" if others else last
         raise ValueError(message(name, what, value, ""))
-    return item
+    found: Any = item
+    return found
 
 
 @overload
