@@ -23,6 +23,7 @@ print(found.stream.x.shape)
 
 
 @pytest.mark.slow
+@pytest.mark.long  # 40 seconds of a processor; test_no_learner_needs_jit shows it of the learners
 def test_worst_streams_are_found_without_jit():
     assert printed("-c", WITHOUT_JIT, JAX_DISABLE_JIT="1") == "(2, 1)\n"
 
