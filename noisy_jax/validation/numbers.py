@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -42,7 +43,7 @@ def within(name: str, value, low, high, hint: str = "", *, shape: tuple[()] | No
     return _parsed(name, value, what, lambda v: (v >= low) & (v <= high), hint, shape)
 
 
-def _parsed(name, value, what, allowed, hint, shape):
+def _parsed(name, value, what, allowed, hint, shape) -> Any:
     """Returns a concrete value or raises ValueError; a traced one becomes NaN where not allowed.
 
     Lists become arrays; Python numbers keep their type, and columns of data frames the labels of
