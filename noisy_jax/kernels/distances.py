@@ -87,11 +87,11 @@ def rational(*, length_scale: ArrayLike, alpha: ArrayLike = 1.0) -> Kernel:
         [[0.5]]
     """
     length_scale = length_scale_of(length_scale)
-    alpha = positive("alpha", alpha)
-    scale = 2 * alpha * length_scale**2
+    power = positive("alpha", alpha)
+    scale = 2 * power * length_scale**2
     return _of_distance(
-        lambda r2: (1 + r2 / scale) ** -alpha,
-        lambda key, n: gamma(key, alpha, (n,)) / scale,
+        lambda r2: (1 + r2 / scale) ** -power,
+        lambda key, n: gamma(key, power, (n,)) / scale,
     )
 
 

@@ -128,24 +128,24 @@ def binomial(*, alpha: ArrayLike) -> Kernel:
         >>> print(nj.kernels.binomial(alpha=1.0)(x, x))
         [[2.]]
     """
-    alpha = positive("alpha", alpha)
+    power = positive("alpha", alpha)
 
     def series(order):
-        xp = array_module(alpha)
+        xp = array_module(power)
 
         def coefficients(last):
             n = np.arange(1, last + 1)
-            return xp.concatenate([xp.ones(1), xp.cumprod((alpha + n - 1) / n)])
+            return xp.concatenate([xp.ones(1), xp.cumprod((power + n - 1) / n)])
 
         def majorant(m):
             """Returns (log b, log q) of `power_series`."""
-            largest_ratio = xp.maximum(1.0, (alpha + m) / (m + 1))
+            largest_ratio = xp.maximum(1.0, (power + m) / (m + 1))
             return xp.log(coefficients(m)[m]), xp.log(largest_ratio)
 
         return power_series(coefficients, order, majorant=majorant, convergence=1.0)
 
     def value(a):
-        return jnp.where(a < 1, (1 - jnp.minimum(a, 1)) ** -alpha, jnp.nan)
+        return jnp.where(a < 1, (1 - jnp.minimum(a, 1)) ** -power, jnp.nan)
 
     return _of_inner_product(value, series)
 

@@ -72,14 +72,14 @@ def epsilon_insensitive(*, epsilon: ArrayLike = 0.1) -> Loss:
         >>> print(nj.losses.epsilon_insensitive(epsilon=0.5)(1.0, 3.0))
         1.5
     """
-    epsilon = non_negative("epsilon", epsilon)
+    width = non_negative("epsilon", epsilon)
     return Loss(
-        f"epsilon_insensitive(epsilon={parameter_text(epsilon)})",
+        f"epsilon_insensitive(epsilon={parameter_text(width)})",
         "residual",
-        lambda a: jnp.maximum(jnp.abs(a) - epsilon, 0.0),
-        lambda a: jnp.where(jnp.abs(a) > epsilon, jnp.sign(a), 0.0),
+        lambda a: jnp.maximum(jnp.abs(a) - width, 0.0),
+        lambda a: jnp.where(jnp.abs(a) > width, jnp.sign(a), 0.0),
         analytic="smoothed_absolute",
-        kinks=(-epsilon, epsilon),
+        kinks=(-width, width),
     )
 
 
