@@ -25,6 +25,11 @@ def fourth_moment_of_mean(noise: Noise, dim: int, count: float) -> float:
     with jax.ensure_compile_time_eval():  # the horizon may be traced
         cov = np.asarray(noise.covariance(dim), np.float64)
         fourth = float(noise.fourth_moment(dim))
+    hint = (
+        "the noise needs a finite `excess_kurtosis`, which a custom distribution must define, and "
+        "a covariance that does not depend on x"
+    )
+    non_negative("the fourth moment of the noise", fourth, hint)
     gaussian = float(np.trace(cov) ** 2 + 2 * np.sum(cov**2))
     return gaussian / count**2 + (fourth - gaussian) / count**3
 
@@ -68,7 +73,8 @@ def multilevel(
     bound of a learner is smallest for a given budget. All arguments must be concrete.
 
     Args:
-        noise: distribution of the noise in each copy, with a known `fourth_moment`.
+        noise: distribution of the noise in each copy, with a finite `fourth_moment`; without one,
+            as with a custom distribution that does not define `excess_kurtosis`, it is an error.
         dim: d ≥ 1, the number of features.
         length_scale: ℓ > 0, if f is the feature map of the Gaussian kernel exp(−‖x − z‖²/2ℓ²).
         lipschitz: L ≥ 0, for any other f. Give either this or `length_scale`.

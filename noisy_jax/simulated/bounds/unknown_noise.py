@@ -68,7 +68,8 @@ def random_truncation(
         estimator: from `unbiased.kernel_gradient`; it holds B, B_x² and B_y.
         horizon: T > 0, number of rounds.
         closed_form: whether to return the theorems' bound; an error in a world. False by default.
-        p: base of the geometric distribution, above 1, for the closed form only; 2 by default.
+        p: base of the geometric distribution, above 1, for the closed form only; 2 by default. It
+            is not read from the estimator: give the p that `unbiased.kernel_gradient` was given.
 
     Returns:
         A named tuple of numbers `[]`: `learning_rate` η; `regret`, the bound; `second_moment` B_g
@@ -196,7 +197,8 @@ def unknown_noise(
     concrete.
 
     Args:
-        noise: distribution of the noise in each copy, with a known `fourth_moment`.
+        noise: distribution of the noise in each copy, with a finite `fourth_moment`; without one,
+            as with a custom distribution that does not define `excess_kurtosis`, it is an error.
         dim: d ≥ 1, the number of features.
         length_scale: ℓ > 0 of the Gaussian kernel.
         horizon: T > 0, number of rounds.

@@ -261,3 +261,23 @@ def test_the_horizon_may_be_traced_and_the_base_of_any_type():
         jax.jit(lambda t: bound(horizon=t).regret)(4096), expected, rtol=1e-5
     )
     assert bound(horizon=4096, base=np.uint8(1)).regret == expected
+
+
+@nj.noise.register_distribution
+class WithoutFourthMoment(nj.noise.Noise):
+    mean: float = 0.0
+    cov = 0.1
+
+    def centred(self, key, x):
+        return x + 0.1**0.5 * jax.random.normal(key, x.shape)
+
+
+@pytest.mark.parametrize(
+    "noise", [WithoutFourthMoment(), nj.noise.StudentT(4.0, 0.1), nj.noise.Multiplicative(0.1)]
+)
+def test_noise_without_a_fourth_moment_raises(noise):
+    options = {"dim": 2, "length_scale": 1.0}
+    more = {"horizon": 9, "radius": 1.0, "y_second_moment": 1.0}
+    message = "the fourth moment of the noise must be .* needs a finite `excess_kurtosis`"
+    raises(message, nj.bounds.unknown_noise, noise, **options, **more)
+    raises(message, nj.bounds.multilevel, noise, **options)
