@@ -75,9 +75,19 @@ class World:
     spectrum: Callable[[jax.Array, int], jax.Array] | None
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim)
         check_kernel(self.kernel)
         function("surrogate", self.surrogate, "(x[n, d], z[m, d]) -> [n, m]")
+        object.__setattr__(self, "dim", whole("dim", self.dim))
+        for name in ("diagonal", "approximation_error"):
+            object.__setattr__(self, name, non_negative(name, getattr(self, name)))
+        check_axes("ratio", self.ratio, "[]")
+        number = real_numbers("ratio", self.ratio)  # `None` if it is traced
+        if number is None or number != np.inf:
+            object.__setattr__(self, "ratio", positive("ratio", self.ratio))
+        if self.noise is not None:
+            instance("noise", self.noise, Noise, "noise.Gaussian(0.1) is one")
+        if self.spectrum is not None:
+            function("spectrum", self.spectrum, "(key, n) -> omega[n, d]")
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError if data `[..., d]` do not have the world's dimension."""
@@ -130,16 +140,7 @@ def world_of(
     """
     check_kernel(kernel)
     function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
-    dim, diagonal = whole("dim", dim), non_negative("diagonal", diagonal)
-    check_axes("ratio", ratio, "[]")
-    number = real_numbers("ratio", ratio)  # `None` if it is traced
-    if number is None or number != np.inf:
-        ratio = positive("ratio", ratio)
-    approximation_error = non_negative("approximation_error", approximation_error)
-    if noise is not None:
-        instance("noise", noise, Noise, "noise.Gaussian(0.1) is one")
-    if spectrum is not None:
-        function("spectrum", spectrum, "(key, n) -> omega[n, d]")
+    dim = whole("dim", dim)
 
     def checked(name, x):
         x = real(name, x)

@@ -1,5 +1,7 @@
 """Claims on surrogates and parallel worlds, by NumPy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,7 @@ def test_a_radial_kernel_in_one_dimension_need_not_be_a_mixture():
         ({"dim": 0}, "dim must be a whole number"),
         ({"diagonal": -1.0}, "diagonal must be"),
         ({"ratio": np.nan}, "ratio must be positive"),
+        ({"approximation_error": -0.1}, "approximation_error must be"),
         ({"noise": 0.1}, "noise must be a Noise"),
         ({"spectrum": 3}, "spectrum must be a function"),
     ],
@@ -88,6 +91,9 @@ def test_the_parts_of_a_world_are_checked(options, message):
     right = {"kernel": kernel, "surrogate": kernel.gram, "dim": 2, "diagonal": 1.0}
     with told(message):
         nj.worlds.world_of(**right | options)
+    world = nj.worlds.world_of(**right)
+    with told(message):
+        dataclasses.replace(world, **options)
     world = nj.worlds.world_of(**right | {"surrogate": lambda x, z: np.zeros(3)})
     with told("surrogate(x, z) must be [1, 4]"):
         world.surrogate(np.ones((1, 2)), np.ones((4, 2)))
