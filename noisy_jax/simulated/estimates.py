@@ -32,7 +32,8 @@ class Estimate(NamedTuple):
         sums: count S, mean and Σ(value − mean)² of the results, in float64.
         seeds: disjoint ranges of seeds, each as its first seed and the one after its last.
         levels: levels q of the quantiles, 0 < q < 1; () by default.
-        values: the result for each seed, with a leading axis `[S, ...]`; `None` without `levels`.
+        values: the result for each seed, with a leading axis `[S, ...]` in the order of the seeds;
+            `None` without `levels`.
 
     Example:
         >>> import jax, noisy_jax as nj
@@ -98,8 +99,14 @@ class Estimate(NamedTuple):
         first, second = ((part.levels, jax.tree.map(np.shape, part.mean)) for part in (self, other))
         if first != second:
             raise ValueError("merge needs estimates of one run, with the same levels of quantiles")
-        seeds = _joined(self.seeds + other.seeds)
-        values = jax.tree.map(lambda *both: np.concatenate(both), self.values, other.values)
+        seeds, values = _joined(self.seeds + other.seeds), None
+        if self.levels:
+            order = np.argsort(
+                np.concatenate([np.arange(*one) for one in self.seeds + other.seeds])
+            )
+            values = jax.tree.map(
+                lambda *both: np.concatenate(both)[order], self.values, other.values
+            )
         return Estimate(self.sums.plus(other.sums), seeds, self.levels, values)
 
     @staticmethod

@@ -210,6 +210,12 @@ def test_estimates_of_any_disjoint_ranges_merge_to_that_of_their_seeds():
     np.testing.assert_allclose(merged.quantiles["a"][1], median, atol=1e-6)
 
 
+def test_values_are_in_the_order_of_the_seeds():
+    first, middle, last = parts((0, 3), (3, 9), (9, 11), quantiles=LEVELS)
+    merged = Estimate.plus(Estimate.plus(last, first), middle)
+    chex.assert_trees_all_close(merged.values, all_values(11), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("estimates", "message"),
     [
