@@ -18,7 +18,7 @@ from noisy_jax.validation.values import Array, ArrayLike, concrete
 
 @plain_signature
 class Loss(NamedTuple):
-    """A convex loss ℓ(p, y) of a prediction p for a target y, with its derivative in p.
+    """A loss ℓ(p, y) of a prediction p for a target y, convex in p, with its derivative in p.
 
     `loss(p, y)` returns ℓ(p, y), and `loss.gradient(p, y)` returns ∂ℓ/∂p. Functions of `losses`
     make such objects; learners take them as the argument `loss`. A loss of your own is
@@ -29,6 +29,9 @@ class Loss(NamedTuple):
       concrete, and gives NaN if it is traced.
     - "residual": ℓ(p, y) = φ(p − y) for numbers y.
     - "count": ℓ(p, y) = φ(p) − y p for counts y ≥ 0.
+
+    With `flips`, `loss(p, y)` and `loss.gradient(p, y)` return unbiased estimates at the clean
+    label (`at_clean_label`), which need not be convex in p. `value` and `derivative` stay φ and φ'.
 
     Below, a is the argument of φ: y p, p − y or p. All functions work on each entry of an array.
 
@@ -75,7 +78,10 @@ class Loss(NamedTuple):
         return self._of(p, self._targets(p, y))
 
     def __call__(self, p: Array, y: Array) -> Array:
-        """Returns ℓ(p, y) for each prediction (see `argument` for the shapes of p and y)."""
+        """Returns ℓ(p, y) for each prediction (see `argument` for the shapes of p and y).
+
+        With `flips` it is the estimate of `at_clean_label`.
+        """
         p, y = real("p", p), real("y", y)
 
         def at(y):
@@ -87,7 +93,8 @@ class Loss(NamedTuple):
     def gradient(self, p: Array, y: Array) -> Array:
         """Returns ∂ℓ/∂p for each prediction (see `argument` for the shapes of p and y).
 
-        It is y φ'(y p) for a margin, φ'(p − y) for a residual, and φ'(p) − y for a count.
+        It is y φ'(y p) for a margin, φ'(p − y) for a residual, and φ'(p) − y for a count. With
+        `flips` it is the estimate of `at_clean_label`.
         """
         p, y = real("p", p), real("y", y)
 

@@ -52,7 +52,7 @@ class ConvexBall(NamedTuple):
             ball it is not zero, but so small that it costs less than the gap.
         gap: `[]`, at least the loss of g less the least loss in the ball.
         converged: `[]`, true if the gap is within `tolerance`.
-        weights: `[d]`, Σ_t a_t x_t, for the linear kernel; `None` for other kernels.
+        weights: `[d]`, Σ_t a_t x_t, if no kernel was given; `None` if one was, also the linear one.
     """
 
     coefficients: Array
@@ -91,8 +91,8 @@ def convex_ball(
         stream: T clean rounds, `[T, d]` and `[T]`, not traced; y = ±1 for a loss of the margin.
             Without it, `convex_ball(loss=loss, radius=B)` returns a function of a stream, which
             `study` takes as its comparator; give `study` the same loss.
-        loss: any convex loss of `losses` that is nowhere negative; of an adaptive one,
-            `loss.at(scale)`.
+        loss: any loss of `losses` that is nowhere negative, but not a `flipped` one, which need
+            not be convex; of an adaptive one, `loss.at(scale)`.
         radius: B > 0, in the norm of the kernel's space.
         kernel: one of `kernels`; the linear kernel by default.
         tolerance: gap > 0 that stops it, as a fraction of the loss of g = 0; 1e-6 by default.
@@ -117,7 +117,7 @@ def convex_ball(
         >>> print(found.predictions.round(3), bool(found.converged))
         [ 0.5 -0.5] True
     """
-    check_loss(loss)
+    check_loss(loss, flips=False)
     if kernel is not None:
         check_kernel(kernel)
     read = {"stream.x": stream.x, "stream.y": stream.y, "radius": radius, "tolerance": tolerance}

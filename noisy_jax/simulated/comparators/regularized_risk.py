@@ -91,7 +91,8 @@ def regularized(
         gram: `[m, m]`, K_ij = k(x_i, x_j) of m points, symmetric and positive semi-definite, or
             ValueError; not traced.
         y: `[m]` targets; ±1 for a loss of the margin.
-        loss: any convex loss of `losses`; of an adaptive one, `loss.at(scale)`.
+        loss: any loss of `losses` but a `flipped` one, which need not be convex; of an adaptive
+            one, `loss.at(scale)`.
         regularization: λ > 0, the weight of ½‖g‖² beside the mean loss.
         tolerance: duality gap > 0 that stops it, as a fraction of the risk of g = 0; 1e-9 by
             default. Rounding limits it to about 1e-11 if λ is small.

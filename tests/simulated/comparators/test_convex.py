@@ -160,6 +160,8 @@ def test_bad_arguments_raise(rng):
     raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
     raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
     raises("y must", convex_ball, stream, losses.hinge(), 1.0)
+    loss = losses.flipped(losses.hinge(), 0.1)
+    raises("loss must not be flipped here", convex_ball, stream, loss, 1.0)
     traced = jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))
     raises("radius must be concrete", traced, 1.0)
     traced = jax.jit(lambda small: convex_ball(stream, losses.squared(), 1.0, tolerance=small))
