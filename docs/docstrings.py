@@ -10,6 +10,7 @@ import names
 _FIELDS = {"Args:": "param", "Attributes:": "ivar", "Raises:": "raises"}
 _TITLES = {"Example:", "Examples:"}
 _TEXTS = {"Returns:": "returns", "Yields:": "yields"}
+_CODE = r"(?<!`)`([^`]+)`(?!`)"
 
 
 def _indent(line: str) -> int:
@@ -18,7 +19,7 @@ def _indent(line: str) -> int:
 
 def _prose(text: str, room: str, arguments: set[str]) -> str:
     """One paragraph: a name in backticks becomes a link, other code literal, the rest is plain."""
-    parts = re.split(r"(?<!`)`([^`]+)`(?!`)", text)
+    parts = re.split(_CODE, text)
     for i, part in enumerate(parts):
         if i % 2:
             code = " ".join(part.split())
@@ -87,7 +88,8 @@ def converted(doc: str, room: str) -> list[str]:
 
 def _paragraph(block, field, room, arguments, result) -> list[str]:
     """A paragraph; in a section its items, or its first line, begin with the name of a field."""
-    text = _prose("\n".join(block), room, arguments).split("\n")
+    whole = re.sub(_CODE, lambda found: " ".join(found[0].split()), "\n".join(block))
+    block, text = whole.split("\n"), _prose(whole, room, arguments).split("\n")
     if field in _FIELDS:
         for i, line in enumerate(block):
             if _indent(line) == 4 and (found := re.match(r"    ([\w., *\\]+?): ?(.*)$", text[i])):

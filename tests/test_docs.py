@@ -118,6 +118,22 @@ def test_docstrings_become_restructured_text():
     ]
 
 
+def test_code_that_is_broken_over_lines_is_joined():
+    import docstrings
+
+    doc = """Rate.
+
+    Args:
+        radius: one of `first,
+            second`, or none.
+        horizon: T.
+    """
+    assert docstrings.converted(doc, "noisy_jax.learners") == [
+        *["Rate.", "", "", ":param radius: one of ``first, second``, or none."],
+        ":param horizon: T.",
+    ]
+
+
 def test_links_of_the_repository_lead_to_pages():
     import pages
 
