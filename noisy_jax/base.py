@@ -199,7 +199,7 @@ class Needs(NamedTuple):
 
         `noise` is the noise of the learner that corrects for a positive variance, or else for any
         distribution; of two such learners the first one's. `flips` is False if one of them is,
-        else the first that are not (0, 0).
+        else the first that are not (0, 0), else (0, 0) if one of them has it, else `None`.
         """
 
         def freedom(needs):

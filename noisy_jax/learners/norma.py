@@ -85,8 +85,10 @@ def norma(
     covers a fixed τ, the squared loss, or a world.
 
     **Noisy inputs.** With a world (`worlds`), f is evaluated at a second copy x̃' of x, independent
-    of the copy in the new term. For the squared loss the step is then unbiased; for other losses it
-    is a step on E ℓ(f(x̃'), y), not on ℓ(f(x), y), for which `random_truncation` is unbiased.
+    of the copy in the new term. For the squared loss the step is then unbiased. For other losses
+    its mean is the gradient of E ℓ(f(x) + e, y) in f, where the error e = f_t(x̃') − f_t(x) of the
+    current value is kept fixed. It is not the gradient of ℓ(f(x), y), which `random_truncation`
+    estimates without bias, nor of E ℓ(f(x̃), y), as with `copies=1`.
 
     **Novelty detection.** With decay in every round, f remembers 1/(ηλ) rounds, of which a share ν
     (`losses.novelty(nu=ν)`) have terms. For ν < 25ηλ these are too few, and a UserWarning says so.

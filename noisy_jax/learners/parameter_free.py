@@ -85,14 +85,17 @@ def parameter_free(
     largest earlier norm. This costs at most E max_t ‖g_t‖ (max_t ‖f_t‖ + ‖u‖), usually far less.
 
     The bound (`bounds.parameter_free` gives it after a run) holds for all sequences of gradients.
-    So its expectation holds under noise without a bound, if the gradients are unbiased for the
-    gradients of a convex loss:
+    So its mean over the noise bounds an expected regret, also under noise without a bound. The
+    regret is measured in these losses:
 
-    - with a kernel and clean inputs, the loss against the targets that the learner sees;
-    - with a world, E ℓ(f(x̃'), y) over the noise of a second copy x̃', in the norm of the
-      surrogate's space.
+    - with a kernel and clean inputs, ℓ(f(x), y) against the targets that the learner sees;
+    - with a world and two copies x̃ and x̃', E ℓ(f(x) + e, y). Here e = f_t(x̃') − f_t(x) is the
+      error of the learner's own value at the second copy, of mean zero. The comparator u has the
+      same one, E ℓ(u(x) + e, y). This is not the regret in ℓ(f(x), y), nor in ℓ(f(x̃'), y).
+    - with a world and `copies=1`, E ℓ(f(x̃), y) at noisy copies, where u is evaluated too.
 
-    Noisy inputs without a world bias the gradients. For the squared loss use `corrected_ftrl`.
+    In a world ‖u‖ is in the norm of the surrogate's space. Noisy inputs without a world bias the
+    gradients. For the squared loss use `corrected_ftrl`.
 
     Args:
         kernel: one of `kernels`; for noisy inputs a world (`worlds`), or its random features

@@ -46,8 +46,9 @@ def perceptron(
     Returns:
         A `Learner` with O(τ) kernel evaluations a round, of 1 copy with a kernel and of 2 copies
         otherwise. On clean data with a kernel `bounds.mistakes` bounds the number of mistakes, if
-        no term is dropped. With a world it has `clean_estimates` (unbiased estimates of f(x) and
-        f(x)² at the clean x). Labels other than ±1 raise ValueError; traced ones give NaN.
+        no term is dropped. With a world, or its random features, it has `clean_estimates`
+        (unbiased estimates of f(x) and f(x)² at the clean x). Labels other than ±1 raise
+        ValueError; traced ones give NaN.
 
     Source: Online Learning with Kernels, Secs. III.A and IV.B.
 

@@ -133,12 +133,18 @@ class Noise:
     - a dataclass field for each parameter, of any shape;
     - `mean` and `cov`, as fields, class attributes or properties, for the same number d of
       features;
-    - a method `centred(self, key, x)` that returns x + n in the shape of x.
+    - a method `centred(self, key, x)` that returns x + n in the shape of x. Learners' copies are
+      drawn with one x `[d]`; draw x.shape numbers, and `sample` takes several rows as well.
 
-    Optional are `excess_kurtosis`, which bounds of linear learners with one copy need, and a method
-    `log_characteristic`, written in JAX's functions, which Fourier features and
-    `worlds.fourier_gaussian` need. Set `characteristic_vanishes = True` if the characteristic
-    function E exp(i⟨ω, n⟩) has zeros.
+    Optional are
+
+    - `excess_kurtosis`, which bounds of linear learners with one copy, `bounds.unknown_noise` and
+      `bounds.multilevel` need;
+    - a method `square_fourth_moment(self, x)`, for the bounds of linear learners with one copy, if
+      the third moments of n are not 0;
+    - a method `log_characteristic`, written in JAX's functions, which Fourier features and
+      `worlds.fourier_gaussian` need;
+    - `characteristic_vanishes = True`, if the characteristic function E exp(i⟨ω, n⟩) has zeros.
 
     Attributes:
         mean: `[]` or `[d]`, the known mean.

@@ -33,8 +33,8 @@ class Learned(Saved, Summarized):
             predictions that were made before each judged row. It contains the variance of the
             noise in y. NaN if the learner has no clean estimates (`Learner.clean_estimates`).
         risk_std_error: standard error of `risk`, if rows are independent.
-        num_rows: number of judged rows: all behind the first quarter, or with chunks behind the
-            first quarter of the first chunk.
+        num_rows: number of judged rows: all but the first quarter of the rows, or of the first
+            chunk. At most 4,096 rows are not judged, or more if a column is constant in them.
         variance: variance of the noisy y, which is the error of predicting their mean.
         learner: the learner.
         center: `[d]`, means of the noisy columns over all rows.

@@ -45,10 +45,14 @@ def learn(
     column is constant in them). Each later row is centred by the means of all rows before it.
     Labels −1 and +1 stay as they are, for learners that need them (`Needs.labels`).
 
-    **Risk**: each row behind the first quarter is predicted, and judged, before the learner sees
-    it. With the predictor f of this moment, the noisy target ỹ of the row, and unbiased estimates v
-    of f(x) and q of f(x)² at the clean x (`Learner.clean_estimates`), its squared error is
-    estimated by
+    **Replicates**: from each row it learns by the first `learner.needs.copies` copies. Further ones
+    only enter the means and standard deviations above. If the learner needs one copy, give a table
+    of their means, with the noise of a mean.
+
+    **Risk**: each row behind those that give the standard deviations is predicted, and judged,
+    before the learner sees it. With the predictor f of this moment, the noisy target ỹ of the row,
+    and unbiased estimates v of f(x) and q of f(x)² at the clean x (`Learner.clean_estimates`), its
+    squared error is estimated by
 
         q − 2ỹv + ỹ².
 

@@ -13,8 +13,9 @@ from noisy_jax.validation.objects import instance
 def risks(found: Any, *, axes: Any = None) -> Any:
     """Draws the estimated error of each candidate on clean data, with its 95% interval.
 
-    One row is a candidate, the best at the top; the dotted line marks its error. Candidates that
-    diverged have no point.
+    One row is a candidate, the lowest `found.risk` at the top. The dotted line marks the risk of
+    `found.best`, which may be another one: the candidate with the lowest sum of risk, standard
+    error and a tenth of the bias. Candidates that diverged have no point.
 
     Args:
         found: a result of `nj.select`.

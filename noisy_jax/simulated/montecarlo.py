@@ -69,8 +69,9 @@ def monte_carlo(
         progress: a function that is called after each batch with (seeds done, S).
         checkpoint: path of a file for the sums, written after each batch. A call with the same
             `tag`, key, first seed and numbers in the leaves of `run`, and the same versions of JAX
-            and of this library, resumes from it, also with more seeds than before. Any other call
-            is an error. If a later write fails, for example on a full disk, the run goes on with a
+            and of this library, resumes from it, also with more seeds than before. It may ask for
+            other `quantiles`, if both calls ask for some or neither does. Any other call is an
+            error. If a later write fails, for example on a full disk, the run goes on with a
             warning.
         tag: needed with `checkpoint`: a text that identifies the run, with the settings that its
             function closes over, since the file cannot tell two functions apart.

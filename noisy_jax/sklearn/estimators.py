@@ -22,8 +22,10 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
     """Returns R² on clean data of a fitted estimator: a scorer for `GridSearchCV`.
 
     It reads `clean_score_`, which `NoisyLinearRegression`, `NoisyKernelRegression` and
-    `OnlineRegressor` have: 1 − (estimated mean squared error on clean data)/(variance of y), from
-    the noisy rows of the fit itself. X and y, which a search passes, are not used. A grid may hold
+    `OnlineRegressor` have: 1 − (estimated mean squared error on clean data)/(variance of y). The
+    error includes the noise in y. It is estimated from the noisy rows of the fit itself, by
+    cross-fitting, for `OnlineRegressor` from predictions that were made before each row. X and y,
+    which a search passes, are not used. A grid may hold
     anything but `noise`: each score assumes the noise of its own fit, so that scores of different
     noise cannot be compared, and the largest noise would win.
 
@@ -34,8 +36,9 @@ def clean_score(estimator: Any, X: Any = None, y: Any = None) -> float:
         y: not used.
 
     Returns:
-        R², a number; NaN if the estimated error is below 0, as can be where y has hardly any noise.
-        A search ranks such a candidate last.
+        R², a number; NaN if the estimated error is below 0, as can be where y has hardly any noise,
+        if the learner of an `OnlineRegressor` has no estimate of its error, and where
+        `NoisyLinearRegression` fell back on scikit-learn. A search ranks such a candidate last.
 
     Raises:
         ValueError: the estimator has no `clean_score_`.

@@ -23,7 +23,7 @@ class NoisyLinearRegression(RegressorMixin, Affine):
 
     If the rows do not determine the coefficients (fewer rows than columns, a constant column),
     `fit` raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and the fit is
-    the `LinearRegression()` of scikit-learn.
+    the `LinearRegression()` of scikit-learn, which is then `result_`, and `clean_score_` is NaN.
 
     Args:
         noise: the error in one row of X, in the units of the X that the estimator sees: a variance
@@ -56,7 +56,10 @@ class NoisyLinearRegression(RegressorMixin, Affine):
         self.noise = noise
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fits rows X `[n, d]` and targets y `[n]`, with weights `[n]` of the rows if given."""
+        """Fits rows X `[n, d]` and targets y `[n]`, with weights `[n]` of the rows if given.
+
+        The weights mean the same as in `nj.methods.Linear`: they are not counts of equal rows.
+        """
         table = self.table(X, y)
         weights = self.weights(sample_weight, table.x[:, 0])
         self.fitted(table, methods.Linear(weights=weights), LinearRegression(), weights)
@@ -78,8 +81,8 @@ class NoisyLogisticRegression(ClassifierMixin, Affine):
 
     If the rows do not determine the coefficients, as if a column separates the classes, `fit`
     raises `nj.fits.UndeterminedError`, a ValueError; without noise it warns, and the fit is the
-    `LogisticRegression()` of scikit-learn, with its penalty. More than two classes, or one, raise
-    ValueError.
+    `LogisticRegression()` of scikit-learn, with its penalty, which is then `result_`. More than two
+    classes, or one, raise ValueError.
 
     Args:
         noise: the Gaussian error in one row of X, in the units of the X that the estimator sees: a
@@ -155,7 +158,7 @@ class NoisyPoissonRegressor(RegressorMixin, Affine):
 
     If the rows do not determine the coefficients, `fit` raises `nj.fits.UndeterminedError`, a
     ValueError; without noise it warns, and the fit is the `PoissonRegressor` of scikit-learn, with
-    its penalty.
+    its penalty, which is then `result_`.
 
     Args:
         noise: the Gaussian error in one row of X, in the units of the X that the estimator sees: a

@@ -29,10 +29,10 @@ class OnlineRegressor(RegressorMixin, Noisy):
     """Runs a learner of noisy_jax over chunks of noisy rows, for scikit-learn.
 
     `partial_fit` on chunk after chunk gives the result of `nj.learn` for a list of these chunks.
-    The standard deviations of the first quarter of the first chunk are the units of the columns and
-    of y: let this chunk have some thousand rows in random order. `predict(X)` is for CLEAN
-    features, in original units. `score` is R² at the X that it is given, which it takes as clean;
-    use `clean_score_`.
+    The standard deviations of the first quarter of the first chunk (at most 4,096 rows, or more if
+    a column is constant in them) are the units of the columns and of y: let this chunk have some
+    thousand rows in random order. `predict(X)` is for CLEAN features, in original units. `score` is
+    R² at the X that it is given, which it takes as clean; use `clean_score_`.
 
     Args:
         learner: a `Learner`, or a function without arguments that returns one, such as
@@ -52,9 +52,9 @@ class OnlineRegressor(RegressorMixin, Noisy):
         result_: the `nj.Learned`; with weights its `num_rows` is the sum of the weights of the
             judged rows.
         clean_score_: R² = 1 − error/variance of y on clean data, of predictions that were made
-            before each row behind the first quarter of the first chunk. The mean squared error
+            before each row, but for the first quarter of the first chunk. The mean squared error
             (with the noise in y) is estimated from the noisy rows. NaN if the learner has no such
-            estimate.
+            estimate, and with a warning if the error is estimated below 0.
 
     Example:
         >>> import numpy as np
@@ -89,7 +89,8 @@ class OnlineRegressor(RegressorMixin, Noisy):
             y: targets.
             sample_weight: `[n]`, ≥ 0: the loss of a row counts so many times, also in the means of
                 columns and in `clean_score_`, as if the row had been measured so many times with
-                other noise. For linear learners of the squared loss, as the default one.
+                other noise. For linear learners of the squared loss, as the default one; with other
+                learners they raise ValueError.
         """
         first = not hasattr(self, "_learning")
         table = self.table(X, y, reset=first)

@@ -5,7 +5,7 @@ copies of x with E g = f(x). They differ in what must be known of the noise:
 
 | transformation | what is known of the noise | copies | f must be |
 |---|---|---|---|
-| `multilevel` | nothing | a random number, at most V | twice differentiable |
+| `multilevel` | nothing; the bias is ~ 1/V² | random, at most V | twice differentiable |
 | `pair` | that it is Gaussian | 2 | entire |
 | `gaussian` | that it is Gaussian, and its covariance | 1 | entire |
 | `replicates` | nothing; g has a small bias | V | 2(k + 1) times differentiable |

@@ -1,4 +1,4 @@
-"""A random number of copies of any noise: no bias, for any smooth function."""
+"""A random number of copies of any noise: a bias of order 1/V², for any smooth function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ RATIO = 2**-1.5
 class Multilevel(Transformed):
     """The function g(…, copies, …, key=key) that `multilevel` returns; also a `Transformed`.
 
-    With the key, g draws a level N from 0 to L, and uses the first b 2^N of the V copies.
+    With the key, g draws a level N from 0 to L, and uses the first b 2^N of the V copies. Give each
+    call another key. g estimates f at the clean x, up to a bias of order 1/V² (see `multilevel`).
 
     Attributes:
         copies: V = b 2^L, the most copies that one estimate uses, and the number that g takes.

@@ -30,7 +30,9 @@ def cloned(learner: Learner, noise: Gaussian | PerRound) -> Learner:
 
     From a copy x̃ = x + n with n ~ N(0, Σ) it draws V copies ("clones") x̃ + ξ_v in each round. The
     random ξ_v are correlated in such a way that the noises of the clones are independent N(0, VΣ).
-    So the price is noise of V times the covariance.
+    So the price is noise of V times the covariance. Noise in y that is correlated with n is
+    correlated with all clones, as they contain n, and not with the first alone. So where
+    `learner.needs.targets` is "any", the result has "independent".
 
     Args:
         learner: a learner of V = `learner.needs.copies` copies. If it is built for a distribution,

@@ -56,7 +56,8 @@ class RegressionCalibration(Method[Fit]):
     Args:
         model: "linear" (the default), "logistic" for y in {0, 1}, or "poisson" for counts.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column; by default rows are independent.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent.
         errors: the kind of standard errors. "sandwich", the default, is computed from each row's
             (or cluster's) term in the equations, as if the row were left out (HC3), with its effect
             on x̄, S and a covariance that is estimated from replicates. "jackknife" leaves out one

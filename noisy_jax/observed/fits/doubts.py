@@ -22,7 +22,8 @@ class AssumptionWarning(UserWarning):
 
     The rows contradict an assumption of the correction (such as noise that is independent of the
     clean value), some rows are left out, or a part of the error of measurement is not taken away.
-    Its text names the columns, and says what to do. A fit has the same texts in `remarks`.
+    Its text says what to do, and names the columns if it is about some of them. A fit has the same
+    texts in `remarks`.
 
     Example:
         >>> import warnings, numpy as np, noisy_jax as nj

@@ -90,11 +90,12 @@ def fit(
             data (`nj.methods.OneOf`).
         model: "linear" (the default), "logistic" or "poisson", short for a method without options;
             `method` takes these names too.
-        weights: `[n]` weights of the rows, or the name of their column; 1 by default. It is an
-            option of `nj.methods.Linear`, `Logistic` and `Poisson`, which describe it. Other
-            methods have their own: `nj.methods.Fourier(length_scale=…, weights=…)`.
+        weights: `[n]` weights of the rows, or the name of their column; by default the weights of
+            the table. It is an option of `nj.methods.Linear`, `Logistic` and `Poisson`, which
+            describe it. Other methods have their own:
+            `nj.methods.Fourier(length_scale=…, weights=…)`.
         clusters: `[n]` labels of groups of rows that may depend on each other, or the name of their
-            column; by default rows are independent. An option of the same methods.
+            column; by default the clusters of the table. An option of the same methods.
         errors: "sandwich" or "jackknife", the kind of standard errors; an option of the same
             methods. By default the jackknife for chunks, else the sandwich.
 
@@ -106,8 +107,9 @@ def fit(
 
     Raises:
         ValueError: a column, or a combination of columns, is constant, or varies less than the
-            noise in it by more than chance explains; chunks do not agree; there are too few rows;
-            the method cannot take the table's noise; or its equations have no solution even if only
+            noise in it by more than chance explains; weights or clusters are given in the table and
+            here, and are not the same column; chunks do not agree; there are too few rows; the
+            method cannot take the table's noise; or its equations have no solution even if only
             half of the noise is taken away.
 
     Example:

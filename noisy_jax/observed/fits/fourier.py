@@ -69,10 +69,11 @@ class Fourier(Method[FourierFit]):
         num_features: D ≥ 2, even; 256 by default. More approximate the kernel better.
         seed: seed of the random frequencies, a whole number ≥ 0; 0 by default.
         weights: `[n]` weights of the rows, factors of their squared errors, also in the estimated
-            error; or the name of their column, which is then no feature. 1 by default. Rows of
-            weight 0 are left out.
+            error; or the name of their column, which is then no feature. By default the weights of
+            the table, or 1 if it has none. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column. Rows of a cluster are judged, and left out for the band, together.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent. Rows of a cluster are judged, and left out for the band, together.
 
     Give it to `nj.fit`, which raises ValueError if the table states only a variance of the noise,
     or covariances that are known on average only.
@@ -129,12 +130,14 @@ class OneOf(Method[FourierFit]):
     Args:
         candidates: at least one `Fourier` method, each without weights and clusters of its own.
         weights: `[n]` weights of the rows, factors of their squared errors, or the name of their
-            column; 1 by default.
+            column; by default the weights of the table, or 1 if it has none.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column; by default rows are independent.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent.
 
-    Give it to `nj.fit`, which returns a `FourierFit`; its `candidates` are the methods that were
-    tried, the best first.
+    Give it to `nj.fit`, which returns a `FourierFit`. Its `candidates` are records of the methods
+    that were tried, the best first: length scale, number of features, seed and estimated error. Of
+    a method with `length_scale="auto"` there is one record for each length scale that it tried.
 
     Example:
         >>> import numpy as np, noisy_jax as nj

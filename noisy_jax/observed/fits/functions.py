@@ -109,10 +109,11 @@ class FourierFit(FourierPredictor, Result):
             `risk.difference`, with standard errors such as `risk.corrected_std_error`.
             `risk.hidden_share` is the share of the squared weights w at frequencies that the noise
             hides; `risk.corrected_bias` is the largest bias that these can cause.
-        candidates: a `Candidate` for each length scale that was tried, at its best regularization,
-            with fields `length_scale`, `num_features`, `seed`, `factor` (of the regularization),
-            `risk`, `std_error` and `bias`. The first is the one that was taken: the lowest risk
-            plus one standard error and a tenth of the bias. Candidates that overflow are left out.
+        candidates: a `Candidate` for each method that was tried (`length_scale="auto"` stands for
+            several), at its best regularization, with fields `length_scale`, `num_features`,
+            `seed`, `factor` (of the regularization), `risk`, `std_error` and `bias`. The first is
+            the one that was taken: the lowest risk plus one standard error and a tenth of the bias.
+            Candidates that overflow are left out.
         undersmoothed: the less regularized fit that is in the middle of a band (`band`).
         left_out: `[G, D]`, weights of `undersmoothed` without each of G groups of rows, from which
             the width of a band follows. They are moved nearer to their mean where fits without two
@@ -120,7 +121,8 @@ class FourierFit(FourierPredictor, Result):
         target: name of y.
         num_rows: n, number of rows.
         num_copies: V, number of noisy copies of each row.
-        remarks: texts: evidence in the rows against the assumptions of the correction.
+        remarks: texts: evidence in the rows against the assumptions of the correction, cautions,
+            and notes on categories, which are no doubts.
         about: sentences about the band, which stand below the printed table.
         exposed: False.
 

@@ -51,10 +51,11 @@ class Logistic(Method[Fit]):
             are 1 − sensitivity and 1 − specificity; or one number for both; 0 by default. They may
             depend on the true label, and on nothing else.
         weights: `[n]` weights ≥ 0 of the rows, the number of times that a row counts in the
-            equations, or the name of their column, which is then no feature; 1 by default. Rows of
-            weight 0 are left out.
+            equations, or the name of their column, which is then no feature; by default the weights
+            of the table, or 1 if it has none. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column; by default rows are independent. Standard errors allow for them.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent. Standard errors allow for them.
         errors: the kind of standard errors. "sandwich", the default, is computed from each row's
             (or cluster's) term in the equations, as if the row were left out (HC3). "jackknife"
             refits without one of up to 32 groups of rows, or of clusters, at a time.
@@ -117,12 +118,14 @@ class Poisson(Method[Fit]):
 
     Args:
         weights: `[n]` weights ≥ 0 of the rows, the number of times that a row counts in the
-            equations, or the name of their column, which is then no feature; 1 by default. Rows of
-            weight 0 are left out.
+            equations, or the name of their column, which is then no feature; by default the weights
+            of the table, or 1 if it has none. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column; by default rows are independent. Standard errors allow for them.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent. Standard errors allow for them.
         exposure: `[n]` positive numbers E_i, such as times of observation, or the name of their
-            column, which is then no feature; 1 by default. `fit.predict` is for an exposure of 1.
+            column, which is then no feature; by default the exposures of the table, or 1 if it has
+            none. `fit.predict` is for an exposure of 1.
         errors: the kind of standard errors. "sandwich", the default, is computed from each row's
             (or cluster's) term in the equations, as if the row were left out (HC3). "jackknife"
             refits without one of up to 32 groups of rows, or of clusters, at a time.

@@ -49,7 +49,8 @@ class LinearFit(Fit):
     """A corrected linear regression, the result of `nj.fit(table)`; print it for the table.
 
     It is a `Fit`: `coefficients`, `intercept`, `std_error`, `interval()`, `predict()` and
-    `summary()` are of the corrected fit, and `uncorrected` is ordinary least squares.
+    `summary()` are of the corrected fit, and `uncorrected` is least squares on the noisy columns,
+    with the weights of the rows if any were given.
 
     Attributes:
         risk: mean squared errors on clean data, plus the variance of the noise in y, estimated from
@@ -73,7 +74,7 @@ class LinearFit(Fit):
             variances of the error in y, or errors by row, are known.
         effective_rows: (Σ w)²/Σ w², the number of equally weighted rows that would be as
             informative, if the fit has weighted rows by their known errors with weights w (`Linear`
-            says when); else `None`. In `uncorrected` the rows have equal weights.
+            says when); else `None`.
 
     Example:
         >>> import numpy as np, noisy_jax as nj
@@ -170,8 +171,9 @@ class Linear(Method[LinearFit]):
             coefficients by more than chance, the fit keeps weights 1 and warns. It also keeps them
             if errors are estimated (from replicates, a reliability or misclassified columns).
         clusters: `[n]` labels of groups of rows of one table that may depend on each other, at
-            least 8, or the name of their column, as for `weights`; by default rows are independent.
-            A warning names coefficients that are determined by one cluster alone.
+            least 8, or the name of their column, as for `weights`; by default the clusters of the
+            table. Without any, rows are independent. A warning names coefficients that are
+            determined by one cluster alone.
         errors: the kind of standard errors. "sandwich" (the default for one table) is computed from
             each row's term in the equations, or each cluster's, as if the row were left out (HC3).
             "jackknife" (the only kind for chunks) refits without one of up to 32 groups of rows at

@@ -100,9 +100,11 @@ class Model(Method[Fit]):
             gives it options, such as `functools.partial(nj.unbiased.gaussian, draws=64)`.
         seed: seed of the draws, a whole number; 0 by default.
         weights: `[n]` weights ≥ 0 of the rows, factors of their losses, or the name of their
-            column, which is then no feature; 1 by default. Rows of weight 0 are left out.
+            column, which is then no feature; by default the weights of the table, or 1 if it has
+            none. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column; by default rows are independent. Standard errors allow for them.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent. Standard errors allow for them.
         errors: the kind of standard errors. "sandwich", the default, is computed from the gradient
             of each row's (or cluster's) loss, as if the row were left out (HC3). "jackknife" refits
             without one of up to 32 groups of rows, or of clusters, at a time.

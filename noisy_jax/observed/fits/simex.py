@@ -84,11 +84,12 @@ class SIMEX(Method[SimexFit]):
         seed: seed of the draws, a whole number.
         progress: a function that is called with (done, total), numbers of estimates.
         weights: `[n]` weights ≥ 0 of the rows for the calls of the estimator, or the name of their
-            column, which is then no feature; 1 by default. An estimator of scikit-learn takes them
-            as `sample_weight` of its `fit`; a function as its third argument, or as `weights` or
-            `sample_weight`. Rows of weight 0 are left out.
+            column, which is then no feature; by default the weights of the table, if it has any. An
+            estimator of scikit-learn takes them as `sample_weight` of its `fit`; a function as its
+            third argument, or as `weights` or `sample_weight`. Rows of weight 0 are left out.
         clusters: `[n]` labels of groups of rows that may depend on each other, at least 8, or the
-            name of their column. The jackknife then leaves out clusters.
+            name of their column; by default the clusters of the table. Without any, rows are
+            independent. The jackknife leaves out clusters.
 
     `nj.fit` raises ValueError if the table has products, misclassified columns, or a `cross_cov`.
 

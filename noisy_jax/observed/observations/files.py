@@ -36,7 +36,8 @@ def csv(
 
     Args:
         path: path of the file, a URL or an open file, as pandas takes them.
-        target: name of the column of y.
+        target: name of the column of y. Spaces around the names of columns in the file are
+            stripped: write this and all other names without them.
         missing: if given, rows that lack a value are left out with a warning; by default (`None`) a
             missing value is an error. It lists texts and numbers that stand for a missing value,
             such as ["-999", "-"], beside the ones that pandas knows (empty cells, NA, NaN, NULL,

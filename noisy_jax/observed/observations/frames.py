@@ -84,9 +84,9 @@ def table(
             of each category but the first, as `sex[m]`; fits print the first as the reference.
             Where `noise` or `cross_cov` go by position, each indicator is a feature.
         drop: in place of `features`, names of columns that are left out.
-        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in one measurement of each
-            feature, in their order; a mapping by name counts others as 0. `None`, the default, if
-            they are independent.
+        cross_cov: `[d]` or `[n, d]`, covariance of the errors in y and in the first measurement of
+            each feature, in their order; a mapping by name counts others as 0. Errors in other
+            replicates must be independent of the error in y. `None`, the default, if all are.
         products: pairs of features, such as `[("x1", "x2"), ("x1", "x1")]`, whose products linear
             fits take as further columns. Where a feature is of categories, name one of its
             indicators, as in `("dose", "sex[m]")`. `fit.predict` takes the features, and multiplies
@@ -119,7 +119,8 @@ def table(
         ValueError: neither `noise` nor `replicates` is given, a column is missing or not complete,
             or `features` is not given and a feature without noise seems to number or label the
             rows: its numbers are whole, and increase or decrease from row to row, or are all
-            different under a name such as "id".
+            different, under a name such as "id" or in a range so narrow that chance would repeat
+            some of them.
 
     Example:
         >>> import numpy as np, noisy_jax as nj

@@ -330,7 +330,8 @@ def random_truncation(
         estimator: from `unbiased.kernel_gradient`, of a kernel, not of a world; it holds B and
             B_x².
         horizon: T > 0, number of rounds.
-        p: base of the geometric distribution of orders, above 1; 2 by default.
+        p: base of the geometric distribution of orders, above 1; 2 by default. It is not read from
+            the estimator: give the p that `unbiased.kernel_gradient` was given.
 
     Returns:
         A named tuple of numbers `[]`, as from `bounds.random_truncation`: `learning_rate` B/√(B_g

@@ -69,11 +69,13 @@ def moments(
 
         max_t ‖x_t‖² + tr Σ_t,   max_t E‖x̃_t‖⁴,   max_t y_t² + Var ỹ_t,   max_t ‖Σ_t‖,
 
-    exactly, for a noisy copy x̃_t and the noisy target ỹ_t. Only for noise whose covariance is
-    estimated from the copy itself (`noise.Attributes`, `noise.Misclassified`) is the second one
-    larger: there it also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimate Σ̂, as `known_covariance` requires.
-    The second one is infinite for noise without a fourth moment; then `two_copies` still has a
-    bound.
+    exactly, for a noisy copy x̃_t and the noisy target ỹ_t. There are two exceptions, both in the
+    second one. For noise whose covariance is estimated from the copy itself (`noise.Attributes`,
+    `noise.Misclassified`) it is larger: it also bounds E‖x̃x̃ᵀ − Σ̂‖² for the estimate Σ̂, as
+    `known_covariance` requires. For a distribution of your own it is E‖x̃_t‖⁴ if the third moments
+    of the noise are 0, or if it defines `square_fourth_moment`. The second one is infinite for
+    noise without a fourth moment, and NaN for a distribution of your own without `excess_kurtosis`;
+    `two_copies` has a bound in either case.
 
     Args:
         stream: T clean rounds, `[T, d]` and `[T]`.

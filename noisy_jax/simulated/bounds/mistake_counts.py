@@ -150,6 +150,7 @@ def margin_errors(
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
         drift: a `Drift`, size B > 0 and moves D_1, D_2 of the comparators g_t (`bounds.drift`).
+            Where D_1² is smaller than D_2, it takes the place of D_2.
         horizon: m > 0, number of rounds.
         margin: ρ ≥ 0, the margin of the learner's loss.
         comparator_margin: μ > ρ, the margin in the comparators' loss.
@@ -211,6 +212,7 @@ def mistakes(
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
         drift: a `Drift`, size B > 0 and moves D_1, D_2 of the comparators g_t (`bounds.drift`).
+            Where D_1² is smaller than D_2, it takes the place of D_2.
         horizon: m > 0, number of rounds.
         comparator_margin: μ > 0, the margin in the comparators' loss.
         comparator_loss: K ≥ 0, the comparators' loss, summed over all rounds.

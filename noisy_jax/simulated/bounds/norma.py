@@ -72,8 +72,8 @@ def regularized_risk(
         growing_memory: whether the run drops terms, by `engine.growing`; False by default.
 
     Returns:
-        A named tuple of numbers `[]`: `learning_rate` η; `regret`, the bound a√m + b on the sum;
-        and `second_moment`, a bound 4c²X² on the squared norm of each gradient.
+        A named tuple of numbers `[]`: `learning_rate` η; `regret`, the bound a√m + b on the sum
+        minus m R_reg[g]; and `second_moment`, a bound 4c²X² on the squared norm of each gradient.
 
     Raises:
         ValueError: an argument is out of its range; if it is traced, the result is NaN.
