@@ -93,13 +93,11 @@ def everything(horizon: int, *, width: int | None = None) -> MakeMemory:
         it themselves.
 
     Example:
-        >>> import jax, noisy_jax as nj
+        >>> import noisy_jax as nj
         >>> learner = nj.learners.norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
         ...     regularization=0.03, buffer=nj.engine.everything(1000))
-        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
-        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
-        >>> print(run.state.weights.shape)  # 1000 rounds, in whole chunks of 256
+        >>> print(learner.init(2).weights.shape)  # 1000 rounds, in whole chunks of 256
         (1024,)
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
@@ -139,12 +137,10 @@ def weight_vector() -> MakeMemory:
         it themselves.
 
     Example:
-        >>> import jax, noisy_jax as nj
+        >>> import noisy_jax as nj
         >>> learner = nj.learners.parameter_free(
         ...     nj.kernels.linear(), nj.losses.absolute(), buffer=nj.engine.weight_vector())
-        >>> stream = nj.streams.linear(jax.random.key(0), horizon=1000, dim=3)
-        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
-        >>> print(run.state.weights.shape)
+        >>> print(learner.init(3).weights.shape)
         (3,)
     """
 

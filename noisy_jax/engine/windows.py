@@ -29,13 +29,11 @@ def ring(size: int) -> MakeMemory:
         it themselves.
 
     Example:
-        >>> import jax, noisy_jax as nj
+        >>> import noisy_jax as nj
         >>> learner = nj.learners.norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(),
         ...     regularization=0.03, buffer=nj.engine.ring(50))
-        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
-        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
-        >>> print(run.state.weights.shape)
+        >>> print(learner.init(2).weights.shape)
         (50,)
     """
     size = whole("size", size, 1, "number of atoms that are kept")
@@ -67,14 +65,12 @@ def growing(horizon: int, *, start: int, excess: float) -> MakeMemory:
     t0, which drops most of the t0 atoms at once, more than its proof allows.
 
     Example:
-        >>> import jax, jax.numpy as jnp, noisy_jax as nj
+        >>> import jax.numpy as jnp, noisy_jax as nj
         >>> learner = nj.learners.norma(
         ...     nj.kernels.gaussian(length_scale=0.5), nj.losses.hinge(), regularization=0.03,
         ...     learning_rate=lambda t: 5 / jnp.sqrt(t + 1),
         ...     buffer=nj.engine.growing(1000, start=80, excess=0.4))
-        >>> stream = nj.streams.drifting(jax.random.key(0), horizon=1000)
-        >>> run = nj.rollout(learner, stream, nj.noise.Gaussian(0.0), jax.random.key(1))
-        >>> print(run.state.weights.shape)  # room for 1000^0.9 = 502 atoms, in whole chunks of 256
+        >>> print(learner.init(2).weights.shape)  # room for 1000^0.9 = 502 atoms, in chunks of 256
         (512,)
     """
     horizon = whole("horizon", horizon, 1, "number of rounds that there is room for")
