@@ -97,8 +97,9 @@ def study(
         progress: a function that is called after each batch with (done, total), numbers of rounds
             summed over seeds and horizons.
         checkpoint: path of a file for the sums, written after each batch. The same call resumes
-            from it, also with more seeds, other levels of quantiles or batches of another size. A
-            call that differs in anything else that `config` tells is an error.
+            from it, also with more seeds, batches of another size, or other levels of quantiles if
+            both calls have some. A call that differs in anything else that `config` tells is an
+            error.
         tag: needed with `checkpoint`: a text that identifies the settings of plain learners,
             kernels and worlds, and of functions of your own, since `config` does not tell them.
         quantiles: levels q, 0 < q < 1, of quantiles of the regret over seeds; none by default.

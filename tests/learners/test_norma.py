@@ -29,6 +29,7 @@ from tests.learners.norma_runs import (
     valued,
 )
 from tests.learners.runs import inputs, unrolled
+from tests.quadrature import gauss_hermite
 
 NU = 0.3
 
@@ -233,3 +234,42 @@ def test_a_second_copy_makes_the_step_right_on_average(x64):
     two, one = (jnp.mean(jax.vmap(lambda n, v=v: after(v, second + n))(signs)) for v in (2, 1))
     np.testing.assert_allclose(two, clean, atol=1e-12)
     assert abs(one - clean) > 0.005
+
+
+def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
+    """With two copies, and not the loss at noisy copies, which a step from one copy descends."""
+    noise, x, y = nj.noise.Gaussian(0.3), jnp.array([0.7]), jnp.array(0.3)
+    world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=noise)
+    features = nj.worlds.fourier(jax.random.key(0), world, 4)
+    loss = losses.smoothed_absolute(sharpness=3.0)
+    w = jnp.array([3.0, -1.0, 2.0, 1.0])
+    nodes, weights = gauss_hermite(40, 0.3, 1)
+    copies_of_x = x[None] + nodes
+    noisy = features.noisy(copies_of_x)
+
+    def mean(values):
+        return jnp.asarray(weights) @ values
+
+    def mean_step(copies):
+        options = {"learning_rate": 1.0, "regularization": 0.0, "copies": copies}
+        learner = norma(features, loss, **options)
+        state = learner.init(1)._replace(weights=w)
+
+        def moved(*x):
+            sample = Sample(jnp.stack(x), y)
+            return w - learner.step(state, sample, jax.random.key(0)).weights
+
+        if copies == 1:
+            return mean(jax.vmap(moved)(copies_of_x))
+
+        def over_second(first):
+            return mean(jax.vmap(functools.partial(moved, first))(copies_of_x))
+
+        return mean(jax.vmap(over_second)(copies_of_x))
+
+    error = noisy @ w - features.clean(x) @ w
+    fixed = jax.grad(lambda w: mean(loss(features.clean(x) @ w + error, y)))(w)
+    at_copies = jax.grad(lambda w: mean(loss(noisy @ w, y)))(w)
+    np.testing.assert_allclose(mean_step(2), fixed, atol=1e-6)
+    np.testing.assert_allclose(mean_step(1), at_copies, atol=1e-6)
+    assert np.abs(fixed - at_copies).max() > 0.05

@@ -149,8 +149,8 @@ class Fit(Estimates, Result):
         num_copies: V, number of noisy copies of each row.
         risk: estimated mean squared errors of both fits on clean data, of linear fits (`LinearFit`
             describes it); else `None`.
-        remarks: texts: evidence in the rows against the assumptions of the correction, and cautions
-            about the intervals; () if there are none.
+        remarks: texts: evidence in the rows against the assumptions of the correction, cautions
+            about the intervals, and notes on categories, which are no doubts; () if there are none.
         about: sentences about the method, which stand below the printed table.
         exposed: whether the fit has an exposure (`nj.methods.Poisson`).
 

@@ -129,10 +129,10 @@ def drifting(
     Args:
         key: a key of `jax.random.key`, for classes and examples.
         horizon: T ≥ 1, number of rounds.
-        difficulty: `streams.DIFFICULTIES["A"]`, medium, the default; that at "B" is hard, and at
-            "C" easy. The fields are `components` K, `smallest_deviation` and `largest_deviation` of
-            the Gaussians, `margin` and `drift`; `_replace` changes them. All but `components` may
-            be traced.
+        difficulty: `streams.DIFFICULTIES["A"]`, the default, is medium; `DIFFICULTIES["B"]` is hard
+            and `DIFFICULTIES["C"]` easy. The fields are `components` K, `smallest_deviation` and
+            `largest_deviation` of the Gaussians, `margin` and `drift`; `_replace` changes them. All
+            but `components` may be traced.
         period: rounds between steps, at least 1; 10 by default.
 
     Returns:
@@ -172,10 +172,10 @@ def switching(
     Args:
         key: a key of `jax.random.key`, for classes and examples.
         horizon: T ≥ 1, number of rounds.
-        difficulty: `streams.DIFFICULTIES["A"]`, medium, the default; that at "B" is hard, and at
-            "C" easy. The fields are `components` K, `smallest_deviation` and `largest_deviation` of
-            the Gaussians, `margin`, and `drift`, which has no effect here; `_replace` changes them.
-            All but `components` may be traced.
+        difficulty: `streams.DIFFICULTIES["A"]`, the default, is medium; `DIFFICULTIES["B"]` is hard
+            and `DIFFICULTIES["C"]` easy. The fields are `components` K, `smallest_deviation` and
+            `largest_deviation` of the Gaussians, `margin`, and `drift`, which has no effect here;
+            `_replace` changes them. All but `components` may be traced.
         period: rounds between switches, at least 1; 1000 by default.
 
     Returns:
