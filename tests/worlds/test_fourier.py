@@ -228,7 +228,6 @@ def test_rejects_wrong_numbers_of_features(num_features):
     [
         (laws.Uniform(1.0), "got Uniform, whose characteristic function has zeros: features divi"),
         (laws.StudentT(df=5.0, scale=0.1), "StudentT, whose characteristic function is not known"),
-        (CHANGING, "noise must be a Noise, got PerRound: one distribution"),
         (Gaussian(np.ones(3)), r"Gaussian.cov of shape \[3\] does not fit data of dimension 2"),
     ],
     ids=lambda value: type(value).__name__,
@@ -236,6 +235,11 @@ def test_rejects_wrong_numbers_of_features(num_features):
 def test_rejects_distributions_without_unbiased_features(noise, message):
     raises(message, weighted_features, noise, 2)
     raises(message, worlds.fourier, KEY, dataclasses.replace(WORLD, noise=noise), 8)
+
+
+def test_rejects_noise_that_changes_by_round():
+    raises("noise must be a Noise, got PerRound: one distribution", weighted_features, CHANGING, 2)
+    raises("noise must be a Noise, got PerRound", dataclasses.replace, WORLD, noise=CHANGING)
 
 
 def test_rejects_other_bad_input():
