@@ -117,9 +117,10 @@ def norma(
 
     Returns:
         A `Learner` with O(τ) kernel evaluations a round. `state.rule.offset` is b, and
-        `state.rule.scale` the learned scale of an adaptive loss. With a world and two copies it has
-        `clean_estimates` (unbiased estimates of f(x) and f(x)² at the clean x). An ηλ above 1, a ν
-        outside (0, 1) and labels other than ±1 raise ValueError; traced ones give NaN.
+        `state.rule.scale` the learned scale of an adaptive loss. With a world, or its random
+        features, and two copies it has `clean_estimates` (unbiased estimates of f(x) and f(x)² at
+        the clean x). An ηλ above 1, a ν outside (0, 1) and labels other than ±1 raise ValueError;
+        traced ones give NaN.
 
     Example:
         >>> import jax, jax.numpy as jnp, noisy_jax as nj

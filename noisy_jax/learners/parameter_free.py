@@ -111,9 +111,9 @@ def parameter_free(
 
     Returns:
         A `Learner` with O(t) kernel evaluations in round t, or O(D) time with D random features.
-        With a world and two copies it has `clean_estimates` (unbiased estimates of f(x) and f(x)²
-        at the clean x). A run ends in NaN if f overflows, or in float32 if later gradients are more
-        than about 10¹²/√T times the first.
+        With a world, or its random features, and two copies it has `clean_estimates` (unbiased
+        estimates of f(x) and f(x)² at the clean x). A run ends in NaN if f overflows, or in float32
+        if later gradients are more than about 10¹²/√T times the first.
 
     Source: Mhammedi and Koolen, Lipschitz and comparator-norm adaptivity in online learning (2020).
 
