@@ -94,7 +94,8 @@ def fourier_worlds(
     The learner's function is f(x) = ⟨w, z(x)⟩ with D random features z, whose values at a noisy
     copy are unbiased for the clean ones (`features.noisy`, `features.clean`). It makes gradient
     steps on the squared loss from two copies, and stays in the ball {‖w‖ ≤ W}. As D grows, its
-    predictions tend to the predictions of `parallel_worlds`. There is no horizon.
+    predictions tend to the predictions of `parallel_worlds`, where that world exists. There is no
+    horizon.
 
     For every D its expected regret at the adaptive rate is at most 2√2 · 2WR(WR + B_y)√T. Here R² =
     `features.squared_norm` is the squared norm of the features of a copy, and B_y² ≥ E ỹ² for the

@@ -114,7 +114,7 @@ class Laplace(_Independent):
 class Uniform(_Independent):
     """Uniform noise: independent coordinates on [−a_i, a_i], variance a_i²/3.
 
-    Its characteristic function has zeros, so that `worlds` of this noise raise ValueError.
+    Its characteristic function has zeros, so that worlds of kernels raise ValueError.
 
     Args:
         half_width: a > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
@@ -150,7 +150,7 @@ class Uniform(_Independent):
 class Rademacher(_Independent):
     """Rademacher noise: independent coordinates ±c_i, each sign with probability ½, variance c_i².
 
-    Its characteristic function has zeros, so that `worlds` of this noise raise ValueError.
+    Its characteristic function has zeros, so that worlds of kernels raise ValueError.
 
     Args:
         scale: c > 0, in the unit of x: `[]` (the same for all d coordinates) or `[d]`.
@@ -228,9 +228,8 @@ class Product(Noise):
 
     Args:
         columns: d distributions with scalar parameters, one for each coordinate, as a tuple or a
-            list: `noise.Gaussian(0.0)` for a coordinate without noise,
-                `noise.Misclassified(matrix)` for one
-            that is 0 or 1.
+            list: `noise.Gaussian(0.0)` for a coordinate without noise, and
+            `noise.Misclassified(matrix)` for one that is 0 or 1.
 
     Example:
         >>> import noisy_jax as nj

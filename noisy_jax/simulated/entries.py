@@ -130,6 +130,7 @@ def tuned(
         learners are all of this kind compiles one program for all horizons.
 
     Raises:
+        TypeError: the factory or the bound does not take the options.
         ValueError: the bound is known to be of another learner, or `rate_factor` is not positive.
 
     Example:
@@ -170,7 +171,7 @@ def tuned(
 def _check_takes(name, function, arguments, options) -> None:
     """Raises TypeError unless the signature of a function, if it has one, takes these arguments."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # such as of a function written in C
         return
     try:

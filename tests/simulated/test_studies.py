@@ -3,7 +3,7 @@ import os
 import pickle
 import types
 import warnings
-from functools import partial
+from functools import partial, wraps
 
 import jax
 import jax.numpy as jnp
@@ -457,3 +457,13 @@ def test_tuned_names_options_that_the_factory_or_the_bound_does_not_take():
         make(radius=1.0, unknown=1)
     with pytest.raises(TypeError, match=r"^factory must take .* missing .* 'radius'; bind"):
         make()
+
+    @wraps(nj.learners.two_copies)
+    def named(*, learning_rate, radius, name):
+        return nj.learners.two_copies(radius=radius, learning_rate=learning_rate)
+
+    def bound(*moments, name, **options):
+        return nj.bounds.two_copies(*moments, **options)
+
+    made = nj.tuned(named, bound, moments, radius=1.0, name="mine")  # by its own signature
+    assert made(8)[0].needs.copies == 2

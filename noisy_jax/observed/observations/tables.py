@@ -169,8 +169,8 @@ class Observations:
     def each_row(self) -> bool:
         """True if the covariances of `means()` are right in each row, not only in sums over rows.
 
-        It is False where errors are estimated from the table: from replicates, a reliability, or
-        for misclassified columns.
+        It is False where errors are estimated from the table, from replicates or a reliability, or
+        where the noise of a column depends on its value, as under `noise.Multiplicative`.
         """
         return all(error.each_row for error in self.errors)
 

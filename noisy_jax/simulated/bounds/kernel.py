@@ -37,7 +37,8 @@ def parallel_worlds(
     stream that is fixed in advance, if each of both copies has noise of its own, of the
     distribution that the world is made for, independent of the noise in the target. G bounds the
     mean squared norm of a gradient estimate. For `learners.fourier_worlds` the same bound holds,
-    against every ⟨v, features.clean(·)⟩ with ‖v‖ ≤ W. `self_bounding` gives a smaller one.
+    against every ⟨v, features.clean(·)⟩ with ‖v‖ ≤ W. `self_bounding` mostly gives a smaller
+    one.
 
     Args:
         diagonal: R² > 0: `world.diagonal`, or `features.squared_norm` of Fourier features.

@@ -43,8 +43,8 @@ class DataMoments(NamedTuple):
         x_fourth_moment: B_x⁴ ≥ E‖x̃_t‖⁴, above 0. `bounds.known_covariance` and
             `bounds.uncorrected` read it in place of `x_second_moment`.
         y_second_moment: B_y² ≥ E ỹ_t², at least 0.
-        noise_norm: B_Σ ≥ ‖Σ_t‖, the largest eigenvalue, at least 0. Only `bounds.uncorrected` and
-            `bounds.self_bounding` read it.
+        noise_norm: B_Σ ≥ ‖Σ_t‖, the largest eigenvalue, at least 0. Only `bounds.uncorrected`,
+            `bounds.self_bounding` and `bounds.as_printed.known_covariance` read it.
 
     Example:
         >>> import noisy_jax as nj
@@ -129,7 +129,7 @@ def two_copies(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -
     every clean stream that is fixed in advance, and for noise of any distribution with mean zero
     that is independent in the copies and the target. G bounds E‖∇̃‖² of the gradient estimate
     ∇̃ = 2(⟨w, x̃⟩ − ỹ) x̃' from two copies x̃ and x̃'. It is attained at x̃ = x̃' = w = 1, ỹ = −1.
-    On long streams `bounds.self_bounding` is smaller.
+    On long streams `bounds.self_bounding` is mostly smaller.
 
     Args:
         moments: `DataMoments` of the noisy data, such as `bounds.moments` computes: B_x² is its
@@ -251,7 +251,7 @@ class SelfBounding(NamedTuple):
 
 
 def self_bounding(moments: DataMoments, *, horizon: ArrayLike, radius: ArrayLike) -> SelfBounding:
-    """Returns a smaller regret bound for `learners.two_copies`, with the larger rate that it needs.
+    """Returns a mostly smaller regret bound for `learners.two_copies`, with the rate that it needs.
 
         G = 4B_x²(B_y² + B_w²B_Σ),   1/η = √(GT)/B_w + 2B_x²,   E[regret] ≤ B_w √(GT) + B_w²B_x²
 
