@@ -246,6 +246,7 @@ class Noise:
             x: clean instances `[..., d]`, each with noise of its own; or a clean target `[]`, for a
                 distribution with scalar parameters.
         """
+        check_drawable(self, mean=True)
         copy = self.checked(self.centred(parsed_key(key), x), x)
         return copy + jnp.broadcast_to(self.mean, copy.shape)
 
@@ -278,7 +279,7 @@ class Noise:
         """Returns the full covariance matrix Σ of n, `[dim, dim]`, for `dim` features."""
         whole("dim", dim)
         check_dimension(f"{type(self).__name__}.cov", self.cov, (dim,))
-        cov = jnp.asarray(self.cov)
+        cov = _floating(self.cov)
         return cov if cov.ndim == 2 else jnp.diag(jnp.broadcast_to(cov, (dim,)))
 
     def fourth_moment(self, dim: int) -> jax.Array:
@@ -324,14 +325,26 @@ class Noise:
         return None
 
 
-def check_drawable(noise: Any) -> None:
+def _floating(cov: Any) -> jax.Array:
+    """A covariance in floats of at least 32 bits, whose squares do not overflow like integers.
+
+    As everywhere, a Python number does not change the type of what it is multiplied with.
+    """
+    if type(cov) in (int, float):
+        return jnp.asarray(float(cov))
+    array = real_array("cov", cov)
+    return jnp.asarray(array, at_least_float32(jnp.result_type(array, float)))
+
+
+def check_drawable(noise: Any, *, mean: bool = False) -> None:
     """Raises ValueError if a parameter is a column of a data frame, whose labels only tables read.
 
-    JAX draws noise from arrays.
+    JAX draws noise from arrays. The parameters are those of centred noise, or else the `mean`.
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(noise):
-        if hasattr(leaf, "to_numpy"):
-            name = f"{type(noise).__name__}{jax.tree_util.keystr(path)}"
+        place = jax.tree_util.keystr(path)
+        if hasattr(leaf, "to_numpy") and place.endswith(".mean") == mean:
+            name = f"{type(noise).__name__}{place}"
             raise ValueError(
                 f"{name} must be an array where noise is drawn, got {given(leaf)}: only tables "
                 "read columns of data frames; give it as column.to_numpy()"

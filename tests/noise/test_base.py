@@ -335,3 +335,37 @@ def test_noise_is_drawn_from_arrays_and_not_from_columns_of_a_data_frame():
     message = r"^Laplace.scale must be an array where noise is drawn, got Series: .* as column.to_"
     raises(message, noise.sample, jax.random.key(0), jnp.zeros(2))
     raises(message, observe, jax.random.key(0), jnp.zeros(2), 0.0, noise, copies=1)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Gaussian(50_000),
+        Gaussian(np.int64(50_000)),
+        Gaussian(np.array([50_000])),
+        Gaussian(np.diag([50_000])),
+        Gaussian(np.full((1, 1), 50_000, np.float16)),
+        Gaussian(pd.Series([50_000])),
+        ContaminatedGaussian(jnp.full((1, 1), 50_000), probability=1),
+    ],
+)
+def test_moments_are_computed_in_floats_that_hold_them(noise):
+    variance = float(np.ravel(noise.cov)[0])
+    assert noise.covariance(1).dtype == np.float32
+    np.testing.assert_allclose(noise.fourth_moment(1), 3 * variance**2, rtol=1e-6)
+    expected = 1 + 6 * variance + 3 * variance**2
+    np.testing.assert_allclose(noise.square_fourth_moment(jnp.ones(1)), expected, rtol=1e-6)
+
+
+def test_a_variance_above_the_integers_of_jax_is_a_float():
+    np.testing.assert_allclose(Laplace(50_000).covariance(1), [[5e9]], rtol=1e-6)
+    assert Gaussian(2).covariance(1).weak_type
+
+
+def test_a_column_as_known_mean_is_refused_only_where_it_is_added():
+    noise = Gaussian(0.1, mean=pd.Series([1.0, 2.0]))
+    x, plain = jnp.zeros(2), Gaussian(0.1)
+    np.testing.assert_array_equal(noise.centred(key(0), x), plain.centred(key(0), x))
+    observed = [observe(key(0), x, 0.0, each, copies=1).x for each in (noise, plain)]
+    np.testing.assert_array_equal(*observed)
+    raises(r"^Gaussian.mean must be an array where noise is drawn", noise.sample, key(0), x)

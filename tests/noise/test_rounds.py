@@ -6,6 +6,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
@@ -23,6 +24,7 @@ from noisy_jax.noise import (
 from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
 from noisy_jax.xla import random_bits
+from tests.errors import raises
 from tests.keys import key
 from tests.noise.cases import per_round
 from tests.rounds import observations, of_rounds
@@ -144,3 +146,10 @@ def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
     angles = np.sort(np.arctan2(sine[:, 0], cosine[:, 0]))
     np.testing.assert_allclose(np.diff(angles), 2 * np.pi / count, rtol=2e-2)
     np.testing.assert_allclose(cosine[:, 0].sum() / radius[0], 0, atol=1e-3)
+
+
+def test_a_rollout_names_the_parameter_that_is_a_column_of_a_data_frame():
+    learner, stream = nj.learners.two_copies(radius=1.0), nj.streams.linear(key(), 3, 2)
+    noise = nj.noise.Laplace(pd.Series([0.5, 1.0]))
+    message = r"^Laplace.scale must be an array where noise is drawn, got Series: "
+    raises(message, nj.rollout, learner, stream, noise, key())
