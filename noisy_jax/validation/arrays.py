@@ -85,7 +85,12 @@ def widened(value) -> Any:
     else:
         whole = np.can_cast(value.dtype, np.int64) and value.dtype.kind != "b"
         wide = np.dtype(np.int64 if whole else np.float64)
-    return value if value.dtype == wide else value.astype(wide)
+    if value.dtype == wide:
+        return value
+    if isinstance(value, Tracer):
+        return value.astype(wide)
+    with jax.ensure_compile_time_eval():  # inside `jax.jit` as well it stays concrete
+        return value.astype(wide)
 
 
 def shape_of(name: str, value) -> tuple[int, ...]:

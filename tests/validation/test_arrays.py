@@ -7,6 +7,7 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.validation import arrays, numbers
+from noisy_jax.validation.values import concrete
 from tests.errors import told
 
 
@@ -25,3 +26,25 @@ def test_arrays_of_real_numbers_may_be_lists_and_traced():
     traced = jax.jit(lambda a: (arrays.real_array("a", [a, 2 * a]), nj.noise.Gaussian([a, a])))
     assert traced(1.0)[0].tolist() == [1, 2]
     assert traced(1.0)[1].cov.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("number", [jnp.int32(2), jnp.bfloat16(2)])
+def test_concrete_numbers_of_jax_stay_concrete_inside_jit(number):
+    kernel, loss = nj.kernels.gaussian(length_scale=1.0), nj.losses.logistic()
+
+    options = {"learning_rate": 1.0, "regularization": number, "buffer": 9}
+
+    def norma(rate):
+        nj.learners.norma(kernel, loss, **options)
+        return rate
+
+    assert concrete(arrays.widened(number)) == 2
+    with pytest.raises(ValueError, match="learning_rate"):
+        jax.jit(norma)(1.0)
+
+    def scaled(factor):
+        size = {"dim": 2, "horizon": 100, "radius": 1.0, "y_second_moment": 1.0}
+        noise = nj.noise.Gaussian(0.1)
+        return factor * nj.bounds.unknown_noise(noise, length_scale=number, **size).regret
+
+    np.testing.assert_allclose(jax.jit(scaled)(1.0), scaled(1.0), rtol=1e-6)
