@@ -8,7 +8,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from noisy_jax.validation.arrays import real_array, real_numbers, shape_of, widened
 from noisy_jax.validation.keys import is_typed_key
@@ -49,6 +48,15 @@ def _parsed(name, value, what, allowed, hint, shape) -> Any:
     Lists become arrays; Python numbers keep their type, and columns of data frames the labels of
     rows. Types that overflow early become wider ones (see `widened`).
     """
+    value, array = _checked(name, value, what, allowed, hint, shape)
+    if array is None:
+        value = widened(value)
+        return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
+    return array if isinstance(value, list | tuple | np.ma.MaskedArray) else widened(value)
+
+
+def _checked(name, value, what, allowed, hint, shape) -> tuple[Any, np.ndarray | None]:
+    """Returns the value, not an iterator, and its concrete array or `None`; raises ValueError."""
     value = collected(value)
     if dims := shape_of(name, value):
         value = real_array(name, value) if lists_traced(value) else value
@@ -56,13 +64,15 @@ def _parsed(name, value, what, allowed, hint, shape) -> Any:
         found = f"got shape {list(dims)}; use jax.vmap for several values"
         raise ValueError(f"{name} must be one number, {found}")
     array = real_numbers(name, value)
-    if array is None:
-        value = widened(value)
-        return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
-    fine = allowed(array) & np.isfinite(array)
-    if not np.all(fine):
+    if array is not None and not np.all(fine := allowed(array) & np.isfinite(array)):
         raise ValueError(message(name, what, value, hint, np.argwhere(~fine)))
-    return array if isinstance(value, list | tuple | np.ma.MaskedArray) else widened(value)
+    return value, array
+
+
+def positive_float(name: str, value):
+    """Returns one positive number as a Python float, in float64; a traced one as it is."""
+    value = positive(name, value)
+    return value if concrete(value) is None else float(value)
 
 
 def whole(name: str, value, least: int = 1, hint: str = "") -> int:
@@ -82,10 +92,7 @@ def check_finite(name: str, value, hint: str = "") -> None:
 
     Traced values, which are not read, must be real.
     """
-    if isinstance(value, Tracer):
-        real_numbers(name, value)
-    else:
-        number(name, value, hint, shape=None)
+    _checked(name, value, "finite", lambda v: True, hint, None)
 
 
 def check_not_below(name: str, value, least_name: str, least) -> None:

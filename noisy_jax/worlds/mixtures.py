@@ -18,7 +18,7 @@ import numpy as np
 from jax.scipy.special import gammainc, gammaincc, gammaln
 
 from noisy_jax.kernels.kernel import length_scale_of
-from noisy_jax.validation.numbers import positive, within
+from noisy_jax.validation.numbers import positive_float, within
 from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 NUM_NODES = 64
@@ -99,12 +99,6 @@ def matern_mixture(cutoff: ArrayLike, *, length_scale: ArrayLike, nu: ArrayLike)
     log_constant = xp.log(4 * (end - start)) + nu * xp.log(beta) - _log_gamma(nu)
     log_density = (4 * nu - 1) * xp.log(z) - beta * z**4
     return Mixture(z**-4, log_constant + np.log(weights) + log_density, gammainc(nu, beta / cutoff))
-
-
-def positive_float(name: str, value: ArrayLike) -> ArrayLike:
-    """Returns the value, if it is positive: in float64, as a Python float, unless it is traced."""
-    value = positive(name, value)
-    return value if concrete(value) is None else float(value)
 
 
 def _legendre():

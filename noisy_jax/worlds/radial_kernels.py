@@ -27,11 +27,11 @@ from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh
 from noisy_jax.noise import Gaussian, Noise
 from noisy_jax.validation.arrays import check_dimension, check_made_for
-from noisy_jax.validation.numbers import between, whole
+from noisy_jax.validation.numbers import between, positive_float, whole
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import ArrayLike, array_module
 from noisy_jax.varying import of_this_device
-from noisy_jax.worlds.mixtures import Mixture, matern_mixture, positive_float, rational_mixture
+from noisy_jax.worlds.mixtures import Mixture, matern_mixture, rational_mixture
 from noisy_jax.worlds.world import World, check_log_diagonal, world_of
 
 

@@ -76,3 +76,19 @@ def test_whole_numbers_of_any_kind_become_integers(value):
 @pytest.mark.parametrize("value", [True, jnp.array(True), 2.0, jnp.float32(2), "2", 0, None, [3]])
 def test_whole_numbers_are_integers_from_the_least_on(value):
     raises("count must be a whole number of at least 1, got ", numbers.whole, "count", value)
+
+
+def test_finite_numbers_are_looked_at_where_they_are(monkeypatch):
+    """Arrays of short types are not copied into wider ones, which nobody reads."""
+    monkeypatch.setattr(numbers, "widened", lambda value: pytest.fail("copied"))
+    numbers.check_finite("x", np.ones(3, np.uint8))
+    jax.jit(lambda x: numbers.check_finite("x", x))(jnp.ones(3, jnp.int32))
+    raises(r"^x must be finite, but x\[1\] is nan", numbers.check_finite, "x", [1.0, np.nan])
+    with pytest.raises(ValueError, match=r"^x must be real, got "):
+        jax.jit(lambda x: numbers.check_finite("x", x))(1j)
+
+
+def test_a_positive_number_of_any_library_becomes_a_python_float():
+    for value in (2, np.float32(2), np.int64(2), np.array(2.0), jnp.bfloat16(2)):
+        assert type(numbers.positive_float("size", value)) is float
+    assert jax.jit(lambda value: numbers.positive_float("size", value))(2.0) == 2

@@ -26,7 +26,7 @@ from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT
 from noisy_jax.observed.observations.rows import Rows
 from noisy_jax.validation.messages import given
-from noisy_jax.validation.numbers import positive, whole
+from noisy_jax.validation.numbers import positive_float, whole
 from noisy_jax.validation.values import check_concrete
 
 _OF_BAND = (
@@ -103,9 +103,8 @@ class Fourier(Method[FourierFit]):
         super().__post_init__()
         if not isinstance(self.length_scale, str):
             check_concrete("length_scale", self.length_scale, TABLES_OUTSIDE_JIT)
-            length_scale: Any = positive("length_scale", self.length_scale)
-            if isinstance(length_scale, jax.Array | np.ndarray):
-                object.__setattr__(self, "length_scale", float(length_scale))
+            length_scale = positive_float("length_scale", self.length_scale)
+            object.__setattr__(self, "length_scale", length_scale)
         elif self.length_scale != "auto":
             wrong = given(self.length_scale)
             raise ValueError(f"length_scale must be a positive number or 'auto', got {wrong}")
