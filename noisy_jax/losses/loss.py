@@ -138,7 +138,7 @@ class Loss(NamedTuple):
         for name in ("value", "derivative", "series", "deconvolved"):
             if name in ("value", "derivative") or getattr(self, name) is not None:
                 function(f"Loss.{name}", getattr(self, name))
-        if self.flips is not None:
+        if self.flips is not None and not isinstance(self.flips, list):
             instance("Loss.flips", self.flips, tuple, "losses.flipped(loss, rate) sets it")
         return sound_labels(y) if kind == "margin" else y
 

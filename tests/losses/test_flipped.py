@@ -265,3 +265,10 @@ def test_a_noiseless_learner_needs_the_loss_itself():
     assert messages(clean, nj.noise.Flip(0.1)) == []
     zeros = ONES._replace(y=jnp.zeros(4))
     raises(r"stream\.y must be labels", nj.wrappers.noiseless, norma(losses.hinge()), zeros)
+
+
+def test_rates_of_flips_may_be_a_list():
+    loss = losses.flipped(losses.logistic(), 0.1)
+    rates = loss._replace(flips=[0.1, 0.1])
+    assert rates.gradient(0.3, 1.0) == loss.gradient(0.3, 1.0)
+    raises("^Loss.flips must be a tuple", loss._replace(flips=0.1).gradient, 0.3, 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 from noisy_jax.base import plain_signature
 from noisy_jax.validation.arrays import real
 from noisy_jax.validation.messages import given
-from noisy_jax.validation.numbers import between, positive
+from noisy_jax.validation.numbers import between, non_negative, positive
 from noisy_jax.validation.objects import function, instance
 from noisy_jax.validation.values import Array, ArrayLike, concrete
 
@@ -215,7 +215,7 @@ def high_probability(
     hint = "such as that of two_copies or parallel_worlds"
     guarantee = instance("guarantee", guarantee, Guarantee, hint)
     regret, name = real("guarantee.regret", guarantee.regret), "guarantee.second_moment"
-    second_moment = real(name, positive(name, guarantee.second_moment, shape=None))
+    second_moment = real(name, non_negative(name, guarantee.second_moment, shape=None))
     delta = between("failure_probability", failure_probability, 0, 1)
     radius, horizon = positive("radius", radius), positive("horizon", horizon)
     deviation = 2 * radius * jnp.sqrt(second_moment) * jnp.sqrt(-2 * horizon * jnp.log(delta))

@@ -174,6 +174,10 @@ def test_measured_quantiles_are_below_the_bound(name, build):
     assert row.regret + 5 * row.std_error < quantile < sure
 
 
+def test_gradients_that_are_all_zero_add_no_deviation():
+    assert deviation(0.1, horizon=100, radius=1.0, second_moment=0.0) == 0
+
+
 def test_numbers_of_a_guarantee_are_checked_where_they_are_read():
     guarantee = nj.bounds.Guarantee(0.1, 1.0, 4.0)
     sure = functools.partial(high_probability, horizon=100, radius=1.0, failure_probability=0.1)
