@@ -88,8 +88,9 @@ class Misclassified(Dependent):
             return
         given, count = self.categories, np.shape(self.matrix)[-1]
         listable = isinstance(given, Iterable) and not isinstance(given, str | bytes | Tracer)
+        listable = listable and getattr(given, "ndim", 1) > 0
         names = tuple(given) if listable else (given,)
-        if len(names) != count or any(a == b for a, b in itertools.combinations(names, 2)):
+        if len(names) != count or not _differ(names):
             raise ValueError(
                 f"Misclassified.categories must be {count} different categories, one a row of the "
                 f"matrix, got {listed(names)}"
@@ -166,6 +167,14 @@ class Misclassified(Dependent):
 
 def _products(rows, matrix):
     return jnp.matmul(rows, matrix, precision="highest")
+
+
+def _differ(names: tuple[Any, ...]) -> bool:
+    """True if no two names are equal. Names that can be hashed need no truth value, as of NA."""
+    try:
+        return len(set(names)) == len(names)
+    except TypeError:
+        return not any(a == b for a, b in itertools.combinations(names, 2))
 
 
 def _matrix(given: Any) -> Any:

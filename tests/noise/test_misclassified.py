@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import noisy_jax as nj
@@ -86,6 +87,7 @@ def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
         (lambda: Misclassified(TWO, categories=["a", "a"]), "2 different categories"),
         (lambda: Misclassified(TWO, categories="ab"), "2 different categories"),
         (lambda: Misclassified(TWO, categories=2), "2 different categories"),
+        (lambda: Misclassified(TWO, categories=np.array("ab")), "2 different categories"),
         (lambda: Misclassified(TWO, categories=[["a"], ["a"]]), "2 different categories"),
         (lambda: Misclassified(FOUR).centred(key(), jnp.ones(2)), "4 categories"),
         (lambda: nj.worlds.gaussian(dim=3, length_scale=1.0, noise=Misclassified(TWO)), "noise"),
@@ -93,6 +95,11 @@ def test_a_perfect_matrix_gives_x_itself_and_other_x_give_nan():
 )
 def test_bad_input_raises(make, message):
     raises(message, make)
+
+
+def test_a_missing_value_may_be_a_category():
+    assert Misclassified(TWO, categories=[pd.NA, "a"]).categories == (pd.NA, "a")
+    raises("2 different", Misclassified, TWO, categories=[pd.NA, pd.NA])
 
 
 def test_categories_are_no_leaves():
