@@ -138,7 +138,6 @@ def world_of(
         >>> print(without_noise.surrogate(jnp.zeros((1, 2)), jnp.ones((1, 2))))
         [[0.36787945]]
     """
-    check_kernel(kernel)
     function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
     dim = whole("dim", dim)
 
