@@ -17,6 +17,7 @@ def test_keys_are_told_from_numbers():
     assert keys.is_key(jax.random.key(0))
     assert keys.is_key(jax.random.PRNGKey(0))
     assert not keys.is_key(3)
+    assert not keys.is_key(np.ma.array([0, 1], np.uint32, mask=[False, False]))
     raises("key must be a key such as", keys.parsed_key, 0)
 
 

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +15,8 @@ from tests.errors import raises, told
 def test_choices_and_classes_are_named():
     with pytest.raises(ValueError, match=r"^errors must be 'a', 'b' or 'c', got 'd'$"):
         objects.choice("errors", "d", ("a", "b", "c"))
+    for order in (np.array(2), jnp.int32(2)):
+        assert type(objects.choice("order", order, (1, 2))) is int
     raises("order must be 1 or 2, got True", objects.choice, "order", True, (1, 2))
     raises(r"^x must be an int, got 'd': write 1$", objects.instance, "x", "d", int, "write 1")
     has_items = functools.partial(objects.instance, attribute="items")

@@ -232,3 +232,10 @@ def test_where_an_estimated_variance_would_be_lost():
     copies = {"a": frame["a"], "a2": np.append(np.nan, frame["b"][1:]), "y": frame["y"]}
     with told("replicates of 'a' in unequal numbers, or beside other noisy columns, need a"):
         nj.table(copies, replicates={"a": ["a", "a2"]}, **options)
+
+
+def test_a_covariance_may_be_an_iterator_and_deviations_have_three_axes():
+    table = from_arrays(X, Y, noise=iter([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.2, 0.3]))
+    estimate = nj.noise.CovarianceEstimate(np.eye(3), np.eye(3), 0.1)
+    raises(r"^deviations must be \[n, d, d\], got \[\]", from_arrays, X, Y, noise=estimate)
