@@ -150,6 +150,6 @@ def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
 
 def test_a_rollout_names_the_parameter_that_is_a_column_of_a_data_frame():
     learner, stream = nj.learners.two_copies(radius=1.0), nj.streams.linear(key(), 3, 2)
-    noise = nj.noise.Laplace(pd.Series([0.5, 1.0]))
-    message = r"^Laplace.scale must be an array where noise is drawn, got Series: "
+    noise = nj.noise.PerRound(Gaussian(pd.Series([0.5, 1.0, 2.0]), mean=np.zeros(3)))
+    message = r"^PerRound.distribution.cov must be an array where noise is drawn, got Series: "
     raises(message, nj.rollout, learner, stream, noise, key())

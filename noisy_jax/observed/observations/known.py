@@ -36,7 +36,6 @@ from noisy_jax.validation.arrays import (
 )
 from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.numbers import non_negative, number
-from noisy_jax.validation.values import collected
 
 UNKNOWN = (
     "noise is unknown: give its variance, as 0.1 or one number a column, or replicates as "
@@ -227,7 +226,6 @@ def errors_by_position(noise: Any, x: np.ndarray, names: Sequence[str]) -> list[
 
 def _full(cov, dim, *, stacked=False) -> np.ndarray:
     """`[d, d]` from a covariance in any of its forms; `[n, d, d]` from stacked ones."""
-    cov = collected(cov)
     check_covariance("noise", cov, stacked=stacked)
     cov = np.asarray(cov, np.float64)
     check_dimension("noise", cov[0] if stacked else cov, (dim,))

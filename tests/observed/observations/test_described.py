@@ -234,8 +234,8 @@ def test_where_an_estimated_variance_would_be_lost():
         nj.table(copies, replicates={"a": ["a", "a2"]}, **options)
 
 
-def test_a_covariance_may_be_an_iterator_and_deviations_have_three_axes():
-    table = from_arrays(X, Y, noise=iter([0.1, 0.2, 0.3]))
-    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.2, 0.3]))
+def test_deviations_of_an_estimate_have_three_axes():
     estimate = nj.noise.CovarianceEstimate(np.eye(3), np.eye(3), 0.1)
     raises(r"^deviations must be \[n, d, d\], got \[\]", from_arrays, X, Y, noise=estimate)
+    table = from_arrays(X, Y, noise=iter([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(table.cov, np.diag([0.1, 0.2, 0.3]))
