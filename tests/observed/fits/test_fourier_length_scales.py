@@ -49,7 +49,7 @@ def test_all_of_them_are_candidates(rng):
 
 
 def test_a_wrong_length_scale_is_one_clear_line():
-    assert type(nj.methods.Fourier(np.float32(0.5)).length_scale) is float
+    assert type(nj.methods.Fourier(length_scale=np.float32(0.5)).length_scale) is float
     with pytest.raises(ValueError, match=r"^length_scale must be a positive number or 'auto', got"):
         nj.methods.Fourier(length_scale="median")
     with pytest.raises(ValueError, match=r"^length_scale must be positive and finite, got -1.0$"):
