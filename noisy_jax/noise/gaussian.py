@@ -12,7 +12,7 @@ from noisy_jax.draws import bernoulli
 from noisy_jax.features import sine
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh, eigvalsh
 from noisy_jax.noise.base import Noise, covariance_times, parameter, register_distribution
-from noisy_jax.validation.arrays import real_array
+from noisy_jax.validation.arrays import real_array, widened
 from noisy_jax.validation.numbers import non_negative, whole, within
 from noisy_jax.validation.values import ArrayLike
 from noisy_jax.xla import random_bits
@@ -137,7 +137,7 @@ class Gaussian(_Normal):
             >>> nj.noise.Gaussian(0.25).cloned(2).cov
             0.5
         """
-        return Gaussian(whole("copies", copies) * self.cov, self.mean)
+        return Gaussian(whole("copies", copies) * widened(self.cov), self.mean)
 
 
 @register_distribution

@@ -74,9 +74,10 @@ def widened(value) -> Any:
     """Returns the value; an array of a type in which its square may overflow in a wider type.
 
     Integers of JAX become its default floats, short integers of NumPy int64, its truth values
-    float64, and floats of 16 bits float32. Other values stay as they are.
+    float64, and floats of 16 bits float32. Columns of pandas keep their labels. Other
+    values stay as they are.
     """
-    if not isinstance(value, jax.Array | np.ndarray | np.generic):
+    if not isinstance(getattr(value, "dtype", None), np.dtype):
         return value
     if jnp.issubdtype(value.dtype, jnp.inexact):
         wide = at_least_float32(value.dtype)

@@ -369,3 +369,9 @@ def test_a_column_as_known_mean_is_refused_only_where_it_is_added():
     observed = [observe(key(0), x, 0.0, each, copies=1).x for each in (noise, plain)]
     np.testing.assert_array_equal(*observed)
     raises(r"^Gaussian.mean must be an array where noise is drawn", noise.sample, key(0), x)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.float16, jnp.int8])
+def test_clones_of_a_matrix_of_short_numbers_do_not_overflow(kind):
+    cov = (jnp if kind is jnp.int8 else np).full((1, 1), 100, kind)
+    np.testing.assert_array_equal(Gaussian(cov).cloned(3000).cov, [[300_000]])

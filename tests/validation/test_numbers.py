@@ -63,6 +63,8 @@ def test_numbers_of_short_types_are_computed_with_in_wider_ones():
         size = jnp.asarray(512, kind)
         assert numbers.positive("size", size) ** 2 == 2**18
         assert jax.jit(lambda v: numbers.positive("size", v) ** 2)(size) == 2**18
+    column = numbers.positive("sizes", pd.Series([100], ["a"], np.int8), shape=None)
+    assert (column**2).to_dict() == {"a": 10_000}
     masked = np.ma.array([1.0, 2.0], mask=[False, False])
     assert type(numbers.positive("sizes", masked, shape=None)) is np.ndarray
 
