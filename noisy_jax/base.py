@@ -247,7 +247,8 @@ class Learner(NamedTuple):
         clean_estimates: `(state, sample, key) -> (value, square)`, `[]` each: estimates of f(x) and
             of f(x)² at the clean x, unbiased over the noise in the sample, which `step` gets next
             with the same key. So square − 2y·value + y² has the mean (f(x) − y)² plus the variance
-            of the noise in y. `None` if the learner has none.
+            of the noise in y. Under a `Sample.cross_cov`, `square` contains 2 Cov(ỹ, value) for
+            this. `None` if the learner has none.
         finish: `(state) -> state`, after the last round: makes use of rounds that `step` has
             collected but not yet used. A run may still continue from it. `None` if `step` uses
             every round at once.

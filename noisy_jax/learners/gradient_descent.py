@@ -71,7 +71,7 @@ def gradient_descent(
         w_1 = 0,   w_{t+1} = P(w_t − η_t ∇̃_t),   P the projection on the ball {‖w‖ ≤ B_w}
 
     Columns of x should have similar sizes, because one radius and one rate serve all of them:
-    `rollout` warns where one is 20 times as large as another.
+    without `optimizer`, `rollout` warns where one is 20 times as large as another.
 
     Args:
         gradient: `(weights[d], sample) -> [d]`, the estimate ∇̃_t of the gradient of the loss at

@@ -58,7 +58,8 @@ class Moments(NamedTuple):
         num_features: `d -> D`.
         features: `x[..., d] -> z(x)[..., D]`, for clean instances x.
         sums: `(samples, kept[B]) -> Sums`, sums over B rounds. Every leaf of `samples` has a
-            leading axis B. `kept` is 1 for rounds that count and 0 for others.
+            leading axis B. `kept` is 1 for rounds that count and 0 for others; other
+            weights ≥ 0 are allowed.
         corrected: `Sums -> (gram[D, D], cross[D])`, unbiased estimates of Σ_t z(x_t)z(x_t)ᵀ and
             Σ_t y_t z(x_t), which are sums over the rounds and not means.
         clean_estimates: `(weights[D], sample) -> (value, square)`, from the sample of one round:
@@ -160,8 +161,9 @@ def two_copies(copies: int = 2) -> Moments:
         copies: V ≥ 2, number of copies that are read; 2 by default.
 
     Returns:
-        `Moments` of the d features z(x) = x, for `learners.corrected_ftrl`; `moments.corrected` of
-        `moments.sums(samples, kept)` returns Σ_t Â_t `[d, d]` and Σ_t b̂_t `[d]`.
+        `Moments` of the d features z(x) = x, for `learners.corrected_ftrl`. `moments.sums(samples,
+        kept)` sums the rounds of samples with a leading axis B, where `kept` `[B]` is 1 for rounds
+        that count. `moments.corrected` of these sums returns Σ_t Â_t `[d, d]` and Σ_t b̂_t `[d]`.
 
     Source: the products of different copies in the gradient of `learners.two_copies`.
 

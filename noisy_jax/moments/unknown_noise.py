@@ -54,9 +54,10 @@ def unbiased(
     Returns:
         `Moments` of D features, for `learners.corrected_ftrl`; `moments.corrected` of
         `moments.sums(samples, kept)` estimates Σ_t φ(x_t)φ(x_t)ᵀ `[D, D]` and Σ_t y_t φ(x_t)
-        `[D]`. With `multilevel` and `gaussian`, `sums` and `clean_estimates` need the keys of their
-        rounds as a last argument. Copies that a round of `multilevel` does not use need not be
-        measured: NaN may stand there, too.
+        `[D]`, for samples with a leading axis B and weights `kept` `[B]`, 1 for rounds that count
+        and 0 for others. With `multilevel` and `gaussian`, `sums` and `clean_estimates` need the
+        keys of their rounds as a last argument. Copies that a round of `multilevel` does not use
+        need not be measured: NaN may stand there, too.
 
     Raises:
         ValueError: `estimate` is no transformation; or, when it is used, φ is not entire although

@@ -24,9 +24,10 @@ class Correlated(Noise):
 
     An example is one instrument that measures both. Give it as `y_noise` to `nj.rollout` or
     `noise.observe`; `sample.cross_cov` is then Cov(n, n^y) = Σa `[d]`, with the covariance Σ of n.
-    `learners.two_copies`, `learners.known_covariance` and `learners.corrected_ftrl` with linear
-    features correct for it. `learners.uncorrected` runs without a correction. A rollout
-    of a learner whose `needs.targets` is not "any" raises ValueError.
+    `learners.two_copies`, `learners.known_covariance`, `learners.exponentiated_gradient` and
+    `learners.corrected_ftrl` with linear features correct for it. `learners.uncorrected` runs
+    without a correction. A rollout of a learner whose `needs.targets` is not "any" raises
+    ValueError.
 
     Args:
         slopes: a, `[d]`, in units of y per unit of x.

@@ -188,7 +188,7 @@ def final_regret(
         stream: T clean rounds, `[T, d]` and `[T]`.
         noise: distribution of the noise in each copy of x, or `noise.PerRound` of T distributions.
         key: a key of `jax.random.key`, for the noise and for the learner's own randomness.
-        loss: ℓ, any of `losses`.
+        loss: ℓ, any of `losses` but a `flipped` one, and an adaptive loss as `.at(scale)`.
         comparator: q, `[T]`, predictions of the comparator, such as
             `comparators.linear_ball(stream, radius).predictions`.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound` of T of them; none by

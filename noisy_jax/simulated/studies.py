@@ -89,7 +89,8 @@ def study(
         horizons: increasing numbers of rounds.
         comparator: a function from a stream of T rounds to an object with `predictions` of shape
             `[T]`, such as `comparators.linear_ball(radius=1.0)`.
-        loss: any of `losses`; `losses.squared()` by default.
+        loss: any of `losses` but a `flipped` one, and an adaptive loss as `.at(scale)`;
+            `losses.squared()` by default.
         y_noise: scalar distribution of the noise in y, or `noise.PerRound`; none by default.
         batch_size: number of seeds that run at once; at most 128 by default.
         mesh: a `jax.sharding.Mesh` of devices that share each batch, or "all"; one device by
@@ -99,7 +100,7 @@ def study(
         checkpoint: path of a file for the sums, written after each batch. The same call resumes
             from it, also with more seeds, batches of another size, or other levels of quantiles if
             both calls have some. A call that differs in anything else that `config` tells is an
-            error.
+            error, but for the devices and a comparator of the same predictions.
         tag: needed with `checkpoint`: a text that identifies the settings of plain learners,
             kernels and worlds, and of functions of your own, since `config` does not tell them.
         quantiles: levels q, 0 < q < 1, of quantiles of the regret over seeds; none by default.

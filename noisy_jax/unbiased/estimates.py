@@ -53,15 +53,20 @@ class Estimate:
                 f"estimate must be a transformation, such as nj.unbiased.{transform.name}, not "
                 "what it returns"
             )
+        wrong = (
+            "estimate must be a function such as nj.unbiased.replicates, or a "
+            f"functools.partial of one with its options, got {given(transform)}"
+        )
         if not callable(transform):
-            raise ValueError(
-                "estimate must be a function such as nj.unbiased.replicates, or a "
-                f"functools.partial of one with its options, got {given(transform)}"
-            )
+            raise ValueError(wrong)
         try:
             parameters = inspect.signature(transform).parameters
         except ValueError as error:  # of a partial with an option that is not one
-            raise ValueError(_of_options(transform)) from error
+            partial = isinstance(transform, functools.partial)
+            raise ValueError(_of_options(transform) if partial else wrong) from error
+        kinds = {parameter.kind for parameter in parameters.values()}
+        if "argnum" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise ValueError(wrong)
         noise = parameters.get("noise")
         reads_cov = noise is not None and noise.default is noise.empty
         return cls(transform, reads_cov)  # pyright: ignore[reportArgumentType]

@@ -50,6 +50,7 @@ def test_copies_and_noise_follow_from_the_estimate(taker, name):
         ("multilevel", r"estimate='multilevel' left .* write estimate=nj\.unbiased\.multilevel"),
         ("mean", "estimate must be a function such as nj.unbiased.replicates, .* got 'mean'"),
         (3, "estimate must be a function such as .* got 3"),
+        (jnp.cos, "estimate must be a function such as .* got "),
         (nj.unbiased.pair(jnp.sum), "such as nj.unbiased.pair, not what it returns"),
         (lambda f, argnum: f, "estimate's result must be a Transformed"),
         (functools.partial(nj.unbiased.pair, order=1), "pair takes 'copies', but not 'order'"),

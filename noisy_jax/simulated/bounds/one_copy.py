@@ -46,7 +46,8 @@ def one_copy_lower_bound(loss: Loss, *, radius: float) -> OneCopyLowerBound:
     the best weight in [−B, B] (`one_copy_excess`).
 
     Args:
-        loss: any loss of `losses` but a `flipped` one; only its values for the label 1 are used.
+        loss: any loss of `losses` but a `flipped` one, and an adaptive loss as `.at(scale)`; only
+            its values for the label 1 are used.
         radius: B > 0; not traced. If one weight in [−B, B] is best against both, the bound is 0.
 
     Returns:
@@ -82,7 +83,7 @@ def one_copy_excess(loss: Loss, weights: Array, *, radius: float) -> np.ndarray:
     and x = −1 in A, and at x = 1 in B (`streams.one_copy_adversaries`).
 
     Args:
-        loss: ℓ, any loss of `losses` but a `flipped` one.
+        loss: ℓ, any loss of `losses` but a `flipped` one, and an adaptive loss as `.at(scale)`.
         weights: w, `[...]`, any number of weights.
         radius: B > 0, radius of the interval [−B, B] of the weights compared with; not traced.
 
