@@ -339,7 +339,7 @@ def _floating(cov: Any) -> jax.Array:
 def check_drawable(noise: Any, *, mean: bool = False) -> None:
     """Raises ValueError if a parameter is a column of a data frame, whose labels only tables read.
 
-    JAX draws noise from arrays. The parameters are those of centred noise, or else the `mean`.
+    JAX draws noise from arrays. With `mean` only the mean is looked at, else all other parameters.
     """
     for path, leaf in jax.tree_util.tree_leaves_with_path(noise):
         place = jax.tree_util.keystr(path)

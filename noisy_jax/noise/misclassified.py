@@ -86,10 +86,9 @@ class Misclassified(Dependent):
         object.__setattr__(self, "matrix", _matrix(self.matrix))
         if self.categories is None:
             return
-        given, count = self.categories, np.shape(self.matrix)[-1]
-        listable = isinstance(given, Iterable) and not isinstance(given, str | bytes | Tracer)
-        listable = listable and getattr(given, "ndim", 1) > 0
-        names = tuple(given) if listable else (given,)
+        names, count = self.categories, np.shape(self.matrix)[-1]
+        several = isinstance(names, Iterable) and not isinstance(names, str | bytes | Tracer)
+        names = tuple(names) if several and getattr(names, "ndim", 1) else (names,)
         if len(names) != count or not _differ(names):
             raise ValueError(
                 f"Misclassified.categories must be {count} different categories, one a row of the "

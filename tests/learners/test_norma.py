@@ -237,7 +237,7 @@ def test_a_second_copy_makes_the_step_right_on_average(x64):
 
 
 def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
-    """With two copies, and not the loss at noisy copies, which a step from one copy descends."""
+    """With two copies. A step from one copy descends another function, E ℓ(f(x̃), y)."""
     noise, x, y = nj.noise.Gaussian(0.3), jnp.array([0.7]), jnp.array(0.3)
     world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=noise)
     features = nj.worlds.fourier(jax.random.key(0), world, 4)

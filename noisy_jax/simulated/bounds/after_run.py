@@ -39,7 +39,7 @@ def adaptive_rate(state: Any, *, radius: ArrayLike) -> Any:
         The right side, `[]`, for all rounds together.
 
     Raises:
-        ValueError: the state holds no adaptive rate, or several, as that of `wrappers.mixture`.
+        ValueError: the state holds no adaptive rate, or several, as under `wrappers.mixture`.
 
     Source: Streeter and McMahan (2010); Duchi, Hazan and Singer (2011).
 

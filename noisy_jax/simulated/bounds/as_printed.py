@@ -240,7 +240,7 @@ def regularized_risk(
         Σ_t [ℓ(f_t(x_t), y_t) + ½λ‖f_t‖²] ≤ m R_reg[g] + a√m + b,   b = U²/(2η),   U = cX/λ,
         a = 2λU²(10ηλ + 1/(ηλ)) with a growing memory,   a = 2λU²(2ηλ + 1/(ηλ)) without
 
-    The second a is that of `bounds.regularized_risk`, which explains all symbols. The first is
+    `bounds.regularized_risk` has the second a too, and explains all symbols. The first is
     valid, but larger than needed: 6 is enough in place of 10.
 
     Args:

@@ -190,9 +190,9 @@ def truncation_error(
 
     f = Σ_i α_i k(x_i, ·) is the learner's function after n rounds at the constant learning rate η,
     with all terms kept and any loss with |ℓ'| ≤ c. f_τ is the sum of the terms of its τ newest
-    rounds, and the norm is that of the kernel's space. The values f(x) and f_τ(x) differ by at most
-    X times the bound. It is attained if all x are equal and |ℓ'| = c in every round. A run that
-    drops terms while it learns has other coefficients, and may differ by more.
+    rounds, and the norm is the one of the kernel's space. The values f(x) and f_τ(x) differ by at
+    most X times the bound. It is attained if all x are equal and |ℓ'| = c in every round. A run
+    that drops terms while it learns has other coefficients, and may differ by more.
 
     Args:
         diagonal: X² > 0, the largest k(x_t, x_t).
