@@ -10,7 +10,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.base import Sample
 from noisy_jax.moments.fourier import characteristics, estimated_characteristic
-from tests.errors import told
 
 
 @pytest.mark.slow
@@ -55,18 +54,3 @@ def test_known_noise_gives_the_characteristic_function_of_the_mean_of_copies(noi
     for phi, at in zip(found, (omega, apart, together), strict=True):
         expected = np.exp(-np.sum([0.3, 0.5] * (at / scale) ** 2, axis=-1) / 2 / 4)
         np.testing.assert_allclose(phi, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("characteristic", "message"),
-    [
-        (lambda omega: omega, "must be [2]"),
-        (lambda omega: omega.sum(-1) * jnp.nan, "must be finite"),
-    ],
-)
-def test_a_characteristic_function_of_ones_own_is_checked(characteristic, message):
-    options = {"dim": 2, "length_scale": 1.0, "characteristic": characteristic}
-    with told(message):
-        nj.moments.gaussian_frequencies(jax.random.key(0), 4, **options)
-    with told("frequencies must be a Frequencies"):
-        nj.moments.fourier(8)  # type: ignore[arg-type]

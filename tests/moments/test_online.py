@@ -128,16 +128,28 @@ def test_the_damping_is_one_over_the_number_of_rounds(count):
 @pytest.mark.statistical
 def test_frequencies_are_gaussian_vectors_over_the_length_scale():
     """‖ℓω‖² is χ² of d degrees of freedom: mean d and variance 2d."""
-    drawn = frequencies(GAUSSIAN, dim=5, count=1_200, key=key(5))
+    draw = jax.jit(lambda key: frequencies(GAUSSIAN, dim=5, count=1_200, key=key))
+    with jax.debug_key_reuse(True):
+        drawn = draw(key(5))
     squares = np.sum(np.asarray(2 * drawn.omega) ** 2, axis=1)
     assert abs(squares.mean() - 5) < 5 * (10 / 600) ** 0.5
     assert abs(squares.var() - 10) < 5 * (10**2 * (2 + 12 / 5) / 600) ** 0.5
 
 
-def test_frequencies_need_a_characteristic_function_without_zeros():
-    raises("characteristic must be a Noise, got 0.1", features, 0.1, dim=1)
-    raises("without zeros, got Uniform", features, nj.noise.Uniform(1.0), dim=1)
-    raises(r"StudentT, whose .* is not known", features, nj.noise.StudentT(5.0, 1.0), dim=1)
+@pytest.mark.parametrize(
+    ("characteristic", "count", "message"),
+    [
+        (0.1, 4, "characteristic must be a Noise, got 0.1"),
+        (nj.noise.Uniform(1.0), 4, "without zeros, got Uniform"),
+        (nj.noise.StudentT(5.0, 1.0), 4, "StudentT, whose .* is not known"),
+        (lambda omega: omega, 4, r"must be \[2\]"),
+        (lambda omega: omega.sum(-1) * jnp.nan, 4, "must be finite"),
+        (GAUSSIAN, 3, "num_features must be even, .* got 3"),
+    ],
+)
+def test_what_gives_no_frequencies_raises(characteristic, count, message):
+    raises(message, frequencies, characteristic, dim=2, count=count)
+    raises("frequencies must be a Frequencies", nj.moments.fourier, 8)
 
 
 @pytest.mark.parametrize("copies", [1, 3])
@@ -156,13 +168,3 @@ def test_covariance_with_the_noise_of_the_target_is_taken_away(copies, rng):
     np.testing.assert_allclose(square - less, 2 * w @ c / copies, rtol=1e-5)
     sums = [moments.sums(jax.tree.map(lambda a: a[None], s), jnp.ones(1)) for s in (both, plain)]
     np.testing.assert_allclose(sums[1].cross - sums[0].cross, c / copies, rtol=1e-5)
-
-
-def test_an_odd_number_of_features_raises():
-    raises(r"num_features must be even, .* got 3", features, GAUSSIAN, dim=1, count=3)
-
-
-def test_no_key_is_used_twice():
-    draw = jax.jit(lambda key: frequencies(GAUSSIAN, dim=2, count=6, key=key))
-    with jax.debug_key_reuse(True):
-        assert draw(jax.random.key(0)).omega.shape == (3, 2)
