@@ -101,6 +101,8 @@ def test_docstrings_become_restructured_text():
     Args:
         radius: B, x* of `[d]`
             and more.
+        start: one of `first,
+            second`, or none.
 
     Returns:
         A rate: η.
@@ -113,24 +115,9 @@ def test_docstrings_become_restructured_text():
         "Rate of :py:obj:`bounds.two_copies <noisy_jax.bounds.two_copies>`, \\|n\\| wide, "
         "from ``radius``.",
         *["", "::", "", "    η = 1/√T", "", ""],
-        *["", ":param radius: B, x\\* of ``[d]``", "        and more.", "", ""],
+        *["", ":param radius: B, x\\* of ``[d]``", "        and more."],
+        *[":param start: one of ``first, second``, or none.", "", ""],
         *[":returns: A rate: η.", "", "", ".. rubric:: Example", "", ">>> 1", "1"],
-    ]
-
-
-def test_code_that_is_broken_over_lines_is_joined():
-    import docstrings
-
-    doc = """Rate.
-
-    Args:
-        radius: one of `first,
-            second`, or none.
-        horizon: T.
-    """
-    assert docstrings.converted(doc, "noisy_jax.learners") == [
-        *["Rate.", "", "", ":param radius: one of ``first, second``, or none."],
-        ":param horizon: T.",
     ]
 
 

@@ -14,30 +14,17 @@ from noisy_jax.noise.observation import BLOCK
 from tests.errors import raises
 from tests.learners import registry
 
-
-def leader(moments, *, radius, learning_rate):
-    del learning_rate
-    return nj.learners.corrected_ftrl(moments, radius=radius, solve_every=8)
-
-
 ROUNDS = BLOCK + 8
 STREAM = nj.Stream(jnp.eye(3)[jnp.arange(ROUNDS) % 3], 2.0 * (jnp.arange(ROUNDS) % 2) - 1)
-LEARNERS = {
-    "two_copies": lambda: nj.learners.two_copies(radius=1.0),
-    "corrected": lambda: nj.learners.known_covariance(radius=1.0, loss=nj.losses.smoothed_hinge()),
-    "model": lambda: nj.learners.model(
-        lambda w, x: x @ w, jnp.zeros(3), nj.losses.squared(), optimizer=optax.adam(0.1)
+WAVES = nj.moments.unbiased(jnp.sin, nj.unbiased.replicates)
+EVERY = registry.LEARNERS | {
+    "leader of features": registry.Case(
+        lambda *, radius, learning_rate: nj.learners.corrected_ftrl(WAVES, radius=radius)
+    ),
+    "known_covariance, loss": registry.Case(
+        functools.partial(nj.learners.known_covariance, loss=nj.losses.smoothed_hinge())
     ),
 }
-EVERY = registry.LEARNERS | {
-    name: registry.Case(functools.partial(leader, moments))
-    for name, moments in {
-        "leader": nj.moments.known_covariance(),
-        "leader of features": nj.moments.unbiased(jnp.sin, nj.unbiased.replicates),
-    }.items()
-}
-
-
 LAPLACE, GAUSSIAN = nj.noise.Laplace(0.2), nj.noise.Gaussian(np.array([0.05, 0.1, 0.15]))
 WORLDS = {  # those with loops of their own; the registry has the Gaussian kernel and noise
     "Laplace": (nj.worlds.gaussian, LAPLACE, {"noise": LAPLACE}),
@@ -52,13 +39,13 @@ def over_two_devices(run):
     )  # fmt: skip
 
 
-def check_seeds(learner, noise, seeds=2, stream=STREAM):
+def check_seeds(learner, noise):
     """Predictions of seeds on two devices are those on one, and differ between seeds."""
 
     def run(keys):
-        return jax.vmap(lambda key: nj.rollout(learner, stream, noise, key).predictions)(keys)
+        return jax.vmap(lambda key: nj.rollout(learner, STREAM, noise, key).predictions)(keys)
 
-    keys = jax.random.split(jax.random.key(0), seeds)
+    keys = jax.random.split(jax.random.key(0), 2)
     found = jax.jit(over_two_devices(run))(keys)
     np.testing.assert_allclose(found, jax.jit(run)(keys), rtol=1e-3, atol=1e-4)
     assert np.ptp(np.asarray(found), axis=0).max() > 0.01
@@ -74,22 +61,20 @@ def explicitly(run, keys):
 
 @pytest.mark.slow
 def test_one_run_among_explicit_axes_and_its_regret_are_those_without():
-    learner, rows = LEARNERS["two_copies"](), jax.tree.map(lambda leaf: leaf[:20], STREAM)
+    learner = nj.learners.two_copies(radius=1.0)
 
+    @jax.jit
     def run(key):
-        given = learner, rows, nj.noise.Gaussian(0.1), key
-        loss, comparator = nj.losses.squared(), jnp.zeros(20)
+        given = learner, STREAM, nj.noise.Gaussian(0.1), key
+        loss, comparator = nj.losses.squared(), jnp.zeros(ROUNDS)
         regret = nj.simulated.final_regret(*given, loss=loss, comparator=comparator)
         return nj.rollout(*given), regret
 
-    keys = jax.random.split(jax.random.key(0), 2)
-    alone = jax.jit(jax.vmap(run))(keys)
-    found = explicitly(jax.vmap(run), keys)
+    alone = run(jax.random.key(0))
     with jax.set_mesh(jax.make_mesh((4,), ("seeds",), (AxisType.Explicit,))):
-        first = jax.jit(run)(keys[0])
-    for many, one, expected in zip(*map(jax.tree.leaves, (found, first, alone)), strict=True):
-        np.testing.assert_allclose(many, expected, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(one, expected[0], rtol=1e-3, atol=1e-4)
+        found = run(jax.random.key(0))
+    for one, expected in zip(*map(jax.tree.leaves, (found, alone)), strict=True):
+        np.testing.assert_allclose(one, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -109,7 +94,7 @@ def test_a_learner_of_divided_arrays_says_where_to_build_it():
 
 @pytest.mark.slow
 def test_seeds_are_divided_in_the_context_of_a_mesh():
-    learner = LEARNERS["two_copies"]()
+    learner = nj.learners.two_copies(radius=1.0)
 
     def run(key):
         return jnp.mean(nj.rollout(learner, STREAM, nj.noise.Gaussian(0.1), key).predictions)
@@ -121,25 +106,6 @@ def test_seeds_are_divided_in_the_context_of_a_mesh():
             divided = None if kind == AxisType.Explicit else mesh
             found = nj.monte_carlo(run, 8, jax.random.key(0), mesh=divided)
         np.testing.assert_allclose(found.mean, alone.mean, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_seeds_on_two_devices_are_those_on_one():
-    """Of `known_covariance` with a loss, whose gradient JAX may sum over the devices."""
-    check_seeds(LEARNERS["corrected"](), nj.noise.Gaussian(0.1), 4)
-
-
-@pytest.mark.slow
-def test_a_step_of_a_model_is_of_its_device():
-    learner = LEARNERS["model"]()
-
-    def step(x):
-        sample = nj.Sample(jnp.broadcast_to(x[0], (learner.needs.copies, 3)), x[0, 0])
-        return learner.step(learner.init(3), sample, jax.random.key(0)).params[None]
-
-    x = np.array([[1.0, 2.0, 3.0], [-1.0, 1.0, 0.5]], np.float32)
-    alone = np.concatenate([step(x[:1]), step(x[1:])])
-    np.testing.assert_allclose(over_two_devices(step)(x), alone, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -158,7 +124,8 @@ def test_options_may_differ_between_devices():
     np.testing.assert_allclose(found, jax.jit(jax.vmap(run))(levels), rtol=1e-4)
 
 
-MOST = "parallel_worlds", "random_truncation", "norma", "model", "leader"
+MOST = "parallel_worlds", "random_truncation", "norma", "model", "corrected_ftrl"
+MOST += ("known_covariance, loss",)
 
 
 @pytest.mark.slow

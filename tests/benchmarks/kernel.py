@@ -22,10 +22,10 @@ from timing import (
     median_time,
     median_times,
     report,
+    shown,
 )
 
 import noisy_jax as nj
-from noisy_jax.noise import observe
 
 HORIZON, SEEDS = 2_048, 64
 NUMPY_SEEDS = 4
@@ -50,20 +50,6 @@ def smooth(key, horizon, dim):
     """A stream with y = sin(3x_0) of x ~ N(0, I/d)."""
     x = jax.random.normal(key, (horizon, dim)) / np.sqrt(dim)
     return nj.Stream(x, jnp.sin(3 * x[:, 0]))
-
-
-@jax.jit
-def noisy(stream, key):
-    """All rounds of a stream as the learner sees them, a key for each."""
-
-    def one_round(t, x, y):
-        sample = observe(jax.random.fold_in(key, t), x, y, NOISE, copies=2)
-        return sample._replace(cov=None)  # worlds of one distribution do not read it
-
-    return jax.vmap(one_round)(jnp.arange(len(stream.y)), *stream)
-
-
-noisy_by_seed = jax.jit(jax.vmap(noisy, in_axes=(None, 0)))
 
 
 @jax.jit
@@ -140,7 +126,7 @@ def tuned_numpy(samples, x, y):
 def engine():
     """Rows on parallel worlds: against the scan, the floor and NumPy."""
     stream, keys = smooth(KEY, HORIZON, DIM), jax.random.split(KEY, SEEDS)
-    samples = noisy_by_seed(stream, keys)
+    samples = shown(stream, keys, NOISE, copies=2)
     weights = jax.random.normal(KEY, (SEEDS, HORIZON))
     learner = nj.learners.parallel_worlds(WORLD, horizon=HORIZON, **DESCENT)
     unroll = judged(learner)
@@ -190,7 +176,7 @@ def fourier():
         (1, FOURIER_HORIZON, 0.9), (4, STREAMS_HORIZON, 1.0), (16, STREAMS_HORIZON, 1.4)
     ):  # fmt: skip
         stream = smooth(KEY, horizon, FEATURES_DIM)
-        samples = noisy_by_seed(stream, jax.random.split(KEY, streams))
+        samples = shown(stream, jax.random.split(KEY, streams), NOISE, copies=2)
         copies, x, y = np.asarray(samples.x), *map(np.asarray, stream)
         maps = [[first, second, x] for first, second in copies.swapaxes(1, 2).copy()]
         sampler.fit(x)

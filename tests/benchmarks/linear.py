@@ -11,11 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import river.linear_model
 import sklearn.linear_model
-from timing import at_least, median_time, median_times, reached, report
+from timing import at_least, median_time, median_times, reached, report, shown
 
 import noisy_jax as nj
-from noisy_jax.noise.observation import observe_block
-from noisy_jax.simulated.rollouts import scan_in_blocks
 
 HORIZON, RIVER_HORIZON, MONTE_CARLO_HORIZON = 200_000, 5_000, 16_384
 SEEDS, SEEDS_HORIZON, STUDY_SEEDS = 256, 4_096, 64
@@ -31,17 +29,10 @@ LEARNER = nj.learners.two_copies(radius=RADIUS, learning_rate=LEARNING_RATE)
 NOISE = nj.noise.Gaussian(VARIANCE)
 
 
-def noisy(stream, key):
-    """All rounds of a stream as the learner sees them, drawn as in `nj.rollout`."""
-
-    def block(_, inputs):
-        rounds, clean = inputs
-        samples, _ = observe_block(key, rounds, 0, *clean, NOISE, None, copies=LEARNER.needs.copies)
-        return None, samples._replace(cov=None)  # two_copies does not read it
-
-    _, blocks = scan_in_blocks(block, None, (jnp.arange(len(stream.y)), stream))
-    joined = [jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), b) for b in blocks]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *joined)
+def noisy(stream):
+    """All rounds of a stream as the learner sees them, `[T]`."""
+    samples = shown(stream, KEY[None], NOISE, copies=LEARNER.needs.copies)
+    return jax.tree.map(lambda leaf: leaf[0], samples)
 
 
 @jax.jit
@@ -63,8 +54,7 @@ def speed():
     """Rows on one stream against its peers, and on many seeds against one stream."""
     unit = "M rounds/s"
     stream = nj.streams.resampled(KEY, nj.streams.dataset("diabetes"), HORIZON)
-    draw = jax.jit(noisy)
-    samples = draw(stream, KEY)
+    samples = noisy(stream)
     ours = millions(HORIZON, lambda: learned(samples))
 
     x, y = np.array(samples.x[:, 0], np.float64), np.array(samples.y, np.float64)
@@ -84,8 +74,8 @@ def speed():
     # The first rounds of the stream above, for seeds[0] under the same noise as there.
     head = jax.tree.map(lambda a: a[:SEEDS_HORIZON], stream)
     seeds = jnp.concatenate([KEY[None], jax.random.split(KEY, SEEDS - 1)])
-    draw_all = jax.jit(jax.vmap(noisy, in_axes=(None, 0), out_axes=1))
-    time_major = draw_all(head, seeds)
+    by_seed = shown(head, seeds, NOISE, copies=LEARNER.needs.copies)
+    time_major = jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), by_seed)
     learned_all = jax.jit(jax.vmap(learned, in_axes=1))
     all_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_all(time_major))
 
@@ -111,7 +101,7 @@ def dimensions():
     rows = []
     for dim in DIMENSIONS:
         rounds = min(HORIZON, 2**24 // dim)
-        samples = jax.jit(noisy)(nj.streams.linear(KEY, rounds, dim), KEY)
+        samples = noisy(nj.streams.linear(KEY, rounds, dim))
         x, y = np.array(samples.x[:, 0], np.float64), np.array(samples.y, np.float64)
         seconds = median_times(
             functools.partial(learned, samples), functools.partial(_sgd().fit, x, y)

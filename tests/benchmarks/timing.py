@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from noisy_jax.base import unrolled
+from noisy_jax.noise import observe
 
 
 class Row(NamedTuple):
@@ -87,6 +88,19 @@ def median_times(*functions: Callable, repeats: int = 7) -> list[float]:
 def median_time(function: Callable, repeats: int = 7) -> float:
     """Median seconds of a call to one function, as `median_times`."""
     return median_times(function, repeats=repeats)[0]
+
+
+@functools.partial(jax.jit, static_argnames="copies")
+def shown(stream, keys, noise, *, copies):
+    """The rounds of a stream as learners see them, `[S, T]` for keys `[S]`; Σ is not known."""
+
+    def one_round(key, t, x, y):
+        sample = observe(jax.random.fold_in(key, t), x, y, noise, copies=copies)
+        return sample._replace(cov=None)
+
+    rounds = jax.vmap(one_round, (None, 0, 0, 0))
+    every_seed = jax.vmap(rounds, (0, None, None, None))
+    return every_seed(keys, np.arange(len(stream.y)), *stream)
 
 
 def judged(learner):

@@ -7,10 +7,9 @@ import functools
 
 import jax
 import numpy as np
-from timing import against_scan, descent, faster, judged, median_time, report
+from timing import against_scan, descent, faster, judged, median_time, report, shown
 
 import noisy_jax as nj
-from noisy_jax.noise import observe
 
 HORIZON, SEEDS, DIM, DEGREE = 2_048, 32, 8, 2
 NUMPY_SEEDS = 2
@@ -28,13 +27,8 @@ ESTIMATOR = nj.unbiased.kernel_gradient(
 def made(horizon):
     """A stream, noisy copies of it `[S, T]`, and a learner with room for it."""
     stream = nj.streams.teacher(KEY, horizon, DIM, kernel=KERNEL)
-
-    def one_round(key, x, y):
-        sample = observe(key, x, y, NOISE, copies=ESTIMATOR.copies)
-        return sample._replace(cov=None)  # it must not be known
-
-    keys = jax.random.split(jax.random.key(1), (SEEDS, horizon))
-    samples = jax.jit(jax.vmap(jax.vmap(one_round), in_axes=(0, None, None)))(keys, *stream)
+    keys = jax.random.split(jax.random.key(1), SEEDS)
+    samples = shown(stream, keys, NOISE, copies=ESTIMATOR.copies)
     learner = nj.learners.random_truncation(ESTIMATOR, horizon=horizon, learning_rate=LEARNING_RATE)
     return learner, samples, stream
 

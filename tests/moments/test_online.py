@@ -150,21 +150,3 @@ def test_frequencies_are_gaussian_vectors_over_the_length_scale():
 def test_what_gives_no_frequencies_raises(characteristic, count, message):
     raises(message, frequencies, characteristic, dim=2, count=count)
     raises("frequencies must be a Frequencies", nj.moments.fourier, 8)
-
-
-@pytest.mark.parametrize("copies", [1, 3])
-def test_covariance_with_the_noise_of_the_target_is_taken_away(copies, rng):
-    """From the first copy alone: of the mean of V copies it is a share 1/V."""
-    moments = nj.moments.known_covariance() if copies == 1 else nj.moments.two_copies(copies)
-    w, c = jnp.array([0.5, -1.0]), jnp.array([0.3, 0.2])
-    x = jnp.asarray(rng.normal(size=(copies, 2)), jnp.float32)
-    plain = nj.Sample(x, jnp.float32(0.7), jnp.float32(0.1))
-    both = plain._replace(cross_cov=c)
-    (value, square), (same, less) = (
-        moments.clean_estimates(w, both),
-        moments.clean_estimates(w, plain),
-    )
-    assert value == same
-    np.testing.assert_allclose(square - less, 2 * w @ c / copies, rtol=1e-5)
-    sums = [moments.sums(jax.tree.map(lambda a: a[None], s), jnp.ones(1)) for s in (both, plain)]
-    np.testing.assert_allclose(sums[1].cross - sums[0].cross, c / copies, rtol=1e-5)

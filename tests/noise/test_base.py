@@ -16,6 +16,7 @@ from noisy_jax.noise import (
     Laplace,
     Noise,
     PerRound,
+    Product,
     Rademacher,
     StudentT,
     Uniform,
@@ -23,22 +24,41 @@ from noisy_jax.noise import (
     estimate_covariance,
     observe,
 )
-from tests.errors import raises, told
+from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import FULL, assert_mean_is, per_round
+from tests.noise.cases import DISTRIBUTIONS, FULL, assert_mean_is, per_round
 from tests.quadrature import gauss_hermite
 
 UNITS = {
+    Gaussian: stats.norm(),
     Laplace: stats.laplace(),
     Uniform: stats.uniform(-1, 2),
     Rademacher: stats.rv_discrete(values=([-1, 1], [0.5, 0.5])),
     StudentT: stats.t(9),
 }
-"""One coordinate at scale 1 of distributions with independent coordinates, by SciPy."""
+"""One coordinate at scale 1, by SciPy."""
 
 
-def draws(distribution, n=200_000):
-    return np.asarray(jax.jit(distribution.sample)(key(), np.zeros((n, 3), "float32")), np.float64)
+def coordinates(distribution):
+    """(law at scale 1, scale) of each of three coordinates; `None` if they are not independent."""
+    if isinstance(distribution, Product):
+        return [coordinates(column)[0] for column in distribution.columns]
+    cov = np.asarray(distribution.cov)
+    if type(distribution) not in UNITS or cov.ndim > 1:
+        return None
+    law = UNITS[type(distribution)]
+    return [(law, scale) for scale in np.sqrt(np.broadcast_to(cov, 3)) / law.std()]
+
+
+def gaussians(distribution):
+    """Of the others: the probability that a vector has Gaussian noise, and its covariance."""
+    contaminated = isinstance(distribution, ContaminatedGaussian)
+    return (0.3, FULL) if contaminated else (1.0, np.asarray(distribution.covariance(3)))
+
+
+@pytest.fixture(params=DISTRIBUTIONS, ids=str)
+def distribution(request):
+    return DISTRIBUTIONS[request.param]
 
 
 def sampled(noise):
@@ -48,29 +68,29 @@ def sampled(noise):
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_moments_of_samples(distribution):
-    n = draws(distribution)
-    assert_mean_is(n, np.zeros(3), 0.005)
+    draw = jax.jit(distribution.sample)
+    n = np.asarray(draw(key(), np.zeros((200_000, 3), "float32")), np.float64)
+    mean = np.broadcast_to(distribution.mean, 3)
+    assert_mean_is(n, mean, 0.005)
+    n -= mean
     products = np.einsum("ni,nj->nij", n, n).reshape(len(n), 9)
     assert_mean_is(products, np.asarray(distribution.covariance(3)).reshape(9), 0.02)
-    laws = {Gaussian: stats.norm()} | UNITS
-    if isinstance(distribution, Rademacher):  # its variance and largest value are one
-        assert np.ptp(np.abs(n), axis=0).max() < 1e-6
-    elif type(distribution) in laws:  # of contamination: in test_gaussian.py
-        law, unit = laws[type(distribution)], np.sqrt(np.diag(distribution.covariance(3)))
-        assert stats.kstest(n[:, 1] / unit[1] * law.std(), law.cdf).pvalue > 1e-6
+    if (each := coordinates(distribution)) is not None:  # of contamination: in test_gaussian.py
+        law, scale = each[1]
+        if isinstance(distribution, Rademacher):
+            np.testing.assert_allclose(np.abs(n[:, 1]), scale, rtol=1e-6)
+        else:
+            assert stats.kstest(n[:, 1] / scale, law.cdf).pvalue > 1e-6
 
 
 def test_fourth_moments_exactly(distribution):
     """(Σ_i n_i²)² by the moments of one coordinate, and by quadrature for Gaussian noise."""
-    if isinstance(distribution, (Gaussian, ContaminatedGaussian)):
-        contaminated = isinstance(distribution, ContaminatedGaussian)
-        q, cov = (0.3, FULL) if contaminated else (1.0, np.asarray(distribution.covariance(3)))
+    if (each := coordinates(distribution)) is None:
+        q, cov = gaussians(distribution)
         nodes, weights = gauss_hermite(4, cov)
         exact = q * weights @ np.sum(nodes**2, axis=1) ** 2
     else:
-        unit = UNITS[type(distribution)]
-        scale = getattr(distribution, distribution._spread) * np.ones(3)
-        second, fourth = scale**2 * unit.moment(2), scale**4 * unit.moment(4)
+        second, fourth = np.array([[s**k * law.moment(k) for k in (2, 4)] for law, s in each]).T
         exact = fourth.sum() + second.sum() ** 2 - np.sum(second**2)
     np.testing.assert_allclose(distribution.fourth_moment(3), exact, rtol=1e-5)
     # Of ‖x + n‖ only the covariance counts besides: six vectors n have it, and no odd moments.
@@ -87,15 +107,17 @@ def test_log_characteristic_exactly(x64, distribution):
     log_phi = distribution.log_characteristic(jnp.asarray(omega))
     if isinstance(distribution, StudentT):
         assert log_phi is None
+        assert Product((distribution, Gaussian(0.1))).log_characteristic(omega[:, :2]) is None
         return
-    if isinstance(distribution, (Gaussian, ContaminatedGaussian)):
-        hit = isinstance(distribution, ContaminatedGaussian)
-        cov, q = (FULL, 0.3) if hit else (np.asarray(distribution.covariance(3)), 1.0)
+    if (each := coordinates(distribution)) is None:
+        q, cov = gaussians(distribution)
         expected = 1 - q + q * np.exp(-np.einsum("ni,ij,nj->n", omega, cov, omega) / 2)
     else:
-        waves, unit = omega * getattr(distribution, distribution._spread), UNITS[type(distribution)]
-        each = [unit.expect(lambda n, w=w: np.cos(w * n)) for w in waves.ravel()]
-        expected = np.reshape(each, (3, 3)).prod(axis=1)
+        waves = [
+            [law.expect(lambda n, w=w * scale: np.cos(w * n)) for w in row]
+            for row, (law, scale) in zip(omega.T, each, strict=True)
+        ]
+        expected = np.prod(waves, axis=0)
     np.testing.assert_allclose(np.exp(log_phi), expected, rtol=1e-6, atol=1e-8)
 
 
@@ -122,23 +144,11 @@ def test_a_distribution_that_forgets_its_zeros_is_found_out(forgetful):
         raises("set characteristic_vanishes = True", use)
 
 
-def test_no_key_is_used_twice(distribution):
-    x, scalar = np.zeros((4, 3)), ContaminatedGaussian(1.0, probability=0.5)
-
-    @jax.jit
-    def round_of(key):
-        return observe(key, x[0], 1.0, distribution, copies=2, y_noise=scalar)
-
-    with jax.debug_key_reuse(True):  # jit looks at keys while it traces
-        jax.eval_shape(jax.jit(distribution.sample), jax.random.key(0), x)
-        jax.eval_shape(round_of, jax.random.key(0))
-
-
-@pytest.mark.parametrize("cov", [0.3, np.array([0.1, 0.4, 0.9]), FULL])
+@pytest.mark.parametrize("cov", [0.3, [0.1, 0.4, 0.9], FULL])
 def test_covariance_times_every_form(cov):
     v = jnp.array([[1.0, -2.0, 0.5], [0.0, 1.0, 1.0]])
     expected = v @ Gaussian(cov).covariance(3)
-    np.testing.assert_allclose(covariance_times(jnp.asarray(cov), v), expected, atol=1e-6)
+    np.testing.assert_allclose(covariance_times(cov, v), expected, atol=1e-6)
 
 
 def observed(**changes):
@@ -190,6 +200,19 @@ THREE, NOT_PSD = np.ones(3), np.array([[1.0, 2.0], [2.0, 1.0]])
         (lambda: StudentT(df=np.array([3.0, 4.0]), scale=1.0), "df must be one number"),
         (lambda: Gaussian("wide"), r"Gaussian\.cov must be numbers, got 'wide'"),
         (lambda: Laplace(1.0, mean=np.ones((2, 3))), r"Laplace\.mean must have shape"),
+        (lambda: Gaussian([]), "at least one number"),
+        (lambda: Gaussian([[1.0, 0.0], [1.0]]), "unequal shapes"),
+        (lambda: Gaussian.from_variance("1"), "variance of Gaussian must be"),
+        (lambda: nj.noise.Correlated(["a"]), "slopes must be an array of real numbers"),
+        (lambda: nj.noise.Correlated(np.array([np.nan])), "slopes must be finite"),
+        (lambda: Gaussian(0.1).sample(key(0), "x"), "x must be an array"),
+        (lambda: Gaussian(0.1).sample(key(0), jnp.zeros(2, complex)), "real"),
+        (lambda: observed(y="1"), "y must be"),
+        (lambda: observed(x=np.array([1.0, np.nan])), r"x must be finite, but x\[1\] is nan"),
+        (lambda: observed(y=np.nan), "y must be finite, got nan"),
+        (lambda: covariance_times(np.eye(3), np.ones(2)), "does not fit"),
+        (lambda: covariance_times(np.ones((1, 2, 2)), np.ones(2)), "cov must be"),
+        (lambda: nj.noise.register_distribution(lambda x: x), "subclass of Noise"),
     ],
 )
 def test_bad_input_raises(build, message):
@@ -295,46 +318,38 @@ def test_a_custom_distribution_has_parameters_of_any_shape():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "build", [Gaussian, Laplace, Uniform, Rademacher, lambda df: StudentT(df=df, scale=1.0)]
-)
-def test_a_traced_parameter_that_is_out_of_range_gives_nan(build):
-    assert np.isnan(jax.jit(lambda value: sampled(build(value)))(-1.0)).all()
-
-
-def test_a_traced_matrix_that_is_not_psd_gives_nan():
-    draw = jax.jit(lambda cov: Gaussian(cov).sample(jax.random.key(0), jnp.zeros(2)))
-    assert np.isfinite(draw(jnp.eye(2))).all()
-    assert np.isnan(draw(NOT_PSD)).any()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
+    ("build", "right", "wrong"),
     [
-        (lambda: nj.noise.Gaussian([]), "at least one number"),
-        (lambda: nj.noise.Gaussian([[1.0, 0.0], [1.0]]), "unequal shapes"),
-        (lambda: nj.noise.Gaussian.from_variance("1"), "variance of Gaussian must be"),
-        (lambda: nj.noise.Correlated(["a"]), "slopes must be an array of real numbers"),
-        (lambda: nj.noise.Correlated(np.array([np.nan])), "slopes must be finite"),
-        (lambda: nj.noise.Gaussian(0.1).sample(key(0), "x"), "x must be an array"),
-        (lambda: nj.noise.Gaussian(0.1).sample(key(0), jnp.zeros(2, complex)), "real"),
-        (lambda: observe(key(0), [0.0], "1", nj.noise.Gaussian(0.1), copies=1), "y must be"),
-        (lambda: nj.noise.covariance_times(np.eye(3), np.ones(2)), "does not fit"),
-        (lambda: nj.noise.covariance_times(np.ones((1, 2, 2)), np.ones(2)), "cov must be"),
-        (lambda: nj.noise.register_distribution(lambda x: x), "subclass of Noise"),
+        (Gaussian, 1.0, -1.0),
+        (Laplace, 1.0, -1.0),
+        (Uniform, 1.0, -1.0),
+        (Rademacher, 1.0, -1.0),
+        (lambda df: StudentT(df=df, scale=1.0), 3.0, -1.0),
+        (lambda q: ContaminatedGaussian(1.0, q), 0.5, 1.5),
+        (lambda q: ContaminatedGaussian(1.0, q), 0.5, np.nan),
+        (Gaussian, np.eye(3), np.eye(3) - 0.7),
     ],
 )
-def test_what_is_no_noise_and_no_instance_is_said(make, message):
-    with told(message):
-        make()
-    assert nj.noise.covariance_times([1.0, 2.0], [1.0, 1.0]).tolist() == [1, 2]
+def test_a_traced_parameter_that_is_out_of_range_gives_nan(build, right, wrong):
+    draw = jax.jit(lambda value: sampled(build(value)))
+    assert np.isfinite(draw(right)).all()
+    assert np.isnan(draw(wrong)).all()
 
 
 def test_noise_is_drawn_from_arrays_and_not_from_columns_of_a_data_frame():
+    """A mean only where it is added."""
+    x, stream = jnp.zeros(2), nj.streams.linear(key(), 3, 2)
     noise = Laplace(pd.Series([0.5, 1.0], index=["a", "b"]))
     assert isinstance(noise.scale, pd.Series)  # a table compares its labels
     message = r"^Laplace.scale must be an array where noise is drawn, got Series: .* as column.to_"
-    raises(message, noise.sample, jax.random.key(0), jnp.zeros(2))
-    raises(message, observe, jax.random.key(0), jnp.zeros(2), 0.0, noise, copies=1)
+    raises(message, noise.sample, key(), x)
+    raises(message, observed, noise=noise)
+    changing = PerRound(Gaussian(pd.Series([0.5, 1.0, 2.0]), mean=np.zeros(3)))
+    message = r"^PerRound.distribution.cov must be an array where noise is drawn, got Series: "
+    raises(message, nj.rollout, nj.learners.two_copies(radius=1.0), stream, changing, key())
+    shifted = Gaussian(0.1, mean=pd.Series([1.0, 2.0]))
+    np.testing.assert_array_equal(observed(noise=shifted).x, observed().x)
+    raises(r"^Gaussian.mean must be an array where noise is drawn", shifted.sample, key(), x)
 
 
 @pytest.mark.parametrize(
@@ -360,15 +375,6 @@ def test_moments_are_computed_in_floats_that_hold_them(noise):
 def test_a_variance_above_the_integers_of_jax_is_a_float():
     np.testing.assert_allclose(Laplace(50_000).covariance(1), [[5e9]], rtol=1e-6)
     assert Gaussian(2).covariance(1).weak_type
-
-
-def test_a_column_as_known_mean_is_refused_only_where_it_is_added():
-    noise = Gaussian(0.1, mean=pd.Series([1.0, 2.0]))
-    x, plain = jnp.zeros(2), Gaussian(0.1)
-    np.testing.assert_array_equal(noise.centred(key(0), x), plain.centred(key(0), x))
-    observed = [observe(key(0), x, 0.0, each, copies=1).x for each in (noise, plain)]
-    np.testing.assert_array_equal(*observed)
-    raises(r"^Gaussian.mean must be an array where noise is drawn", noise.sample, key(0), x)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.float16, jnp.int8])

@@ -6,12 +6,12 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.noise import (
     Attributes,
+    ContaminatedGaussian,
     Correlated,
     Flip,
     Gaussian,
@@ -20,13 +20,14 @@ from noisy_jax.noise import (
     Multiplicative,
     Poisson,
     gaussian,
+    observe,
 )
 from noisy_jax.noise.gaussian import standard_normal
 from noisy_jax.noise.observation import BLOCK, observe_block
+from noisy_jax.noise.rounds import by_round
 from noisy_jax.xla import random_bits
-from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import per_round
+from tests.noise.cases import DISTRIBUTIONS, per_round
 from tests.rounds import observations, of_rounds
 
 ROUNDS, DIM = BLOCK + 20, 3
@@ -85,12 +86,21 @@ def test_rounds_copies_blocks_and_seeds_have_different_noise():
     assert len(np.unique(x)) == x.size
 
 
-@pytest.mark.parametrize(
-    "noises", [*NOISES.values(), (Missing(0.5), None), (Multiplicative(0.1), None)]
-)
+OTHERS = [*DISTRIBUTIONS.values(), Missing(0.5), Multiplicative(0.1)]
+
+
+@pytest.mark.parametrize("noises", [*NOISES.values(), *((other, None) for other in OTHERS)])
 def test_no_key_is_used_twice(noises):
-    with jax.debug_key_reuse(True):
+    noise, _ = by_round(of_rounds(noises[0], 0))
+    own = ContaminatedGaussian(1.0, probability=0.5)
+
+    @jax.jit
+    def one_round(key):
+        return observe(key, STREAM.x[0], STREAM.y[0], noise, copies=2, y_noise=own)
+
+    with jax.debug_key_reuse(True):  # jit looks at keys while it traces
         jax.eval_shape(lambda key: shown(key, noises, 7, 20), key())
+        jax.eval_shape(one_round, key())
 
 
 @pytest.mark.slow
@@ -146,10 +156,3 @@ def test_standard_normal_draws_are_the_map_of_box_and_muller(monkeypatch):
     angles = np.sort(np.arctan2(sine[:, 0], cosine[:, 0]))
     np.testing.assert_allclose(np.diff(angles), 2 * np.pi / count, rtol=2e-2)
     np.testing.assert_allclose(cosine[:, 0].sum() / radius[0], 0, atol=1e-3)
-
-
-def test_a_rollout_names_the_parameter_that_is_a_column_of_a_data_frame():
-    learner, stream = nj.learners.two_copies(radius=1.0), nj.streams.linear(key(), 3, 2)
-    noise = nj.noise.PerRound(Gaussian(pd.Series([0.5, 1.0, 2.0]), mean=np.zeros(3)))
-    message = r"^PerRound.distribution.cov must be an array where noise is drawn, got Series: "
-    raises(message, nj.rollout, learner, stream, noise, key())

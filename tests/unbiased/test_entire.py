@@ -210,6 +210,10 @@ def relu_layer(x):
     return jnp.sum(jax.nn.relu(x))
 
 
+def large(x):
+    return jnp.sum(x) > 1
+
+
 REJECTED = {
     "relu": (relu_layer, r"'max' in relu \(.*test_entire.py:\d+:\d+ \(relu_layer\)\) is not anal"),
     "abs": (lambda x: jnp.abs(x) ** 2, r"'abs' .* is not analytic: write x\*\*2, not abs"),
@@ -246,6 +250,16 @@ REJECTED = {
     "in a branch": (lambda x: jax.lax.cond(True, jnp.tanh, jnp.sin, x), "'tanh' in cond .* has po"),
     "complex result": (lambda x: jnp.exp(1j * x), "result of f is of type complex.*real and imag"),
     "whole number": (lambda x: x.astype(int), "'convert_element_type' .* is not analytic"),
+    "flag": (large, "'gt' .* is not analytic"),
+    "flag as a number": (lambda x: large(x).astype(float), "'gt' .* is not analytic"),
+    "branch by x": (
+        lambda x: jax.lax.cond(large(x), jnp.sin, jnp.cos, x),
+        "'gt' .* is not analytic",
+    ),
+    "loop until x is small": (
+        lambda x: jax.lax.while_loop(large, lambda x: x / 2, x),
+        "'gt' .* is not analytic",
+    ),
 }
 
 
@@ -260,7 +274,7 @@ def test_what_is_not_entire_is_one_clear_message(name):
     assert "\n" not in str(caught.value)
     g = functools.partial(nj.unbiased.gaussian(f, 0.1), key=jax.random.key(0))
     raises("gaussian ", jax.eval_shape, g, copies[:1])
-    if name not in ("complex result", "whole number"):
+    if name not in ("complex result", "whole number", "flag"):
         assert jax.tree.leaves(jax.eval_shape(nj.unbiased.replicates(f), copies))
 
 

@@ -11,11 +11,8 @@ from jax.experimental import checkify
 from jax.sharding import Mesh, PartitionSpec
 
 import noisy_jax as nj
-from tests.errors import raises
 from tests.keys import key
-from tests.quadrature import gauss_hermite, tensor
-from tests.unbiased.cases import SKEWED, levels_of
-from tests.unbiased.test_transformed import EVERY, KEY, MAKERS, calls, copies_of
+from tests.unbiased.test_transformed import EVERY, KEY, calls, copies_of
 
 X = np.array([0.7, -0.4])
 REAL_AND_COMPLEX = pytest.mark.parametrize("name", ["replicates", "gaussian"])
@@ -52,29 +49,6 @@ def test_rows_that_share_statistics_are_the_function_of_the_batch(name):
 
     found, expected = map(value_and_slope, (functools.partial(by_rows, g), batch))
     chex.assert_trees_all_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["replicates", "multilevel", "pair"])
-def test_shared_statistics_are_estimated_without_bias(name, x64):
-    """The exact mean over the noise of two rows with two copies each; skewed, but for `pair`."""
-    skewed, gaussian = tensor(*zip(*SKEWED, strict=True), 4), gauss_hermite(3, np.eye(4))
-    errors, weights = gaussian if name == "pair" else skewed
-    copies = X + 0.6 * errors.reshape(-1, 2, 2)
-
-    def mean(g):
-        return weights @ jax.jit(jax.vmap(functools.partial(by_rows, g)))(copies)
-
-    if name == "multilevel":
-        g = nj.unbiased.multilevel(of_row, levels=1)
-        found = sum(
-            p * mean(functools.partial(g, key=k))
-            for p, k in zip(*levels_of(g, 1, 0.5, 0), strict=True)
-        )
-    else:
-        found = mean(MAKERS[name](of_row))
-    np.testing.assert_allclose(found, of_batch(X), rtol=1e-9)
-    assert np.abs(mean(lambda copies: of_row(copies.mean())) - of_batch(X)).max() > 0.05
 
 
 @pytest.mark.slow
@@ -175,18 +149,6 @@ def test_a_new_state_is_a_second_result(name):
     expected = jax.random.key_data(jax.random.split(KEY)[0])
     np.testing.assert_array_equal(jax.random.key_data(new["key"]), jnp.stack(3 * [expected]))
     np.testing.assert_allclose(new["mean"], 0.9 + 0.1 * slope, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["pair", "gaussian"])
-def test_what_is_not_analytic_may_be_checked_but_not_used(name):
-    def large(x):
-        return jnp.sum(x) > 1
-
-    for f in (lambda x: jnp.where(large(x), x, 0.0), lambda x: large(x).astype(float),
-              lambda x: large(x), lambda x: jax.lax.cond(large(x), jnp.sin, jnp.cos, x),
-              lambda x: jax.lax.while_loop(large, lambda x: x / 2, x)):  # fmt: skip
-        g, count = calls(name, f)
-        raises(r"'gt' .* is not analytic", jax.eval_shape, g, jnp.ones((count, 3)))
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.errors import raises
 from tests.unbiased.test_transformed import EVERY, KEY, calls, copies_of
 
 WEIGHTS = jnp.array([[0.5, -0.3], [0.2, 0.8]]), jnp.array([0.7, -0.4])
@@ -145,13 +144,6 @@ def test_batch_statistics_and_dropout_of_flax():
     np.testing.assert_allclose(model.norm.mean[...], 0.1 * mean, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(model.norm.var[...], 0.9 + 0.1 * var, rtol=1e-3)
     assert model.dropout.rngs.count[...] == 1
-
-
-@pytest.mark.parametrize("name", ["pair", "gaussian"])
-def test_batch_normalization_is_not_entire(name):
-    g, count = calls(name, normalized, 1)
-    batch, message = batch_of(count), "multilevel and replicates take any smooth function"
-    raises(message, jax.eval_shape, g, WEIGHTS, *batch)
 
 
 @EVERY

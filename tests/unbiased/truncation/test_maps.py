@@ -154,14 +154,6 @@ def test_instances_may_be_whole_numbers():
 
 
 @pytest.mark.claim("EXT-OptimalGauss")
-def test_optimal_distribution_has_the_smaller_second_moment(x64):
-    for name in ("polynomial", "gaussian"):
-        both = (maps_of(name, KERNELS[name][1], distribution=d) for d in ("optimal", "geometric"))
-        best, paper = (maps.second_moment(0.45) for maps in both)
-        assert best < paper
-
-
-@pytest.mark.claim("EXT-OptimalGauss")
 def test_optimal_distribution_of_the_envelope_is_poisson(x64):
     maps = maps_of("gaussian", 30, distribution="optimal", x_second_moment=1.6)
     poisson = np.exp(-1.0) / factorial(np.arange(31))

@@ -64,22 +64,15 @@ def test_traced_parameters_give_the_same_distribution():
         np.testing.assert_allclose(jnp.exp(traced.log_probabilities), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("p", [1.0, 0.5, np.nan])
-def test_base_must_be_above_one(p):
-    raises(r"p must be (above 1|finite)", truncation.geometric, [1.0], p=p)
-
-
-def test_other_types_than_keys_raise():
-    kernel = nj.kernels.polynomial(degree=2)
-    estimator = nj.unbiased.kernel_gradient(
-        kernel, nj.losses.squared(), radius=1.0, x_second_moment=1.0
-    )
-    for drawn in (estimator, estimator.maps):
-        raises(r"key must be a key .* got 0", drawn.draw_orders, 0)
-    raises(r"key must be a key .* got 0", truncation.geometric([1.0], p=2.0).draw, 0)
-
-
-def test_bad_coefficients_raise():
-    raises("coefficients must not all be zero", truncation.geometric, [0.0, 0.0], p=2.0)
-    raises("coefficients must be finite", truncation.geometric, [1.0, np.nan], p=2.0)
-    raises("second_moment must be positive", truncation.optimal, [1.0], second_moment=0.0)
+def test_wrong_arguments_raise():
+    geometric, optimal = truncation.geometric, truncation.optimal
+    for p in (1.0, 0.5, np.nan):
+        raises(r"p must be (above 1|finite)", geometric, [1.0], p=p)
+    raises("coefficients must not all be zero", geometric, [0.0, 0.0], p=2.0)
+    raises("coefficients must be finite", geometric, [1.0, np.nan], p=2.0)
+    raises("second_moment must be positive", optimal, [1.0], second_moment=0.0)
+    kernel, loss = nj.kernels.polynomial(degree=2), nj.losses.squared()
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=1.0, x_second_moment=1.0)
+    draws = estimator.draw_orders, estimator.maps.draw_orders, geometric([1.0], p=2.0).draw
+    for draw in draws:
+        raises(r"key must be a key .* got 0", draw, 0)
