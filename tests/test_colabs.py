@@ -79,9 +79,12 @@ def test_stored_with_the_outputs_of_one_full_run(name, notebook):
     assert (FOLDER / f"{name}.ipynb").stat().st_size < LARGEST_NOTEBOOK
 
 
-def test_opens_with_a_question_and_ends_with_limits(notebook):
-    _, _, text, _ = notebook.cells[0].source.split("\n\n")  # title, badge, text, run time
+def test_opens_with_a_question_and_ends_with_limits(name, notebook):
+    title, badge, text, time = notebook.cells[0].source.split("\n\n")
+    assert title.startswith("# ")
+    assert re.findall(r"\]\((https://colab[^)]*/blob/[^)]*)\)", badge) == [ADDRESS.format(name)]
     assert "?" in text
+    assert time.startswith("*Run time: ")
     last = notebook.cells[-1]
     assert last.cell_type == "markdown"
     assert last.source.startswith("## When not to use this\n")
@@ -112,13 +115,6 @@ def _module(node):
         found = getattr(parent, node.attr, None)
         return found if isinstance(found, ModuleType) else None
     return None
-
-
-def test_head_has_a_title_the_badge_and_the_run_time(name, notebook):
-    head = notebook.cells[0].source
-    assert head.startswith("# ")
-    assert re.findall(r"\]\((https://colab[^)]*/blob/[^)]*)\)", head) == [ADDRESS.format(name)]
-    assert "*Run time: " in head
 
 
 def test_install_cell_leaves_jax_alone_and_installs_what_is_imported(notebook):

@@ -36,3 +36,17 @@ def assert_mean_is(values, truth, largest_error):
 
 def per_round(make, *parameters):
     return nj.noise.PerRound(jax.vmap(make)(*parameters))
+
+
+def fit_by_numpy(x, y, covs, cross=0.0):
+    """Coefficients `[d]` and their covariance by the jackknife; variances `[n, d]`, of each row."""
+    n, d = x.shape
+    taken, cross = (1 - 1 / n) * covs, (1 - 1 / n) * np.broadcast_to(cross, x.shape)
+    centred, bread = x - x.mean(axis=0), np.diag([float(n), *d * [0]])
+    bread[1:, 1:] = centred.T @ centred - np.diag(taken.sum(axis=0))
+    beta = np.linalg.solve(bread[1:, 1:], centred.T @ y - cross.sum(axis=0))
+    residuals, z = y - y.mean() - centred @ beta, np.column_stack([np.ones(n), centred])
+    scores = np.column_stack([residuals, centred * residuals[:, None] + taken * beta - cross])
+    without = bread[None] - z[:, :, None] * z[:, None]  # of all rows but one
+    moves = np.linalg.solve(without, scores[:, :, None])[:, 1:, 0]
+    return beta, moves.T @ moves

@@ -31,8 +31,9 @@ def test_it_is_swept_jitted_and_used_by_worlds():
     each = jax.jit(jax.vmap(lambda s: Product((Laplace(s), Gaussian(s)))))(np.array([0.1, 0.2]))
     stacked = nj.noise.PerRound(each)
     np.testing.assert_allclose(stacked.distribution.cov, [[0.02, 0.1], [0.08, 0.2]], rtol=1e-6)
-    noise = Product((Laplace(0.3), Gaussian(0.2)))
+    noise = Product((Laplace(0.3, mean=1.0), Gaussian(0.2)))
     assert noise.cov.dtype == np.float64
+    assert noise.mean.tolist() == [1, 0]
     sample = jax.jit(lambda noise, k: noise.sample(k, jnp.zeros(2)))
     assert sample(noise, jax.random.key(0)).shape == (2,)
     world = functools.partial(nj.worlds.fourier_gaussian, dim=2, length_scale=1.0)
