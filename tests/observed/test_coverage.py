@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.coverage import CASES, LEAST, one_table
+from tests.observed.coverage import CASES, LEAST, one_table
 
 
 @pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
 def test_intervals_cover_the_truth_and_uncorrected_ones_less_often(name):
-    """Of 200 tables, in random order and sorted by y; `python -m tests.coverage` prints more."""
+    """Of 200 tables, in random order and sorted by y; `tests.observed.coverage` prints more."""
     count = 50 if name in ("kernel", "simex") else 200
     every = (one_table(name, number) for number in range(count))
     found = [one for one in every if not isinstance(one, str)]

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from noisy_jax.simulated.bounds import Drift, alma, drift, margin_errors, mistakes
-from tests.drifting import drifting_streams, hinge
 from tests.errors import raises
+from tests.simulated.bounds.drifting import drifting_streams, hinge
 
 STILL = Drift(norm=2.0, length=0.0, squared_length=0.0)
 

@@ -1,4 +1,4 @@
-"""Coverage of intervals in simulated tables of all kinds: `python -m tests.coverage [CASE…]`.
+"""Coverage of intervals in simulated tables: `python -m tests.observed.coverage [CASE…]`.
 
 Each case makes tables whose truth is known, with rows in random order, and the same rows sorted by
 y. Printed are the shares of 95% intervals that contain the truth, by coefficient, the first three
