@@ -113,7 +113,7 @@ def test_ci_runs_what_the_default_options_deselect():
     assert options.count("--ignore") == 1
     assert "--deselect" not in options
     commands = (ROOT / ".ci" / "run").read_text("utf-8")
-    for marked in ("", ' -m "slow and not long"', " -m long", " -m notebook"):
+    for marked in ("", ' -m "slow and not long"', " -m long", " --dist load -m notebook"):
         assert re.search(rf"^stage .* pytest -n auto{marked} --durations=10$", commands, re.M)
 
 
