@@ -27,9 +27,11 @@ TESTED_IN = {
     "command/regret": "command/test_linear",
     "command/stated": "command/test_fit",
     "engine/windows": "engine/test_memory",
+    "kernels/distances": "kernels/test_kernel",
     "learners/corrected_leader": "learners/test_corrected_ftrl",
     "learners/known_covariance": "learners/test_gradient_descent",
     "learners/perceptron": "learners/test_norma",
+    "learners/several_copies": "learners/test_two_copies",
     "learners/wrappers/assuming": "learners/wrappers/test_noiseless",
     "learners/wrappers/dependence": "learners/wrappers/test_mixture",
     "learners/wrappers/paired": "learners/wrappers/test_mixture",
@@ -74,9 +76,12 @@ TESTED_IN = {
 """Modules without a file of tests of their name, and the file that tests them."""
 
 WHOLE_ROOM = {
+    "engine/test_arguments",
+    "learners/test_arguments",
     "learners/test_contents",
     "learners/test_contract",
     "learners/test_portability",
+    "losses/test_arguments",
     "observed/test_as_before",
     "observed/test_coverage",
     "observed/test_public_cases",

@@ -11,7 +11,7 @@ from noisy_jax.engine import Round, Rule, Update, everything, expansion, ring
 from noisy_jax.engine.function_space import round_of_copies
 from noisy_jax.engine.memory import Space
 from noisy_jax.engine.rules import squared_loss
-from tests.errors import one_line_error, raises, told
+from tests.errors import one_line_error, raises
 from tests.learners import references
 from tests.learners.norma_runs import labelled
 from tests.learners.runs import both_ways, inputs, unrolled
@@ -178,51 +178,3 @@ def test_rounds_beyond_the_horizon_are_reported():
         nj.rollout(learner, more, noise, key, state=begun)
     traced = jax.jit(lambda state: nj.rollout(learner, more, noise, key, state=state).diverged_at)
     assert traced(begun) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"block": 0}, "block must be a whole number of at least 1, got 0"),
-        ({"copies": 1.5}, "copies must be a whole number of at least 1, got 1.5"),
-        ({"dim": 0}, "dim must be a whole number of at least 1, got 0"),
-        ({"labels": "yes"}, "labels must be True or False, got 'yes'"),
-        ({"flips": 2}, "flips must be two rates, False or None, got 2"),
-        ({"targets": "all"}, "targets must be 'exact', 'independent' or 'any', got 'all'"),
-        ({"noise": 0.1}, "noise must be a Noise, got 0.1"),
-        ({"radius": -1.0}, "radius must be positive"),
-        ({"radius": 1e-20}, r"radius must be above 3\.1\d+e-16 .* float32 cannot hold .* squares"),
-        ({"radius": 2e19}, r"below 1\.8\d+e\+19, got 2e\+19: float32 cannot hold .* squares"),
-        (
-            {"memory": ring(5)(SPACE), "block": 5, "radius": 1.0},
-            "radius must be None with a memory that forgets atoms",
-        ),
-    ],
-)
-def test_rejects_bad_arguments(options, message):
-    raises(message, hinge, **{"memory": everything(9)(SPACE), **options})
-
-
-@pytest.mark.parametrize(
-    ("memory", "message"),
-    [
-        (everything(9), "points of dimension 3 do not fit those of dimension 2"),
-        (ring(9), "points of dimension 3 do not fit those of dimension 2"),
-        (nj.engine.weight_vector(), r"weights of shape \[2\] does not fit .* dimension 3"),
-    ],
-)
-def test_rejects_data_of_another_dimension_than_the_states(memory, message):
-    learner, sample = hinge(memory(SPACE), block=9), Sample(jnp.ones((1, 3)), jnp.ones(()))
-    raises(message, learner.predict, learner.init(2), jnp.ones(3))
-    raises(message, learner.step, learner.init(2), sample, KEY)
-
-
-@pytest.mark.parametrize("part", ["round_of", "rule", "memory", "estimates"])
-def test_the_parts_of_a_learner_are_checked(part):
-    space = Space(lambda x, z: x @ z.T, lambda x, z: x @ z.T)
-    parts = {"round_of": round_of_copies(lambda x: x, 1), "rule": None, "memory": ring(2)(space)}
-    rule = Rule(lambda: (), lambda *seen: Update(jnp.zeros(()), 1.0, ()))
-    with told(f"{part} must be a"):
-        expansion(**parts | {"rule": rule, part: 1}, copies=1)
-    with told("width must be"):
-        everything(2, width=0)

@@ -5,10 +5,8 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax import losses
-from noisy_jax.engine import everything, growing, ring
-from noisy_jax.engine.memory import Space
+from noisy_jax.engine import growing
 from noisy_jax.learners import norma
-from tests.errors import raises
 from tests.learners import references
 from tests.learners.runs import both_ways, unrolled
 
@@ -55,20 +53,3 @@ def test_a_start_beyond_the_horizon_drops_nothing(rng):
         )
         made.append(unrolled(learner, x, np.sign(x[:, 0]))[1])
     np.testing.assert_allclose(*made, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda space: growing(9, start=0, excess=0.3), "start must be a whole number"),
-        (lambda space: growing(0, start=9, excess=0.3), "horizon must be a whole number"),
-        (lambda space: everything(0), "horizon must be a whole number of at least 1"),
-        (lambda space: ring(0), "size must be a whole number of at least 1"),
-        (lambda space: growing(9, start=9, excess=0.5), "excess must be above 0 and below"),
-        (lambda space: ring(10)(KERNEL), r"a Space, got Kernel: .* buffer=engine\.ring"),
-        (lambda space: everything(10)(KERNEL.gram), "space must be a Space, got function"),
-        (lambda space: growing(9, start=9, excess=0.3)(None), "space must be .* got None"),
-    ],
-)
-def test_rejects_bad_arguments(call, message):
-    raises(message, call, Space(KERNEL.gram, KERNEL.gram))

@@ -8,9 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax import base
 from noisy_jax.base import Sample
-from noisy_jax.engine.rules import rate_of, squared_loss
-from noisy_jax.simulated.bounds.guarantee import at_rate_factor
-from tests.errors import raises
+from noisy_jax.engine.rules import rate_of
 from tests.keys import key
 from tests.learners.runs import unrolled
 
@@ -91,18 +89,3 @@ def test_zero_gradients_change_nothing_and_overflow_is_reported():
     assert eta == pytest.approx(2**0.5)
     assert np.isnan(rate.at(state, 2, jnp.float32(np.inf))[0])
     assert np.isnan(rate.at(state, 2, jnp.float32(np.nan))[0])
-
-
-def test_bad_states_and_guarantees():
-    state = nj.learners.two_copies(radius=1.0, learning_rate=0.1).init(2)
-    raises("state must hold one adaptive rate", nj.bounds.adaptive_rate, state, radius=1.0)
-    raises(r"guarantee must bound the regret .* got 1\.5", nj.bounds.at_adaptive_rate, 1.5)
-    theory = nj.bounds.parallel_worlds(1.0, horizon=100, radius=1.0, y_second_moment=1.0)
-    adaptive = nj.bounds.at_adaptive_rate(theory)
-    raises("must be at the theorem's own rate", at_rate_factor, adaptive, 2.0)
-    raises("radius must be given for the adaptive rate", squared_loss)
-    raises("learning_rate must be positive", squared_loss, 0.0)
-    given = nj.learners.norma, nj.kernels.linear(), nj.losses.hinge()
-    memory = nj.engine.growing(20, start=5, excess=0.3)
-    raises(r"be given with engine\.growing", *given, regularization=0.1, buffer=memory)
-    raises("regularization must be positive", *given, regularization=0.0, buffer=5)

@@ -12,6 +12,8 @@ from noisy_jax.noise import Gaussian, Laplace
 from tests.errors import raises, told
 from tests.kernels.cases import KERNELS
 
+KEY = jax.random.key(0)
+
 
 @pytest.fixture(params=KERNELS, ids=str)
 def case(request):
@@ -38,6 +40,10 @@ def test_diagonal_is_that_of_the_gram(x64, rng, case):
     np.testing.assert_allclose(kernel.diagonal(x), jnp.diag(kernel(x, x)), atol=1e-7)
 
 
+LINEAR, FEATURES = kernels.linear(), functools.partial(kernels.fourier_features, num_features=8)
+GAUSSIAN = kernels.gaussian(length_scale=1.0)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -51,6 +57,19 @@ def test_diagonal_is_that_of_the_gram(x64, rng, case):
         (lambda: kernels.matern(nu=1.5, length_scale=1e20), "and below 1.84467e"),
         (lambda: kernels.laplacian(length_scale=np.inf), "length_scale must be positive"),
         (lambda: kernels.matern(nu=0.5, length_scale=1.0), r"nu must be 1\.5 or 2\.5, got 0\.5"),
+        (lambda: FEATURES(LINEAR, KEY), "kernel of the distance"),
+        (lambda: FEATURES(GAUSSIAN, KEY, num_features=7), "num_features must be even"),
+        (lambda: FEATURES(GAUSSIAN, KEY)([]), r"^x must be \[..., d\] with d >= 1 features, got"),
+        (lambda: FEATURES(GAUSSIAN, KEY)(1.0), r"x must be \[..., d\]"),
+        (lambda: kernels.Kernel(1.0, LINEAR.diagonal), "gram must be a function"),
+        (
+            lambda: kernels.Kernel(LINEAR.gram, LINEAR.diagonal, envelope=1.0),
+            "envelope .*an Envelope",
+        ),
+        (
+            lambda: kernels.Kernel(LINEAR.gram, LINEAR.diagonal, linear=LINEAR),
+            "linear .*True or False",
+        ),
     ],
 )
 def test_rejects_bad_input(build, message):
@@ -68,6 +87,13 @@ def test_rejects_bad_input(build, message):
 def test_rejects_points_of_other_shapes(x, z, message):
     for kernel in (kernels.linear(), kernels.gaussian(length_scale=0.8)):
         raises(message, kernel, jnp.ones(x), jnp.ones(z))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rational", "laplacian", "matern32", "matern52"])
+def test_gradients_are_finite_where_points_coincide(name):
+    x, (kernel, _) = jnp.ones((1, 2)), KERNELS[name]
+    assert np.isfinite(jax.grad(lambda z: kernel(z * 0.5, x * 0.5)[0, 0])(x)).all()
 
 
 OFFSETS = [-1e4, 1e6]
@@ -120,6 +146,9 @@ def test_a_row_of_nan_does_not_spread(rng):
     gram = np.asarray(kernels.gaussian(length_scale=0.8)(x, x))
     bad = np.arange(4) == 2
     np.testing.assert_array_equal(np.isnan(gram), bad[:, None] | bad)
+    for name in ("laplacian", "rational"):
+        kernel = getattr(kernels, name)(length_scale=1.0)
+        assert np.isnan(kernel(np.array([[np.nan]]), np.ones((1, 1)))).all()
 
 
 @pytest.mark.slow
@@ -165,21 +194,3 @@ def test_points_may_be_lists_and_whole_numbers():
             gaussian(wrong, [[1.0]])
         with told("x", "array"):
             features(wrong)
-    with told("x must be [..., d]"):
-        features(1.0)
-    with told("gram must be a function"):
-        kernels.Kernel(1.0, gaussian.diagonal)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "rational"])
-def test_kernels_at_nan_are_nan(name):
-    kernel = getattr(kernels, name)(length_scale=1.0)
-    assert np.isnan(kernel(np.array([[np.nan]]), np.ones((1, 1)))).all()
-
-
-def test_a_kernel_checks_its_envelope_and_whether_it_is_linear():
-    kernel = kernels.linear()
-    with told("envelope", "an Envelope"):
-        kernels.Kernel(kernel.gram, kernel.diagonal, envelope=1.0)
-    with told("linear", "True or False"):
-        kernels.Kernel(kernel.gram, kernel.diagonal, linear=kernel)

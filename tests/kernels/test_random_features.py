@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
 from tests.keys import key
 
 KERNELS = {
@@ -34,15 +33,3 @@ def test_the_map_is_a_plain_function():
     assert features(x).shape == (2, 3, 8)
     np.testing.assert_allclose(jax.jit(jax.vmap(features))(x), features(x), atol=1e-6)
     assert jax.jacfwd(features)(x[0, 0]).shape == (8, 2)
-
-
-def test_kernels_of_the_inner_product_have_no_fourier_features():
-    with pytest.raises(ValueError, match="kernel of the distance"):
-        nj.kernels.fourier_features(nj.kernels.linear(), jax.random.key(0))
-    with pytest.raises(ValueError, match="num_features must be even"):
-        nj.kernels.fourier_features(KERNELS["gaussian"], jax.random.key(0), 7)
-
-
-def test_points_without_features_raise():
-    features = nj.kernels.fourier_features(nj.kernels.gaussian(length_scale=1.0), key(), 8)
-    raises(r"^x must be \[..., d\] with d >= 1 features, got \[0\]", features, [])

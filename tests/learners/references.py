@@ -109,9 +109,12 @@ def adahedge(losses):
     return np.array(shares), gap
 
 
-def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, as_printed=False):
+def random_truncation(
+    estimator, orders, x, y, copies, squared_radius, rate, *, as_printed=False, labelled=True
+):
     """Algorithm 1 on explicit tensor features, `orders` of each round: the features' weights.
 
+    The projection may be `as_printed`, and the values of a margin loss may lack the label.
     Returns predictions, ‖w‖², projected rounds and copies used.
     """
     maps, slope = estimator.maps, estimator.derivative
@@ -146,7 +149,11 @@ def random_truncation(estimator, orders, x, y, copies, squared_radius, rate, *, 
         length = slope.series.coefficients[order] / slope.orders.probabilities[order]
         for which in range(1, order + 1):
             query, more = estimate(t, which)
-            value = y[t] * (w @ query) if estimator.loss.kind == "margin" else w @ query - y[t]
+            value = w @ query
+            if estimator.loss.kind == "margin":
+                value *= y[t] if labelled else 1
+            else:
+                value -= y[t]
             length, count = length * (value - center), count + more
         w = w - rate * length * (y[t] if estimator.loss.kind == "margin" else 1) * stored
         if w @ w > squared_radius:

@@ -1,6 +1,5 @@
 """Kernel ALMA₂ against its pseudo-code, and what it promises."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.engine import weight_vector
 from noisy_jax.learners import alma
-from tests.errors import raises
 from tests.learners import references
 from tests.learners.runs import unrolled
 
@@ -74,31 +72,3 @@ def test_an_instance_of_norm_zero_counts_for_nothing():
     state, made = unrolled(alma(nj.kernels.linear(), threshold=1.0, buffer=5, block=3), x, y)
     assert np.all(np.isfinite(made))
     assert state.rule.updates == 1
-
-
-def test_bad_traced_parameters_are_reported(rng):
-    x, y = labelled(rng)
-
-    @jax.jit
-    @jax.vmap
-    def predictions(theta, c):
-        return unrolled(alma(KERNEL, threshold=theta, scale=c, buffer=10), x, y)[1]
-
-    made = predictions(jnp.array([0.0, -1.0, 1.0]), jnp.array([1.0, 1.0, 0.0]))
-    sound, margin, step = np.isfinite(made)
-    assert np.all(sound)
-    assert not np.any(margin[1:] | step[1:])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"threshold": -1.0}, "threshold must be finite and >= 0"),
-        ({"scale": 0.0}, "scale must be positive"),
-        ({"threshold": np.ones(2)}, r"threshold must be one number, got shape \[2\]"),
-        ({"buffer": 0}, "buffer must be a whole number of at least 1"),
-        ({"kernel": plain}, "kernel must be a Kernel"),
-    ],
-)
-def test_rejects_bad_arguments(options, message):
-    raises(message, alma, **{"kernel": KERNEL, "threshold": 1.0, "buffer": 10, **options})

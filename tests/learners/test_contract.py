@@ -14,8 +14,7 @@ import noisy_jax as nj
 from noisy_jax.base import unrolled
 from noisy_jax.noise import observe
 from tests import keys
-from tests.errors import raises
-from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T, averaged
+from tests.learners.registry import DIM, LEARNERS, NOISE, OPTIONS, T
 from tests.rounds import observations
 
 each_kind = pytest.mark.of_each_kind
@@ -169,24 +168,6 @@ def test_learners_that_draw_take_keys_of_any_kind(name):
         chex.assert_trees_all_close(one, state, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
-@few
-def test_resumes_from_state_round_and_key(make, stream):
-    learner, runs = played(make)
-
-    @jax.jit
-    def run(stream, state, first_round):
-        key = jax.random.key(5)
-        return nj.rollout(learner, stream, NOISE, key, state=state, first_round=first_round)
-
-    half = T // 2  # no multiple of a block
-    first = run(nj.Stream(stream.x[:half], stream.y[:half]), learner.init(DIM), 0)
-    rest = run(nj.Stream(stream.x[half:], stream.y[half:]), first.state, half)
-    joined = jnp.concatenate([first.predictions, rest.predictions])
-    whole = jax.tree.map(lambda a: a[0], (runs.state, runs.predictions))
-    chex.assert_trees_all_close(whole, (rest.state, joined), rtol=1e-5, atol=1e-5)
-
-
 def test_the_others_have_no_clean_estimates():
     without = {
         name for name, case in LEARNERS.items() if case.make(**OPTIONS).clean_estimates is None
@@ -281,20 +262,9 @@ def check_donation(learner):
     assert np.isfinite(learner.predict(learner.init(DIM), jnp.ones(DIM))).all()
 
 
-DONATED = {
-    "averaged": averaged,
-    "corrected_ftrl": lambda **_: nj.learners.corrected_ftrl(nj.moments.two_copies()),
-    "adam": lambda radius, **_: nj.learners.two_copies(radius=radius, optimizer=optax.adam(0.1)),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DONATED)
-def test_states_with_several_zeros_can_be_donated(name):
-    check_donation(DONATED[name](**OPTIONS))
-
-
-def test_the_parameters_of_a_model_are_not_in_its_state():
+def test_states_of_an_optimizer_and_of_a_model_can_be_donated():
+    """The parameters of the caller are not in the state."""
+    check_donation(nj.learners.two_copies(radius=1.0, optimizer=optax.adam(0.1)))
     params = {"w": jnp.zeros(DIM), "b": jnp.zeros(())}
     learner = nj.learners.model(
         lambda p, x: x @ p["w"] + p["b"],
@@ -345,7 +315,7 @@ def test_no_learner_leaks_tracers(make):
 
 @pytest.mark.slow
 @few
-def test_a_run_goes_on_in_another_precision(make, stream):
+def test_a_run_goes_on_from_state_round_and_key_also_in_another_precision(make, stream):
     """Under x64 from a state of float32, with data of either type, and back: by the same noise."""
     learner, runs = played(make)
 
@@ -366,78 +336,3 @@ def test_a_run_goes_on_in_another_precision(make, stream):
         third = part(32, second.state, jnp.float32)
         found = np.concatenate([run.predictions for run in (first, second, third)])
         np.testing.assert_allclose(found, runs.predictions[0], rtol=1e-3, atol=1e-4)
-
-
-def of_labels(name):
-    kernel = nj.kernels.gaussian(length_scale=1.0)
-    if name == "norma":
-        options = {"learning_rate": 0.1, "regularization": 0.1, "buffer": 20}
-        return nj.learners.norma(kernel, nj.losses.hinge(), **options)
-    if name == "alma":
-        return nj.learners.alma(kernel, threshold=1.0, buffer=20)
-    options = {"radius": 2.0, "x_second_moment": 1.8, "max_bias": 9.0, "loss_order": 2}
-    estimator = nj.unbiased.kernel_gradient(kernel, nj.losses.logistic(), kernel_order=2, **options)
-    return nj.learners.random_truncation(estimator, horizon=T, learning_rate=0.01)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["norma", "alma", "random_truncation"])
-def test_labels_other_than_signs_raise_or_end_in_nan(name, stream):
-    learner, key = of_labels(name), jax.random.key(1)
-    assert learner.needs.labels
-    sample = nj.Sample(jnp.ones((learner.needs.copies, DIM)), jnp.zeros(()))
-    raises(
-        r"y must be labels −1 and \+1, got 0; 2y − 1", learner.step, learner.init(DIM), sample, key
-    )
-    signs = jnp.where(stream.y > 0, 1.0, -1.0)
-    run = jax.jit(lambda y: nj.rollout(learner, stream._replace(y=y), NOISE, key).diverged_at)
-    assert run(signs) == -1
-    assert run(signs.at[20].set(0.0)) == 21
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["two_copies", "uncorrected_kernel"])  # linear ones, and kernels
-def test_a_bad_traced_rate_is_reported(name, stream):
-    def diverged_at(rate):
-        learner = LEARNERS[name].make(radius=1.0, learning_rate=rate)
-        falling = LEARNERS[name].make(radius=1.0, learning_rate=lambda t: 0.1 - rate * t)
-        short = nj.Stream(stream.x[:9], stream.y[:9])
-        return [
-            nj.rollout(each, short, NOISE, jax.random.key(0)).diverged_at
-            for each in (learner, falling)
-        ]
-
-    constant, falling = jax.jit(jax.vmap(diverged_at))(jnp.array([-0.1, 0.0, jnp.nan, 0.03]))
-    np.testing.assert_array_equal(constant, [1, 1, 1, -1])
-    np.testing.assert_array_equal(falling, [-1, -1, 1, 5])  # 0.1 − 0.03t < 0 from round 4 on
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: nj.wrappers.averaged(nj.learners.two_copies), "learner must .* got function"),
-        (lambda: nj.wrappers.paired([averaged(**OPTIONS)]), "pass learners one by one, not as one"),
-        (lambda: nj.wrappers.assuming(None, 0.1), "learner must be a Learner, got None"),
-        (lambda: nj.wrappers.noiseless(None, None), "learner must be a Learner, got None"),
-        (lambda: nj.wrappers.noiseless(averaged(**OPTIONS), ()), "stream must .* got tuple"),
-    ],
-)
-def test_wrappers_raise_if_an_argument_is_not_a_learner(build, message):
-    raises(message, build)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"radius": 0.0, "learning_rate": 0.1}, "radius must be positive and finite, got 0.0"),
-        ({"radius": 1.0, "learning_rate": -0.1}, "learning_rate must be positive and finite"),
-        ({"radius": 1e39, "learning_rate": 0.1}, "float32 cannot hold others; change units"),
-        ({"radius": jnp.ones(2), "learning_rate": 0.1}, r"radius must be one number, got shape"),
-        ({"radius": 1.0, "learning_rate": jnp.ones(2)}, r"learning_rate must be one .* \[2\]"),
-        ({"radius": 1.0, "learning_rate": optax.sgd(0.1)}, "got an optimizer: .* as optimizer"),
-        ({"radius": 1.0, "optimizer": optax.adam}, r"such as optax\.adam\(0\.1\), got function"),
-        ({"radius": 1.0, "learning_rate": 0.1, "optimizer": optax.sgd(0.1)}, "not both"),
-    ],
-)
-def test_rejects_bad_hyper_parameters(options, message):
-    raises(message, nj.learners.two_copies, **options)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
 from tests.keys import key
 from tests.learners import references
 
@@ -67,10 +66,3 @@ def test_without_the_correction_it_fails():
         assert result.growth[name].high < 0.75
         assert last[name].high < last["none"].low / 2
     assert result.growth["none"].low > 0.8
-
-
-def test_wrong_arguments_raise():
-    make, state = nj.learners.exponentiated_gradient, nj.learners.two_copies(radius=1.0).init(2)
-    raises("copies must be a whole number of at least 1, got 0", make, radius=1.0, copies=0)
-    message = r"state must be .* of learners\.exponentiated_gradient"
-    raises(message, nj.bounds.exponentiated_gradient, state, radius=1.0)

@@ -1,5 +1,6 @@
-"""The three linear learners against NumPy loops, exact expectations and each other."""
+"""The linear learners against NumPy loops, exact expectations and each other."""
 
+import functools
 import itertools
 
 import chex
@@ -10,8 +11,7 @@ import optax
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.learners import known_covariance, two_copies, uncorrected
-from tests.errors import one_line_error, raises, told
+from noisy_jax.learners import known_covariance, several_copies, two_copies, uncorrected
 from tests.keys import key
 from tests.learners.references import projected_gradient_descent
 from tests.residuals import signs
@@ -23,28 +23,30 @@ MAKE = {
     "as_printed": lambda **options: known_covariance(as_printed=True, **options),
     "uncorrected": uncorrected,
 }
+ESTIMATES = MAKE | {"several_copies": functools.partial(several_copies, copies=3)}
 
 
 def estimate(name, weights, copies, y, cov):
     """∇̃ as the learner computes it, read off one unprojected step of rate 1."""
-    learner = MAKE[name](radius=1e6, learning_rate=1.0)
+    learner = ESTIMATES[name](radius=1e6, learning_rate=1.0)
     state = learner.init(len(weights))._replace(weights=weights)
     return weights - learner.step(state, nj.Sample(copies, y, cov), jax.random.key(0)).weights
 
 
 # Bias of each estimate of the clean gradient, in units of Σw.
-BIAS = {"two_copies": 0, "known_covariance": 0, "as_printed": 1, "uncorrected": 2}
+BIAS = {"two_copies": 0, "several_copies": 0, "known_covariance": 0}
+BIAS |= {"as_printed": 1, "uncorrected": 2}
 
 
 @pytest.mark.slow
 @pytest.mark.claim("DA-Lemma1", "DA-Lemma2", "DA-short")
-@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("name", ESTIMATES)
 def test_bias_exactly_by_enumeration(x64, rng, name):
     """Estimates are quadratic in the noise: their mean depends on its covariance alone."""
     dim = 3
     w, x, y = rng.normal(size=dim), rng.normal(size=dim), 0.3
     root = rng.normal(size=(dim, dim))  # noise root @ signs has covariance root rootᵀ
-    cov, copies = root @ root.T, jnp.asarray(x + signs(2 * dim).reshape(-1, 2, dim) @ root.T)
+    cov, copies = root @ root.T, jnp.asarray(x + signs(3 * dim).reshape(-1, 3, dim) @ root.T)
     mean = jax.vmap(lambda c: estimate(name, jnp.asarray(w), c, y, cov))(copies).mean(axis=0)
     clean = 2 * (w @ x - y) * x
     np.testing.assert_allclose(mean - clean, BIAS[name] * cov @ w, atol=1e-12)
@@ -98,18 +100,15 @@ def test_any_optimizer_drives_the_same_estimates():
     stream = nj.streams.linear(jax.random.key(0), 100, 3)
     noise, key = nj.noise.Gaussian(0.1), jax.random.key(1)
     optimizers = optax.sgd(0.1), optax.adam(0.1), optax.MultiSteps(optax.sgd(0.1), 1)
-    learners = [TWO, *(two_copies(radius=1.0, optimizer=each) for each in optimizers)]
+    learners = [
+        two_copies(radius=1.0, learning_rate=0.1),
+        *(two_copies(radius=1.0, optimizer=each) for each in optimizers),
+    ]
     rate, sgd, adam, steps = (nj.rollout(each, stream, noise, key) for each in learners)
     chex.assert_trees_all_equal(rate.predictions, sgd.predictions)
     chex.assert_trees_all_close(rate.predictions, steps.predictions, atol=1e-6)
     assert not np.allclose(rate.predictions, adam.predictions)
     assert float(jnp.linalg.norm(adam.state.weights)) <= 1 + 1e-6
-
-
-@pytest.mark.parametrize("optimizer", [optax.polyak_sgd(), optax.lbfgs()], ids=["polyak", "lbfgs"])
-def test_an_optimizer_that_needs_the_loss_raises_a_clear_error(optimizer):
-    learner = two_copies(radius=1.0, optimizer=optimizer)
-    raises(r"must work from gradients alone.* missing .* 'value", learner.init, 3)
 
 
 @pytest.mark.parametrize("radius", [1e-30, 1e30])
@@ -130,57 +129,6 @@ def test_weights_stay_in_balls_of_extreme_size(radius):
     expected = run(1.0)
     assert np.sum(np.linalg.norm(expected, axis=1) > 1 - 1e-5) > 5  # the ball is felt
     np.testing.assert_allclose(run(radius), expected, rtol=1e-4, atol=1e-5)
-
-
-def sample_of(shape, cov=None):
-    return nj.Sample(jnp.ones(shape), jnp.zeros(shape[:-2]), cov)
-
-
-def descent(gradient):
-    return nj.learners.gradient_descent(gradient, copies=1, radius=1.0, learning_rate=0.1)
-
-
-TWO = two_copies(radius=1.0, learning_rate=0.1)
-KNOWN = known_covariance(radius=1.0, learning_rate=0.1)
-FALLING = two_copies(radius=1.0, learning_rate=lambda count: jnp.ones(3))
-ONE = sample_of((1, 3))
-
-
-@pytest.mark.parametrize(
-    ("learner", "sample", "message"),
-    [
-        (TWO, ONE, r"reads 2 independent noisy copies .* sample has 1"),
-        (TWO, sample_of((5, 2, 3)), r"sample\.x must be \[V, d\], got \[5, 2, 3\]"),
-        (KNOWN, sample_of((1, 2), cov=0.1), r"weights of shape \[3\] does not fit .* dimension 2"),
-        (KNOWN, sample_of((1, 3), cov=jnp.ones(2)), r"sample\.cov of shape \[2\] does not fit"),
-        (KNOWN, ONE, r"needs sample\.cov"),
-        (FALLING, sample_of((2, 3)), r"learning_rate must be \[\], .* got \[3\]"),
-        (descent(lambda w, sample: 1.0), ONE, r"gradient must be \[3\], .* got \[\]"),
-        (descent(lambda w, sample: sample.x), ONE, r"gradient must be \[3\], .* got \[1, 3\]"),
-        (descent(lambda w, sample: None), ONE, r"gradient must be \[3\], .* got \[\]"),
-    ],
-)
-def test_what_does_not_fit_is_rejected(learner, sample, message):
-    with one_line_error(message):
-        learner.step(learner.init(3), sample, None)
-
-
-def test_a_prediction_of_another_dimension_is_rejected():
-    with pytest.raises(ValueError, match=r"weights of shape \[3\] does not fit .* dimension 2"):
-        KNOWN.predict(KNOWN.init(3), jnp.ones(2))
-
-
-def test_a_negative_variance_is_rejected_or_ends_in_nan():
-    learner = nj.learners.known_covariance(radius=1.0)
-    for cov in (-5.0, np.array([0.1, -5.0]), np.diag([0.1, -5.0])):
-
-        def step(cov):
-            sample = nj.Sample(jnp.ones((1, 2)), jnp.ones(()), cov=cov)
-            return learner.step(learner.init(2), sample, jax.random.key(0)).weights
-
-        raises(r"sample\.cov must be finite and >= 0", step, cov)
-        assert np.isnan(jax.jit(step)(cov)).any()
-        assert np.isfinite(jax.jit(step)(np.abs(cov))).all()
 
 
 @pytest.mark.statistical
@@ -209,35 +157,3 @@ def test_corrected_regret_grows_as_its_root_and_the_others_linearly():
     assert result.growth["uncorrected"].low > 0.85
     last = {row.learner: row.regret for row in result.rows}
     assert last["uncorrected"] > 3 * last["known_covariance"]
-
-
-def test_dimensions_that_are_none_are_rejected():
-    raises("dim must be a whole number of at least 1, got 2.5", TWO.init, 2.5)
-
-
-def test_lists_are_instances_and_no_samples():
-    learner, kernel = two_copies(radius=1.0), nj.kernels.gaussian(length_scale=1.0)
-    sample = nj.Sample([[1.0, 0.0]] * 2, 1.0, 0.1)  # type: ignore[arg-type]
-    ring = nj.learners.norma(kernel, nj.losses.hinge(), regularization=0.1, buffer=2)
-    leader = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-    for one in learner, ring, leader, nj.wrappers.paired(learner, leader):
-        assert np.all(one.predict(one.init(2), [0.0, 1.0]) == 0)
-        with told("sample must be a Sample, got tuple"):
-            one.step(one.init(2), (jnp.zeros((2, 2)), 0.0), key(0))
-    for one in learner, ring, leader:
-        with told("sample.x must be an array, got list"):
-            one.step(one.init(2), sample, key(0))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"gradient": "squared"}, "gradient must be a function"),
-        ({"gradient": two_copies(radius=1.0)}, "gradient must be a function"),
-        ({"labels": "yes"}, "labels must be True or False"),
-    ],
-)
-def test_a_gradient_is_a_function(options, message):
-    given = {"gradient": lambda weights, sample: weights, "copies": 1, "radius": 1.0, **options}
-    with told(message):
-        nj.learners.gradient_descent(**given)

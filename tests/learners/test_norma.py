@@ -1,5 +1,6 @@
 """NORMA against other libraries, in worlds, and as the papers print it."""
 
+import contextlib
 import functools
 
 import jax
@@ -14,7 +15,7 @@ from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.engine import everything, weight_vector
 from noisy_jax.learners import norma, perceptron
-from tests.keys import SHIFT, key
+from tests.keys import key
 from tests.learners import references
 from tests.learners.norma_runs import (
     DIM,
@@ -112,57 +113,43 @@ def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
     np.testing.assert_allclose(state.rule.offset, peer.intercept_[0], atol=1e-12)
 
 
-def alarms(sign, initial, nu=0.1, rate=0.05, rounds=600):
-    """Shares of alarms under ρ ← ρ + sign · η(ν − σ), with decay 1 − η as in Eq. 20."""
-    x = np.random.default_rng(1 + 1000 * SHIFT).normal(size=(rounds, DIM))
-
-    def step(t, f, _, rho):
-        alarm = f < rho
-        return rate * alarm, rho + sign * rate * (nu - alarm)
-
-    predictions, scales, *_ = references.norma(
-        PLAIN, step, lambda t, added: 1 - rate, x, x[:, 0], oldest=lambda t: t - 100, scale=initial
-    )
-    return np.mean(predictions < scales)
-
-
 @pytest.mark.statistical
-@pytest.mark.claim("NORMA-Eq20")
-def test_the_printed_sign_of_novelty_sounds_no_alarm_or_every_one():
-    assert alarms(-1, 0.0) == 0
-    assert alarms(-1, 0.1) == 1
-    np.testing.assert_allclose([alarms(1, 0.0), alarms(1, 0.1)], 0.1, atol=0.02)
+@pytest.mark.claim("NORMA-Eq19", "NORMA-Eq20", "NORMA-Eq22")
+def test_scales_as_printed_miss_the_share_that_they_should_learn(rng):
+    """Of margin errors, of residuals outside the tube, and of alarms, with ν = 0.3, 0.3, 0.1."""
 
-
-@pytest.mark.statistical
-@pytest.mark.claim("NORMA-Eq19", "NORMA-Eq22")
-def test_printed_updates_of_other_scales_miss_their_share(rng):
-    rate, rounds = 0.1, 1000
-
-    def share(data, step, far):
+    def share(data, step, far, rounds=1000, decay=0.04, scale=0.0):
         x, y = data(rng, rounds)
         predictions, scales, *_ = references.norma(
-            PLAIN, step, lambda t, added: 0.96, x, y, oldest=lambda t: t - 100
+            PLAIN, step, lambda t, added: 1 - decay, x, y, oldest=lambda t: t - 100, scale=scale
         )
         return np.mean(far(predictions, y, scales))
 
     def margin(sign):
         def step(t, p, y, s):
             error = y * p <= s
-            return rate * y * error, s + sign * rate * (NU - error)
+            return 0.1 * y * error, s + sign * 0.1 * (NU - error)
 
         return share(labelled, step, FAR["nu"])
 
     def tube(excess, rest):
         def step(t, p, y, s):
             far = abs(y - p) > s
-            return rate * np.sign(y - p) * far, s + rate * (excess if far else -rest)
+            return 0.1 * np.sign(y - p) * far, s + 0.1 * (excess if far else -rest)
 
         return share(valued, step, FAR["nu tube"])
 
+    def alarms(sign, initial):
+        def step(t, f, y, rho):
+            return 0.05 * (f < rho), rho + sign * 0.05 * (0.1 - (f < rho))
+
+        return share(valued, step, lambda f, y, rho: f < rho, 600, 0.05, initial)
+
     assert margin(-1) > 0.9  # Eq. 19 as printed
     np.testing.assert_allclose(tube(NU, 1 - NU), 1 - NU, atol=0.02)  # the text below Eq. 22
+    assert (alarms(-1, 0.0), alarms(-1, 0.1)) == (0, 1)  # Eq. 20 as printed
     np.testing.assert_allclose([margin(1), tube(1 - NU, NU)], NU, atol=0.02)
+    np.testing.assert_allclose([alarms(1, 0.0), alarms(1, 0.1)], 0.1, atol=0.02)
 
 
 @pytest.mark.claim("NORMA-adaptive-σ")
@@ -179,15 +166,11 @@ def test_scales_are_clamped(x64, rng):
 
 @pytest.mark.claim("NORMA-Eq17")
 def test_everything_kept_gives_a_norm_below_the_bound(x64, rng):
-    """‖f‖ ≤ X/λ for the soft margin, and ‖f‖² is αᵀKα."""
+    """‖f‖ ≤ Σ|α| ≤ X/λ for the soft margin."""
     x, y = labelled(rng)
     options = {"learning_rate": 0.5, "regularization": 0.5, "buffer": everything(T)}
     state, _ = unrolled(norma(KERNEL, losses.hinge(), **options), x, y)
-    alpha = np.asarray(state.weights)[:T]
-    squared_norm = alpha @ PLAIN(x[:, None], x[None]) @ alpha
-    np.testing.assert_allclose(state.squared_norm, squared_norm, rtol=1e-12)
-    assert np.abs(alpha).sum() <= 1 / 0.5
-    assert np.sqrt(squared_norm) <= 1 / 0.5
+    assert state.squared_norm**0.5 <= np.abs(state.weights).sum() <= 1 / 0.5
 
 
 @pytest.mark.slow
@@ -211,29 +194,6 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
     smooth = (norma(world, losses.logistic(), copies=v, **options) for v in (2, 1))
     two, one = (unrolled(c, x, y, copies=copies[:, : c.needs.copies])[1] for c in smooth)
     assert np.abs(two - one).max() > 0.01  # with one copy f is read where it is stored
-
-
-@pytest.mark.slow
-def test_a_second_copy_makes_the_step_right_on_average(x64):
-    """After one fixed round, the mean step over all pairs of ±n is the clean one; of one, not."""
-    linear = nj.kernels.linear()  # its own surrogate under any noise
-    first, second, y = jnp.array([[1.0]]), 1.5, -1.0
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def after(copies, second_round):
-        learner = norma(
-            linear, losses.squared(), learning_rate=0.1, regularization=0.1, buffer=4, copies=copies
-        )
-        state = learner.init(1)
-        for x, target in ((jnp.broadcast_to(first, (2, 1)), 1.0), (second_round[:, None], y)):
-            state = learner.step(state, Sample(x, jnp.asarray(target)), jax.random.key(0))
-        return learner.predict(state, jnp.ones(1))
-
-    signs = jnp.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) * 0.5
-    clean = after(1, jnp.full(2, second))
-    two, one = (jnp.mean(jax.vmap(lambda n, v=v: after(v, second + n))(signs)) for v in (2, 1))
-    np.testing.assert_allclose(two, clean, atol=1e-12)
-    assert abs(one - clean) > 0.005
 
 
 def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
@@ -273,3 +233,61 @@ def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
     np.testing.assert_allclose(mean_step(2), fixed, atol=1e-6)
     np.testing.assert_allclose(mean_step(1), at_copies, atol=1e-6)
     assert np.abs(fixed - at_copies).max() > 0.05
+
+
+UNBOUNDED = {
+    "offset": (KERNEL, {"buffer": 60, "offset": True}),
+    "linear": (nj.kernels.linear(), {"buffer": nj.engine.weight_vector()}),
+    "large": (nj.kernels.polynomial(degree=2), {"buffer": nj.engine.everything(T)}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_the_default_rate_holds_for_the_squared_loss(name):
+    """Without the norm in the rate the first step is 1/λ, and the squared error 10¹⁰ or more."""
+    kernel, options = UNBOUNDED[name]
+    x = 3 * np.random.default_rng(0).normal(size=(T, DIM))
+    y = x[:, 0] / 3
+    learner = norma(kernel, losses.squared(), regularization=1e-4, **options)
+    predictions = unrolled(learner, x, y)[1]
+    assert np.mean((predictions - y) ** 2) < 2 * np.mean(y**2)
+    assert np.abs(predictions).max() < 20
+
+
+def test_a_schedule_may_start_where_all_would_be_forgotten(rng):
+    (x, y), regularization = labelled(rng), 0.293  # 0.293 · (1/0.293) > 1 in float32
+    learner = norma(
+        KERNEL, losses.hinge(), learning_rate=lambda t: 1 / regularization / jnp.sqrt(t + 1),
+        regularization=regularization, buffer=T,
+    )  # fmt: skip
+    assert np.all(np.isfinite(unrolled(learner, x, y)[1]))
+
+
+def falling(t):
+    """η_t of Figure 3."""
+    return (t + 1.0) ** -0.5
+
+
+SHARE = r"a nu of at least 0\.05, less decay, or"
+
+
+@pytest.mark.claim("NORMA-Eq20", "NORMA-Fig3")
+@pytest.mark.parametrize(
+    ("rate", "buffer", "decay", "advice"),
+    [
+        (0.002, 5000, "always", SHARE),
+        (0.05, 5000, "always", "Use less decay"),  # no share would do
+        (0.002, 5000, "on_update", None),
+        (0.0004, 5000, "always", None),
+        (falling, 5000, "always", "Use "),
+        (falling, everything(5000), "always", "Use "),
+        (falling, 10**7, "always", None),
+        (falling, 5000, "on_update", None),
+    ],
+)
+def test_warns_where_decay_leaves_few_support_vectors(rate, buffer, decay, advice):
+    message = f"nu = 0.01 is too small for a decay .* stay in memory, fewer than 25.*{advice}"
+    options = {"learning_rate": rate, "regularization": 1.0, "buffer": buffer, "decay": decay}
+    with pytest.warns(UserWarning, match=message) if advice else contextlib.nullcontext():
+        norma(KERNEL, losses.novelty(nu=0.01), **options)

@@ -2,7 +2,6 @@
 
 import warnings
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ from noisy_jax.engine.memory import Space
 from noisy_jax.learners import norma
 from noisy_jax.learners.norma import _of_strong_convexity
 from tests.learners import references
-from tests.learners.norma_runs import DIM, FAR, KERNEL, PLAIN, T, kept, labelled, scanned, valued
-from tests.learners.runs import inputs, unrolled
+from tests.learners.norma_runs import FAR, KERNEL, PLAIN, T, kept, labelled, scanned, valued
+from tests.learners.runs import unrolled
 
 NU, SIGMA = 0.3, 0.6
 
@@ -64,7 +63,7 @@ VALUES = {
 
 @pytest.mark.slow
 @pytest.mark.claim("NORMA-Eq10-12", "NORMA-offset", "NORMA-Eq13-16,18", "NORMA-Eq19", "NORMA-Eq20")
-@pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ")
+@pytest.mark.claim("NORMA-Eq24", "NORMA-adaptive-σ", "NORMA-Fig1")
 @pytest.mark.parametrize("name", [*CLASSES, *VALUES])
 def test_constant_rate_and_small_ring_equal_the_loop(x64, rng, name):
     loss, step = {**CLASSES, **VALUES}[name]
@@ -117,42 +116,6 @@ def test_schedule_and_decay_on_updates_equal_the_loop(x64, rng, name):
     np.testing.assert_allclose(state.weights[:T], alpha, atol=1e-12)
     if name in FAR:
         np.testing.assert_allclose(state.rule.scale, scale, atol=1e-12)
-
-
-@pytest.mark.claim("NORMA-Eq10-12", "NORMA-Fig1")
-def test_the_recursion_equals_the_closed_form(x64, rng):
-    """f_t = Σ α_i β^(t − 1 − i) k(x_i, ·) over the τ newest, each α_i as it was born (Figure 1)."""
-    x, y = labelled(rng)
-    rate, lam, size = 0.5, 0.2, 15
-    options = {"learning_rate": rate, "regularization": lam, "buffer": size}
-    learner = norma(KERNEL, losses.hinge(), **options)
-    beta, births, predictions = 1 - rate * lam, np.zeros(T), np.zeros(T)
-    for t in range(T):
-        i = np.arange(max(0, t - size), t)
-        predictions[t] = births[i] * beta ** (t - 1 - i) @ PLAIN(x[i], x[t])
-        births[t] = rate * y[t] * (y[t] * predictions[t] <= 1)
-    np.testing.assert_allclose(unrolled(learner, x, y)[1], predictions, atol=1e-12)
-
-
-@pytest.mark.claim("NORMA-Eq13-16,18")
-def test_only_two_numbers_matter(x64, rng):
-    """f(η, λ, ρ) = η f(1, ηλ, ρ/η): one compiled sweep, which traces the hyper-parameters."""
-    x, y = labelled(rng)
-
-    @jax.jit
-    @jax.vmap
-    def predictions(rate, regularization, margin):
-        learner = norma(
-            KERNEL, losses.hinge(margin=margin), learning_rate=rate,
-            regularization=regularization, buffer=30,
-        )  # fmt: skip
-        return learner.unroll(learner.init(DIM), *inputs(x, y))[1]
-
-    first, unit, other = predictions(
-        jnp.array([0.2, 1.0, 0.2]), jnp.array([0.5, 0.1, 0.5]), jnp.array([0.3, 1.5, 1.5])
-    )
-    np.testing.assert_allclose(first, 0.2 * unit, atol=1e-14)
-    assert np.abs(other - 0.2 * unit).max() > 0.05
 
 
 def test_the_default_rate_is_that_of_strong_convexity_up_to_a_third_of_the_buffer():

@@ -7,10 +7,9 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from noisy_jax.engine import everything, ring, weight_vector
+from noisy_jax.engine import everything, weight_vector
 from noisy_jax.learners import parameter_free
 from noisy_jax.losses import Loss
-from tests.errors import raises
 from tests.keys import key
 from tests.learners.runs import unrolled
 from tests.slopes import finite_slopes
@@ -142,30 +141,6 @@ def test_a_run_out_of_the_range_of_floats_ends_in_nan(first, diverges):
     assert jnp.isnan(nj.bounds.parameter_free(run.state, comparator_norm=1.0)) == diverges
     if not diverges:
         assert abs(run.predictions[-1] - 3) < 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": nj.losses.squared()}, r"bounded slope, .* got squared\(\)"),
-        ({"loss": nj.losses.exponential()}, r"bounded slope, .* got exponential\(\)"),
-        ({"loss": nj.losses.novelty(nu=0.1)}, "loss must be a Loss, got AdaptiveLoss"),
-        ({"buffer": ring(5)}, "keeps all of f, .* got one that forgets"),
-        ({"buffer": 5}, "buffer must be a memory that keeps all of f, .* got 5"),
-        ({"kernel": "linear"}, "kernel must be .* got str"),
-        ({"unit": 0.0}, "unit must be positive and finite, got 0.0"),
-        ({"copies": 3}, "copies must be 1 or 2, got 3"),
-    ],
-)
-def test_rejects_bad_arguments(options, message):
-    arguments = {"kernel": LINEAR, "loss": ABSOLUTE, "buffer": vector, **options}
-    raises(message, parameter_free, **arguments)
-
-
-def test_the_bound_rejects_the_state_of_another_learner():
-    state = nj.learners.two_copies(radius=1.0).init(2)
-    message = "parameter_free, got GradientDescentState"
-    raises(message, nj.bounds.parameter_free, state, comparator_norm=1.0)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ import noisy_jax as nj
 from noisy_jax.unbiased import kernel_gradient
 from noisy_jax.unbiased.truncation.gradients import GradientEstimator, GradientOrders
 from noisy_jax.unbiased.truncation.maps import MapOrders
-from tests.errors import raises
 from tests.learners.references import random_truncation as reference
 
 LOSSES = {
@@ -45,7 +44,7 @@ def estimator_of(kernel, loss, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.claim("NK-Alg1", "NK-Sub3", "NK-Lemma4")
+@pytest.mark.claim("NK-Alg1", "NK-Sub1", "NK-Sub3", "NK-Lemma4")
 @pytest.mark.parametrize(("kernel", "loss", "distribution"), PAIRS)
 def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, distribution):
     rounds, dim, rate = 25, 2, 0.3
@@ -67,6 +66,9 @@ def test_equals_the_plain_loop_on_explicit_features(x64, rng, kernel, loss, dist
     assert projected >= 3
     printed, *_ = reference(*given, as_printed=True)
     assert np.abs(printed - ours).max() > 0.05  # √B_w/‖f‖² in place of √(B_w/‖f‖²)
+    if loss.kind == "margin":  # without the label inside the product
+        printed, *_ = reference(*given, labelled=False)
+        assert np.abs(printed - ours).max() > 1e-3
 
 
 def every_round(estimator, x, noise):
@@ -129,34 +131,6 @@ def test_two_rounds_enumerated_are_the_gradient_steps_of_the_clean_kernel(x64):
 
 
 @pytest.mark.slow
-@pytest.mark.claim("NK-Sub1")
-def test_second_round_enumerated_is_the_gradient_step_of_a_margin_loss(x64):
-    """Given f_2. Without the label inside the product it would be another slope for y = −1."""
-    kernel, rate, x, y = KERNELS["polynomial"], 0.2, np.array([-0.6]), -1.0
-    estimator = estimator_of(kernel, nj.losses.exponential(), max_bias=1e6)
-    estimator = estimator._replace(radius=1e4)  # never projected
-    z = np.array([[0.2], [0.9]])
-    start = nj.learners.random_truncation(estimator, horizon=2, learning_rate=rate)
-    key, copies = jax.random.key(7), jnp.full((estimator.copies, 1), 0.8)
-    before = start.step(start.init(1), nj.Sample(copies, jnp.ones(())), key)
-    orders, copies, chances = every_round(estimator, x, 0.3 * np.ones((estimator.copies, 1)))
-    after = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, copies)
-    f, values = start.predict(before, x[None])[0], jax.vmap(start.predict, (0, None))(after, z)
-    assert abs(f) > 0.1
-    moved = chances @ values - start.predict(before, z)
-    at_z = kernel(z, x[None])[:, 0]
-    exact = -rate * y * estimator.derivative.series(y * f) * at_z
-    np.testing.assert_allclose(moved, exact, rtol=1e-10)
-    printed = -rate * y * estimator.derivative.series(f) * at_z
-    assert not np.allclose(moved, printed, rtol=1e-3)
-
-    same = jnp.repeat(copies[:, :1], estimator.copies, axis=1)  # one copy, used for all
-    biased = jax.jit(jax.vmap(step_of(estimator, y), (None, 0, 0)))(before, orders, same)
-    biased = chances @ jax.vmap(start.predict, (0, None))(biased, z) - start.predict(before, z)
-    assert np.abs(biased / moved - 1).max() > 0.05
-
-
-@pytest.mark.slow
 @pytest.mark.claim("NK-Ex1")
 def test_squared_loss_over_a_linear_kernel_is_two_copies():
     estimator = kernel_gradient(
@@ -175,36 +149,3 @@ def test_squared_loss_over_a_linear_kernel_is_two_copies():
     chex.assert_trees_all_close(ours.predictions, theirs.predictions, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(ours.state.squared_norm, jnp.sum(theirs.state.weights**2), rtol=1e-4)
     assert np.all(ours.state.atoms.copies[:40] == 2)
-
-
-def test_bad_input_is_rejected():
-    estimator = estimator_of(KERNELS["polynomial"], nj.losses.squared())
-    make = nj.learners.random_truncation
-    raises("estimator must be a GradientEstimator", make, KERNELS["polynomial"], horizon=5)
-    raises("learning_rate must be positive", make, estimator, horizon=5, learning_rate=-0.1)
-    raises("horizon must be a whole number", make, estimator, horizon=0, learning_rate=0.1)
-    learner = make(estimator, horizon=5, learning_rate=0.1)
-    given = learner.init(2), nj.Sample(jnp.ones((3, 2)), jnp.ones(())), jax.random.key(0)
-    raises("reads 4 independent noisy copies", learner.step, *given)
-    stream = nj.streams.linear(jax.random.key(0), 6, 2)
-    raises("room for 5", nj.rollout, learner, stream, nj.noise.Gaussian(0.1), jax.random.key(1))
-
-
-@pytest.mark.slow
-def test_noisy_targets_raise_where_they_would_bias():
-    stream, noise = nj.streams.linear(jax.random.key(0), 6, 2), nj.noise.Gaussian(0.1)
-
-    def run(loss, wrap=lambda learner: learner, y_noise=noise):
-        estimator = estimator_of(KERNELS["polynomial"], loss, radius=0.1**0.5)
-        learner = nj.learners.random_truncation(estimator, horizon=6, learning_rate=0.01)
-        given = wrap(learner), stream, noise, jax.random.key(1)
-        jax.eval_shape(lambda: nj.rollout(*given, y_noise=y_noise).predictions)
-
-    biased = nj.losses.smoothed_absolute()
-    for wrap in (
-        lambda learner: learner,
-        lambda learner: nj.wrappers.cloned(learner, noise),
-        nj.wrappers.paired,
-    ):
-        raises("y_noise must be None: this learner is biased", run, biased, wrap)
-    run(nj.losses.squared())  # linear in y, and unbiased

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from noisy_jax import losses
-from tests.errors import raises
 
 NU = 0.3
 A = jnp.array([-2.3, -0.45, 0.2, 0.8, 1.7])
@@ -52,30 +51,3 @@ def test_huber_with_a_width_is_convex_in_both(rng):
     a, s = rng.normal(size=(2, 1000)), rng.uniform(0.1, 3, size=(2, 1000))
     middle = loss.value(a.mean(axis=0), s.mean(axis=0))
     assert np.all(middle <= loss.value(a, s).mean(axis=0) + 1e-6)
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_bad_shares_raise(make):
-    for nu in (0.0, 1.0, np.nan):
-        raises(f"nu must be above 0 and below 1, got {nu:g}", make, nu=nu)
-    raises("nu must be numbers, got None", make, nu=None)
-    raises(r"nu must be one number, got shape \[2\]", make, nu=np.full(2, 0.5))
-
-
-@pytest.mark.parametrize(
-    ("make", "options", "message"),
-    [
-        (
-            losses.nu_huber,
-            {"tracker": "joint"},
-            "nu must be above 0 and below 0.5, got 0.5: the jo",
-        ),
-        (losses.nu_huber, {"tracker": "both"}, "tracker must be 'quantile' or 'joint'"),
-        (losses.nu_huber, {"smallest": 0.0}, "smallest must be positive"),
-        (losses.nu_huber, {"initial": 0.1, "smallest": 0.2}, "at least smallest = 0.2, got 0.1"),
-        (losses.novelty, {"initial": np.nan}, "initial must be finite"),
-        (losses.novelty, {"initial": -1, "smallest": 0.0}, "initial must be at least smallest"),
-    ],
-)
-def test_bad_parameters_raise(make, options, message):
-    raises(message, make, nu=0.5, **options)

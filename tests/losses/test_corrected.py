@@ -9,7 +9,7 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.base import Sample
 from noisy_jax.learners.known_covariance import corrected_gradient
-from tests.errors import raises, told
+from tests.errors import raises
 from tests.keys import key
 from tests.quadrature import gauss_hermite, laplace
 
@@ -72,32 +72,6 @@ def test_flipped_labels_and_noisy_inputs_are_corrected_together(x64):
     kept, flipped = map(jax.jit(lambda labels: both(p, labels, v)), (ones, -ones))
     mean = chances @ (0.65 * kept + 0.35 * flipped)
     np.testing.assert_allclose(mean, hinge(X @ WEIGHTS, 1.0), atol=1e-10)
-
-
-@pytest.mark.statistical
-@pytest.mark.claim("EXT-CorrectedLosses")
-@pytest.mark.slow
-def test_the_corrected_learner_beats_the_uncorrected_one_on_clean_data():
-    loss = losses.poisson()
-
-    def blind(weights, sample):
-        return loss.gradient(weights @ sample.x[0], sample.y) * sample.x[0]
-
-    corrected = nj.learners.known_covariance(radius=1.05, loss=loss)
-    learners = corrected, nj.learners.gradient_descent(blind, copies=1, radius=1.05)
-
-    def one(key):
-        x_key, y_key, key = jax.random.split(key, 3)
-        x = jax.random.uniform(x_key, (1500, 2), minval=-1.7, maxval=1.7)
-        counts = jax.random.poisson(y_key, jnp.exp(x @ jnp.array([1.0, 0.3]))).astype(float)
-        stream = nj.Stream(x, counts)
-        noise = nj.noise.Gaussian(jnp.array([0.5, 0.05]))
-        runs = [nj.rollout(learner, stream, noise, key).predictions for learner in learners]
-        return jnp.stack([jnp.mean(loss(p, stream.y)[750:]) for p in runs])
-
-    corrects, uncorrected = jax.jit(jax.vmap(one))(jax.random.split(key(), 12)).T
-    gain = np.asarray(uncorrected - corrects)
-    assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
 
 
 @pytest.mark.slow
@@ -163,40 +137,6 @@ def test_poisson_has_its_gradient_and_its_minimizer():
     np.testing.assert_allclose(fixed.coefficients, -slopes / 5, atol=1e-4)
 
 
-STEEP = losses.corrected(losses.smoothed_hinge(sharpness=2.0))
-BY_LAPLACE = losses.corrected(losses.logistic(), noise="laplace")
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: losses.corrected(losses.logistic()), "smoothed_hinge.*model="),
-        (lambda: losses.corrected(losses.hinge()), r"losses.smoothed\(hinge"),
-        (lambda: losses.corrected(losses.huber()), "smoothed_absolute.* has one"),
-        (lambda: losses.corrected(losses.hinge(), noise="laplace"), "must be smooth"),
-        (lambda: losses.corrected(losses.squared(), noise="uniform"), "noise must be"),
-        (lambda: losses.smoothed(losses.huber(), width=1.0), "must be piecewise linear"),
-        (lambda: STEEP(0.0, 1.0, 0.125), "must be positive.*smaller sharpness"),
-        (lambda: BY_LAPLACE(0.0, 1.0, jnp.ones(5)), "at most 4 features, got 5"),
-    ],
-)
-def test_what_noise_makes_impossible_is_an_error_that_says_what_would_work(make, message):
-    raises(message, make)
-
-
-def test_learners_that_have_no_correction_for_a_loss_say_so():
-    learners, kernel, poisson = nj.learners, nj.kernels.linear(), losses.poisson()
-    options = {"radius": 1.0, "loss": losses.squared(), "as_printed": True}
-    raises("as_printed must be False", learners.known_covariance, **options)
-    sample = Sample(jnp.zeros((1, 2)), jnp.zeros(()), jnp.eye(2))
-    laplace = losses.corrected(losses.squared(), noise="laplace")
-    raises("independent coordinates", corrected_gradient, jnp.zeros(2), sample, loss=laplace)
-    options = {"radius": 1.0, "x_second_moment": 1.0}
-    raises("must have a power series", nj.unbiased.kernel_gradient, kernel, poisson, **options)
-    buffer = nj.engine.weight_vector()
-    raises("bounded slope", learners.parameter_free, kernel, poisson, buffer=buffer)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [nj.noise.Multiplicative(0.1), nj.noise.Laplace(0.1)])
 def test_noise_of_another_kind_is_a_warning(noise):
@@ -208,13 +148,3 @@ def test_noise_of_another_kind_is_a_warning(noise):
     y = np.arange(4.0)
     rows = nj.observations.from_arrays(np.stack([y + 1, y + 1], axis=1), y, noise=noise)
     raises("built for Gaussian noise", nj.learn, learner, rows, key())
-
-
-def test_a_variance_below_zero_is_an_error():
-    for loss in losses.squared(), losses.smoothed_hinge():
-        with told("v must be >= 0, got -1.0"):
-            losses.corrected(loss)(0.1, 1.0, -1.0)
-    assert np.isfinite(losses.corrected(losses.squared())(0.1, 1.0, -1e-9))  # by rounding
-    for wrong in ("1", [1j], [[1.0], [1.0, 2.0]]):
-        with told("v must be"):
-            losses.corrected(losses.squared())(0.1, 1.0, wrong)

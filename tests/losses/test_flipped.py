@@ -72,39 +72,6 @@ def test_a_learned_margin_moves_as_with_clean_labels_on_average(x64):
         assert np.all((np.abs(mean - clean) < 1e-12) == corrects)
 
 
-def overlapping(key):
-    """Labels +1 with probability σ(2x_1), so that the best rule errs on some."""
-    x_key, y_key = jax.random.split(key)
-    x = jax.random.normal(x_key, (600, 2))
-    ones = jax.random.uniform(y_key, (600,)) < jax.nn.sigmoid(2 * x[:, 0])
-    return nj.Stream(x, jnp.where(ones, 1.0, -1.0))
-
-
-def clean_losses(loss, flips, seeds=12):
-    """Mean hinge loss of NORMA on clean labels in the second half of the rounds, `[seeds]`."""
-    learner = norma(loss, learning_rate=0.05, offset=True)
-
-    def one(key):
-        stream, none = overlapping(key), nj.noise.Gaussian(0.0)
-        run = nj.rollout(learner, stream, none, jax.random.fold_in(key, 1), y_noise=flips)
-        return jnp.mean(losses.hinge()(run.predictions, stream.y)[300:])
-
-    return jax.vmap(one)(jax.random.split(key(), seeds))
-
-
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.claim("EXT-FlippedLabels")
-def test_norma_learns_clean_labels_from_flipped_ones_only_with_the_correction():
-    def run(rates):
-        return clean_losses(losses.flipped(losses.hinge(), rates), nj.noise.Flip(RATES))
-
-    rates = tuple(jnp.array([0.0, rate]) for rate in RATES)
-    gain = -jnp.diff(jax.jit(jax.vmap(run))(rates), axis=0)[0]
-    assert gain.mean() > 5 * gain.std() / np.sqrt(gain.size)
-    assert gain.mean() > 0.15
-
-
 def test_rates_may_be_traced_and_wrong_ones_end_in_nan():
     loss, p = losses.hinge(), jnp.float32(0.3)
 
@@ -131,35 +98,6 @@ def test_flips_have_their_rates_and_are_noise_of_labels_only():
     raises("no covariance: it is y_noise", nj.bounds.moments, stream, none, y_noise=flip)
     raises("no covariance: it is y_noise", nj.bounds.moments, stream, flip)
     raises("labels", flip.sample, jax.random.key(0), 0.3)
-
-
-@pytest.mark.parametrize(
-    ("loss", "rate", "message"),
-    [
-        (losses.hinge(), 0.5, "Flip.rate must be positive"),
-        (losses.hinge(), (0.7, 0.4), "hold no information"),
-        (losses.hinge(), (0.1, 0.1, 0.1), "one number or a pair"),
-        (losses.hinge(), -0.1, "in \\[0, 1\\]"),
-        (losses.squared(), 0.1, "a loss of the margin"),
-        (losses.novelty(nu=0.1), 0.1, "must read labels"),
-        (losses.flipped(losses.logistic(), 0.1), 0.1, "not be flipped already"),
-    ],
-)
-def test_what_cannot_be_corrected_is_an_error(loss, rate, message):
-    raises(message, losses.flipped, loss, rate)
-
-
-def test_only_learners_take_a_flipped_loss():
-    loss = losses.flipped(losses.logistic(), 0.1)
-    for use in (
-        lambda: nj.comparators.regularized(np.eye(2), np.array([1.0, -1.0]), loss, 1.0),
-        lambda: nj.bounds.one_copy_lower_bound(loss, radius=1.0),
-        lambda: nj.unbiased.kernel_gradient(
-            nj.kernels.linear(), loss, radius=1.0, x_second_moment=1.0
-        ),
-        lambda: nj.simulated.regret(loss, *np.ones((3, 4))),  # of clean labels: the loss itself
-    ):
-        raises("must not be flipped here, got flipped", use)
 
 
 LINEAR = nj.moments.known_covariance()

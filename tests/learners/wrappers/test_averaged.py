@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
 
 
 @pytest.mark.slow
@@ -44,36 +43,27 @@ def test_the_mean_keeps_its_digits_over_ten_million_rounds():
     assert abs(run() - expected) < 1e-6 * expected
 
 
-def test_rejects_a_state_whose_weights_are_not_all_of_f():
-    options = {"learning_rate": 0.5, "regularization": 0.1, "buffer": 5}
-    ring = nj.learners.norma(nj.kernels.linear(), nj.losses.huber(), **options)
-    raises(r"hold all of f.*engine\.everything", nj.wrappers.averaged, ring)
+def norma(loss, **options):
+    kernel, memory = nj.kernels.gaussian(length_scale=0.7), nj.engine.everything(12)
+    options |= {"learning_rate": 0.5, "regularization": 0.1}
+    return nj.learners.norma(kernel, loss, buffer=memory, **options)
 
 
-WITH_OUTPUT = {
-    "a learned width": {"loss": nj.losses.nu_huber(nu=0.3), "offset": True},
-    "a threshold": {"loss": nj.losses.novelty(nu=0.4), "decay": "on_update"},
+INNER = {
+    "a learned width": lambda: norma(nj.losses.nu_huber(nu=0.3), offset=True),
+    "a threshold": lambda: norma(nj.losses.novelty(nu=0.4), decay="on_update"),
+    "columns": lambda: nj.wrappers.paired(
+        nj.learners.two_copies(radius=1.0, learning_rate=0.3),
+        nj.learners.uncorrected(radius=1.0, learning_rate=0.3),
+    ),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", WITH_OUTPUT.values(), ids=WITH_OUTPUT)
-def test_what_norma_learns_beside_f_is_averaged_with_it(options):
-    """f̄ + b̄ is the mean of what f_1 + b_1, …, f_T + b_T predict at one point."""
-    memory, rates = nj.engine.everything(12), {"learning_rate": 0.5, "regularization": 0.1}
-    kernel = nj.kernels.gaussian(length_scale=0.7)
-    inner = nj.learners.norma(kernel, buffer=memory, **rates, **options)
-    check_mean_of_predictions(inner)
-
-
-@pytest.mark.slow
-def test_columns_are_averaged():
-    options = {"radius": 1.0, "learning_rate": 0.3}
-    columns = nj.learners.two_copies(**options), nj.learners.uncorrected(**options)
-    check_mean_of_predictions(nj.wrappers.paired(*columns))
-
-
-def check_mean_of_predictions(inner):
+@pytest.mark.parametrize("name", INNER)
+def test_all_that_makes_predictions_is_averaged(name):
+    """Offsets, thresholds and columns: the mean of what f_1, …, f_T predict at one point."""
+    inner = INNER[name]()
     stream, z = nj.streams.linear(jax.random.key(0), 12, 3), jnp.ones(3) / 3
     stream = stream._replace(y=stream.y + 1)
     rounds = stream, nj.noise.Gaussian(0.0), jax.random.key(1)

@@ -5,7 +5,9 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.base import Sample
-from tests.errors import raises
+from tests.keys import key
+from tests.learners import references
+from tests.residuals import signs
 from tests.rounds import observations
 
 DIM, T = 2, 12
@@ -22,10 +24,43 @@ def watcher(copies):
     )
 
 
+@pytest.mark.statistical
+@pytest.mark.slow
+@pytest.mark.claim("EXT-Cloning")
+def test_clones_are_independent_copies_of_the_stated_noise(x64):
+    copies, rounds, noise = 3, 20_000, nj.noise.Gaussian(FULL)
+    learner = nj.wrappers.cloned(watcher(copies), noise)
+
+    def clones(key):
+        noise_key, clone_key = jax.random.split(key)
+        sample = Sample(noise.sample(noise_key, jnp.ones((1, DIM))), jnp.zeros(()), noise.cov)
+        return learner.step((), sample, clone_key)
+
+    made, cov = jax.vmap(clones)(jax.random.split(key(0), rounds))
+    np.testing.assert_allclose(cov[0], copies * FULL)
+    flat = np.asarray(made).reshape(rounds, -1) - 1
+    products = flat[:, :, None] * flat[:, None]
+    error = products.std(axis=0) / np.sqrt(rounds)
+    expected = np.kron(np.eye(copies), copies * FULL)
+    assert np.all(np.abs(products.mean(axis=0) - expected) < 5 * error)
+    assert np.all(error < 0.1 * copies * FULL.max())
+
+
+@pytest.mark.claim("EXT-Cloning")
+def test_clones_average_to_the_gradient_of_one_copy(rng):
+    """E_ξ 2(⟨w, x̃ + ξ⟩ − y)(x̃ − ξ) = 2(⟨w, x̃⟩ − y)x̃ − 2Σw, and not −Σw."""
+    w, x, y = *rng.normal(size=(2, 2)), 0.3
+    root = rng.normal(size=(2, 2))
+    xi = signs(2) @ root.T
+    mean = np.mean(2 * ((x + xi) @ w - y)[:, None] * (x - xi), axis=0)
+    given = w, x[None], y, root @ root.T
+    np.testing.assert_allclose(mean, references.gradient("known_covariance", *given), atol=1e-12)
+    assert np.abs(mean - references.gradient("as_printed", *given)).max() > 0.1
+
+
 @pytest.mark.slow
 @pytest.mark.claim("EXT-Cloning")
 def test_clones_of_a_round_are_those_of_its_own_covariance(x64):
-    """Those of one covariance are independent copies (test_kernel_descent.py), V Σ is told."""
     copies, covs, key = 3, jnp.linspace(0.0 * FULL, FULL, T), jax.random.key(1)
     stream = nj.streams.linear(jax.random.key(0), T, DIM)
     noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(covs))
@@ -50,29 +85,3 @@ def test_clones_and_the_learner_have_keys_of_their_own():
     sample = Sample(jnp.zeros((1, DIM)), jnp.zeros(()), jnp.float32(0.1))
     with jax.debug_key_reuse(True):
         jax.eval_shape(lambda key: cloned.step((), sample, key), jax.random.key(0))
-
-
-def test_a_learner_for_noise_of_another_kind_raises_for_a_traced_covariance_too():
-    learner = watcher(2)._replace(needs=nj.Needs(2, noise=nj.noise.Laplace(0.3)))
-
-    def clone(cov):
-        nj.wrappers.cloned(learner, nj.noise.Gaussian(cov))
-        return cov
-
-    for call in (clone, jax.jit(clone)):
-        raises("but the learner was built for Laplace", call, 0.1)
-
-
-def test_what_cannot_be_cloned_round_by_round_raises():
-    noise = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, T)))
-    world = nj.worlds.gaussian(dim=DIM, length_scale=1.0, noise=nj.noise.Gaussian(0.4))
-    fixed = nj.learners.parallel_worlds(world, horizon=T, radius=1.0)
-    raises("built for no noise in particular", nj.wrappers.cloned, fixed, noise)
-    laplace = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(T)))
-    raises("cloned needs Gaussian noise, got Laplace", nj.wrappers.cloned, watcher(2), laplace)
-    learner, sample = nj.wrappers.cloned(watcher(2), noise), Sample(jnp.zeros((1, DIM)), 0.0)
-    message = r"sample\.cov must be the covariance of the round"
-    raises(message, learner.step, (), sample, jax.random.key(0))
-    stream = nj.streams.linear(jax.random.key(0), T, DIM)
-    with pytest.raises(ValueError, match="noiseless needs a learner that is right on clean data"):
-        nj.wrappers.noiseless(learner, stream)
