@@ -22,11 +22,15 @@ from tests.errors import raises, told
 losses, learners, wrappers = nj.losses, nj.learners, nj.wrappers
 KEY, KERNEL, LINEAR = jax.random.key(0), nj.kernels.gaussian(length_scale=1.0), nj.kernels.linear()
 NOISE = nj.noise.Gaussian(0.1)
+AFFINE, QUADRATIC = nj.kernels.polynomial(degree=1), nj.kernels.polynomial(degree=2)
 WORLD = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
 FEATURES = nj.worlds.fourier(KEY, WORLD, 8)
 MEMORY = weight_vector()(Space(KERNEL.gram, KERNEL.gram))
 TWO, SQUARED = learners.two_copies, losses.squared()
 DESCENT = partial(learners.gradient_descent, gradient=lambda w, sample: w, copies=1, radius=1.0)
+EXPONENTIATED = partial(learners.exponentiated_gradient, radius=1.0)
+CORRECTED, PERCEPTRON = partial(learners.known_covariance, radius=1.0), learners.perceptron
+PARALLEL = partial(learners.parallel_worlds, world=WORLD, horizon=5, radius=1.0)
 ALMA = partial(learners.alma, kernel=KERNEL, threshold=1.0, buffer=10)
 NORMA = partial(learners.norma, kernel=KERNEL, loss=losses.hinge(), regularization=0.1, buffer=10)
 RATED = partial(NORMA, learning_rate=0.1)
@@ -38,9 +42,7 @@ PARAMS = {"in": jnp.ones((3, 3)), "out": jnp.ones(3)}
 MODEL = partial(
     learners.model, apply=lambda p, x: jnp.sin(x @ p["in"]) @ p["out"], params=PARAMS, loss=SQUARED
 )
-ESTIMATOR = nj.unbiased.kernel_gradient(
-    nj.kernels.polynomial(degree=2), SQUARED, radius=2.0, x_second_moment=0.45
-)
+ESTIMATOR = nj.unbiased.kernel_gradient(QUADRATIC, SQUARED, radius=2.0, x_second_moment=0.45)
 TRUNCATED = partial(learners.random_truncation, estimator=ESTIMATOR, horizon=5, learning_rate=0.1)
 POLYAK = partial(TWO, radius=1.0, optimizer=optax.polyak_sgd())
 
@@ -60,22 +62,10 @@ POLYAK = partial(TWO, radius=1.0, optimizer=optax.polyak_sgd())
         (DESCENT, {"gradient": TWO(radius=1.0)}, "gradient must be a function"),
         (DESCENT, {"labels": "yes"}, "labels must be True or False"),
         (learners.several_copies, {"copies": 1, "radius": 1.0}, "copies must be .* at least 2"),
-        (
-            learners.exponentiated_gradient,
-            {"copies": 0, "radius": 1.0},
-            "copies must be a whole number of at least 1, got 0",
-        ),
-        (
-            learners.known_covariance,
-            {"radius": 1.0, "loss": SQUARED, "as_printed": True},
-            "as_printed must be False",
-        ),
-        (learners.parallel_worlds, {"world": KERNEL, "horizon": 5, "radius": 1.0}, "a World, got"),
-        (
-            learners.parallel_worlds,
-            {"world": WORLD, "horizon": 5, "radius": None, "learning_rate": 0.1},
-            "radius must be numbers, got None",
-        ),
+        (EXPONENTIATED, {"copies": 0}, "copies must be a whole number of at least 1, got 0"),
+        (CORRECTED, {"loss": SQUARED, "as_printed": True}, "as_printed must be False"),
+        (PARALLEL, {"world": KERNEL}, "world must be a World, got Kernel"),
+        (PARALLEL, {"radius": None, "learning_rate": 0.1}, "radius must be numbers, got None"),
         (learners.fourier_worlds, {"features": WORLD, "radius": 1.0}, "a FourierWorld, got World"),
         (ALMA, {"threshold": -1.0}, "threshold must be finite and >= 0"),
         (ALMA, {"scale": 0.0}, "scale must be positive"),
@@ -99,14 +89,10 @@ POLYAK = partial(TWO, radius=1.0, optimizer=optax.polyak_sgd())
         (NORMA, {"buffer": growing(20, start=5, excess=0.3)}, r"be given with engine\.growing"),
         (NORMA, {"loss": losses.poisson()}, "learning_rate must be given with .*no bound"),
         (NORMA, {"loss": losses.exponential()}, "learning_rate must be given with .*no bound"),
-        (learners.perceptron, {"kernel": FEATURES, "buffer": 10}, "must be None with random feat"),
-        (learners.perceptron, {"kernel": KERNEL, "buffer": weight_vector()}, "linear functions"),
-        (
-            learners.perceptron,
-            {"kernel": nj.kernels.polynomial(degree=1), "buffer": weight_vector()},
-            "linear functions",
-        ),
-        (learners.perceptron, {"kernel": LINEAR, "buffer": lambda space: 5}, "make a Memory"),
+        (PERCEPTRON, {"kernel": FEATURES, "buffer": 10}, "must be None with random feat"),
+        (PERCEPTRON, {"kernel": KERNEL, "buffer": weight_vector()}, "linear functions"),
+        (PERCEPTRON, {"kernel": AFFINE, "buffer": weight_vector()}, "linear functions"),
+        (PERCEPTRON, {"kernel": LINEAR, "buffer": lambda space: 5}, "make a Memory"),
         (FREE, {"loss": SQUARED}, r"bounded slope, .* got squared\(\)"),
         (FREE, {"loss": losses.exponential()}, r"bounded slope, .* got exponential\(\)"),
         (FREE, {"loss": losses.poisson()}, r"bounded slope, .* got poisson\(\)"),
@@ -138,7 +124,7 @@ def test_of_learners(make, options, message):
 
 
 FIVE = nj.streams.linear(KEY, 5, 3)
-ONE, IN_WORLD = TWO(radius=1.0), learners.parallel_worlds(WORLD, horizon=5, radius=1.0)
+ONE, IN_WORLD = TWO(radius=1.0), PARALLEL()
 MIXTURE = wrappers.mixture(ONE, learners.uncorrected(radius=1.0))
 PER_ROUND = nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.linspace(0.0, 0.2, 5)))
 LAPLACES = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(np.ones(5)))
@@ -217,7 +203,7 @@ def sample_of(shape, cov=None):
     return Sample(jnp.ones(shape), jnp.zeros(shape[:-2]), cov)
 
 
-KNOWN = learners.known_covariance(radius=1.0)
+KNOWN = CORRECTED()
 LAPLACIAN = nj.kernels.laplacian(length_scale=1.0)
 NOT_ENTIRE = UNKNOWN(kernel=LAPLACIAN, estimate=nj.unbiased.pair)
 KINKED = MODEL(apply=lambda p, x: jnp.tanh(x) @ p["out"], radius=1.0, estimate=nj.unbiased.pair)
@@ -332,8 +318,7 @@ def test_traced_ones_end_in_nan(name):
     np.testing.assert_array_equal(found, [*ends.values()])
 
 
-def truncated(loss, kernel=None, **options):
-    kernel = nj.kernels.polynomial(degree=2) if kernel is None else kernel
+def truncated(loss, kernel=QUADRATIC, **options):
     options |= {"radius": 0.1**0.5, "loss_order": 2, "max_bias": 9.0}
     return TRUNCATED(estimator=nj.unbiased.kernel_gradient(kernel, loss, **options))
 

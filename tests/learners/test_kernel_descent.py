@@ -1,5 +1,7 @@
 """The kernel learners against plain loops, and what the noise does to those that ignore it."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,3 +73,32 @@ def test_fourier_worlds_converge_to_parallel_worlds(rng):
         errors.append(np.sqrt(np.mean(jax.lax.map(error, jax.random.split(key(1), 8)) ** 2)))
     ratios = np.array(errors[:-1]) / errors[1:]  # 1/√D: 4 for 16 times the features
     assert np.all((ratios > 2.5) & (ratios < 6.5)), errors
+
+
+@pytest.mark.statistical
+@pytest.mark.slow
+@pytest.mark.claim("DA-Thm3")
+def test_regret_keeps_its_bound_where_that_of_uncorrected_is_linear():
+    """At four times the theorem's rate, in the ball of the comparator's norm with the surrogate."""
+    table = nj.Stream(jnp.array([[-0.4], [0.4]]), jnp.array([-1.0, 1.0]))
+    stream, ends = nj.streams.resampled(key(0), table, 1024), [256, 1024]
+    noise = nj.noise.Gaussian(0.35)
+    world = nj.worlds.gaussian(dim=1, length_scale=0.5**0.5, noise=noise)
+    lifted = float(nj.comparators.world_ball(stream, world, 1.8).lifted_norm)
+    bound = functools.partial(nj.bounds.parallel_worlds, y_second_moment=1.0)
+    learners = {
+        "learner": nj.tuned(
+            functools.partial(nj.learners.parallel_worlds, world),
+            functools.partial(bound, world.diagonal), radius=lifted, rate_factor=4.0,
+        ),
+        "blind": nj.tuned(
+            functools.partial(nj.learners.uncorrected_kernel, world.kernel),
+            nj.bounds.rate_of(functools.partial(bound, 1.0)), radius=1.8, rate_factor=4.0,
+        ),
+    }  # fmt: skip
+    best = nj.comparators.world_ball(world=world, radius=1.8)
+    result = nj.study(learners, stream, noise, key(1), num_seeds=16, horizons=ends, comparator=best)
+    rows = {(row.learner, row.horizon): row for row in result.rows}
+    assert all(rows["learner", t].high < rows["learner", t].bound for t in ends)
+    assert result.growth["learner"].high < 0.75 < result.growth["blind"].low
+    assert rows["blind", 1024].low > 1.5 * rows["learner", 1024].high

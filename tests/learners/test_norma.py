@@ -235,24 +235,38 @@ def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
     assert np.abs(fixed - at_copies).max() > 0.05
 
 
-UNBOUNDED = {
-    "offset": (KERNEL, {"buffer": 60, "offset": True}),
-    "linear": (nj.kernels.linear(), {"buffer": nj.engine.weight_vector()}),
-    "large": (nj.kernels.polynomial(degree=2), {"buffer": nj.engine.everything(T)}),
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", UNBOUNDED)
-def test_the_default_rate_holds_for_the_squared_loss(name):
-    """Without the norm in the rate the first step is 1/λ, and the squared error 10¹⁰ or more."""
-    kernel, options = UNBOUNDED[name]
-    x = 3 * np.random.default_rng(0).normal(size=(T, DIM))
-    y = x[:, 0] / 3
-    learner = norma(kernel, losses.squared(), regularization=1e-4, **options)
-    predictions = unrolled(learner, x, y)[1]
-    assert np.mean((predictions - y) ** 2) < 2 * np.mean(y**2)
-    assert np.abs(predictions).max() < 20
+@pytest.mark.parametrize(
+    ("kernel", "loss", "buffer", "longest", "curvature"),
+    [
+        (KERNEL, losses.hinge(), 9, 3.0, 0.0),
+        (KERNEL, losses.hinge(), 2, 1.0, 0.0),
+        (KERNEL, losses.hinge(), everything(T), T, 0.0),
+        (KERNEL, losses.squared(), 9, 3.0, 2 * (1 + 1)),
+        (nj.kernels.linear(), losses.squared(), weight_vector(), np.inf, 2 * (9 + 1)),
+    ],
+)
+def test_the_default_rate_is_that_of_strong_convexity(
+    x64, rng, kernel, loss, buffer, longest, curvature
+):
+    """1/(λt) in round t = 1, 2, …, constant from a third of the buffer on.
+
+    With the squared loss and an offset it is 1/(λ min(t, τ/3) + 2(k(x, x) + 1)).
+    """
+    angles = rng.uniform(0, 2 * np.pi, size=T)
+    x, y = 3 * np.stack([np.cos(angles), np.sin(angles)], axis=1), np.sign(np.sin(2 * angles))
+    options = {"regularization": 0.5, "buffer": buffer, "offset": True}
+
+    def rate(t):
+        return 1 / (0.5 * jnp.minimum(t + 1.0, longest) + curvature)
+
+    default, given = (
+        norma(kernel, loss, **options),
+        norma(kernel, loss, learning_rate=rate, **options),
+    )
+    expected = unrolled(given, x, y)[1]
+    np.testing.assert_allclose(unrolled(default, x, y)[1], expected, rtol=1e-9, atol=1e-12)
+    assert np.abs(expected).max() > 0.1
 
 
 def test_a_schedule_may_start_where_all_would_be_forgotten(rng):

@@ -61,35 +61,26 @@ def read_again(function, *args):
     )
 
 
-def lowered(learner):
-    """A rollout for all platforms."""
+@pytest.mark.of_each_kind
+@pytest.mark.parametrize("name", ALL)
+def test_a_rollout_and_a_round_are_exported_for_gpu_and_tpu(name):
+    """A process that loads a round gives states, samples and keys as they are, and gets states."""
+    learner = ALL[name](**OPTIONS)
 
     def predictions(stream, key):
         return nj.rollout(learner, stream, NOISE, key).predictions
-
-    return read_again(predictions, nj.streams.linear(jax.random.key(0), T, DIM), jax.random.key(1))
-
-
-@pytest.mark.of_each_kind
-@pytest.mark.parametrize("name", ALL)
-def test_a_rollout_is_exported_for_gpu_and_tpu(name):
-    program = lowered(ALL[name](**OPTIONS))
-    assert program.platforms == PLATFORMS
-    assert program.out_avals[0].shape[0] == T
-
-
-@pytest.mark.of_each_kind
-@pytest.mark.parametrize("name", ALL)
-def test_a_round_is_exported_with_the_state_as_argument_and_result(name):
-    """A process that loads it gives states, samples and keys as they are, and gets states."""
-    learner = ALL[name](**OPTIONS)
-    copies = jax.random.normal(jax.random.key(2), (learner.needs.copies, DIM))
-    sample = nj.Sample(copies, jnp.float32(1.0), jnp.float32(0.2), jnp.zeros(DIM))
 
     def one_round(state, sample, key):
         after = learner.step(state, sample, key)
         return after, learner.predict(after, sample.x)
 
+    stream = nj.streams.linear(jax.random.key(0), T, DIM)
+    program = read_again(predictions, stream, jax.random.key(1))
+    assert program.platforms == PLATFORMS
+    assert program.out_avals[0].shape[0] == T
+
+    copies = jax.random.normal(jax.random.key(2), (learner.needs.copies, DIM))
+    sample = nj.Sample(copies, jnp.float32(1.0), jnp.float32(0.2), jnp.zeros(DIM))
     args = learner.init(DIM), sample, jax.random.key(3)
     program = read_again(one_round, *args)
     assert program.platforms == PLATFORMS

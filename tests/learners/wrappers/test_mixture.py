@@ -89,9 +89,11 @@ def test_columns_are_what_each_learner_gives_alone(name):
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.slow
 def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
+    """Of columns of which some are nested."""
     make, values = MAKERS["one copy"]
-    columns = nj.wrappers.paired(nj.wrappers.swept(make, values), make(0.1))
-    learner = nj.wrappers.mixture(nj.wrappers.swept(make, values), make(0.1))
+    nested = nj.wrappers.swept(lambda rate: nj.wrappers.paired(make(rate), make(3 * rate)), values)
+    columns = nj.wrappers.paired(nested, make(0.1))
+    learner = nj.wrappers.mixture(nested, make(0.1))
     key = jax.random.key(1)
     run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(key)
     samples, own = observations(stream(), NOISE, key, copies=learner.needs.copies)
@@ -196,21 +198,3 @@ def test_an_estimate_that_is_not_known_is_reported():
     sample = nj.Sample(jnp.ones((2, DIM)), jnp.ones(()))
     state = learner.step(learner.init(DIM), sample, jax.random.key(0))
     assert np.isnan(learner.predict(state, jnp.ones(DIM)))
-
-
-@pytest.mark.slow
-def test_columns_may_be_nested_and_finished():
-    def both(radius):
-        leader = nj.learners.corrected_ftrl(nj.moments.two_copies(), radius=radius)
-        return nj.wrappers.paired(leader, nj.learners.two_copies(radius=radius))
-
-    learner = nj.wrappers.mixture(nj.wrappers.swept(both, jnp.array([0.5, 1.0])), linear(0.1))
-
-    @jax.jit
-    def run(key):
-        state = nj.rollout(learner, stream(), NOISE, key).state
-        return state.shares, learner.predict(learner.finish(state), stream().x)
-
-    shares, predictions = run(jax.random.key(1))
-    assert shares.shape == (5,)
-    assert np.isfinite(predictions).all()
