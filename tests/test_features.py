@@ -1,10 +1,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import noisy_jax as nj
-from noisy_jax.features import cosines_and_sines, number_of_pairs
+from noisy_jax.features import cosines_and_sines
 from tests.errors import raises
 
 
@@ -29,12 +28,6 @@ def test_waves_in_float32_are_right_to_4e_7():
     phases = 2 * np.pi * turns.astype(np.float64)
     assert waves.shape == (400_001, 2)
     np.testing.assert_allclose(waves, np.c_[np.cos(phases), np.sin(phases)], rtol=0, atol=4e-7)
-
-
-@pytest.mark.parametrize("num_features", [0, 3, 2.5])
-def test_features_come_in_pairs(num_features):
-    assert number_of_pairs(6) == 3
-    raises("num_features must be", number_of_pairs, num_features)
 
 
 def test_random_features_are_entire_although_they_round():

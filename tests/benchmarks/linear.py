@@ -29,9 +29,9 @@ LEARNER = nj.learners.two_copies(radius=RADIUS, learning_rate=LEARNING_RATE)
 NOISE = nj.noise.Gaussian(VARIANCE)
 
 
-def noisy(stream):
+def noisy(stream, key=KEY):
     """All rounds of a stream as the learner sees them, `[T]`."""
-    samples = shown(stream, KEY[None], NOISE, copies=LEARNER.needs.copies)
+    samples = shown(stream, key[None], NOISE, copies=LEARNER.needs.copies)
     return jax.tree.map(lambda leaf: leaf[0], samples)
 
 
@@ -74,8 +74,7 @@ def speed():
     # The first rounds of the stream above, for seeds[0] under the same noise as there.
     head = jax.tree.map(lambda a: a[:SEEDS_HORIZON], stream)
     seeds = jnp.concatenate([KEY[None], jax.random.split(KEY, SEEDS - 1)])
-    by_seed = shown(head, seeds, NOISE, copies=LEARNER.needs.copies)
-    time_major = jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), by_seed)
+    time_major = jax.jit(jax.vmap(lambda key: noisy(head, key), out_axes=1))(seeds)
     learned_all = jax.jit(jax.vmap(learned, in_axes=1))
     all_rate = millions(SEEDS * SEEDS_HORIZON, lambda: learned_all(time_major))
 
