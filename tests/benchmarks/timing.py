@@ -48,9 +48,9 @@ def limited(what, measured, unit, most):
     return Row(what, measured, unit, f"<= {most:g}", measured <= most)
 
 
-def reached(what, measured, unit, least, where=""):
+def reached(what, measured, unit, least):
     """A row for a number that must not fall below `least`."""
-    return Row(what, measured, unit, f">= {least:g}{where}", measured >= least)
+    return Row(what, measured, unit, f">= {least:g}", measured >= least)
 
 
 def faster(what, ours, peer, bound=None):

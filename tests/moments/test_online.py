@@ -74,6 +74,14 @@ def test_copies_of_unknown_noise_are_unbiased(copies):
     check(expectation(lambda n: one_round(moments, X[None] + n), noise), X)
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_squares_are_those_of_single_copies(copies, rng):
+    moments = nj.moments.two_copies(copies) if copies > 1 else nj.moments.known_covariance()
+    x, kept = rng.normal(size=(5, copies, 2)), rng.uniform(size=5)
+    sums = moments.sums(Sample(jnp.asarray(x, float), jnp.ones(5), jnp.ones(5)), jnp.asarray(kept))
+    np.testing.assert_allclose(sums.squares, kept @ np.mean(x**2, axis=1), rtol=1e-5)
+
+
 class Skewed(nj.noise.Noise):
     """n = 2 with probability 1/3, −1 with 2/3, in both coordinates at once: not symmetric."""
 

@@ -25,6 +25,11 @@ DISTRIBUTIONS = {
     "student": StudentT(df=9.0, scale=0.4),
     "product": Product((Laplace(0.3, mean=1.0), Uniform(0.7), Gaussian(0.0))),
 }
+TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
+FOUR = np.array(
+    [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.2, 0.1, 0.6, 0.1], [0.05, 0.05, 0.1, 0.8]]
+)
+"""Probabilities that a category is recorded as each of two, or of four."""
 
 
 def assert_mean_is(values, truth, largest_error):

@@ -26,15 +26,11 @@ from noisy_jax.noise import (
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.cases import fit_by_numpy
+from tests.noise.cases import FOUR, TWO, fit_by_numpy
 
 X, W, Y = np.array([0.7, -1.2, 0.4]), np.array([0.5, 0.3, -1.0]), 0.6
 COUNTS = np.array([0.7, 1.2, 2.0])
 KEEP, SPREAD = np.array([0.5, 0.8, 1.0]), np.array([0.3, 0.0, 0.6])
-TWO = np.array([[0.9, 0.1], [0.2, 0.8]])
-FOUR = np.array(
-    [[0.7, 0.1, 0.1, 0.1], [0.0, 0.8, 0.2, 0.0], [0.2, 0.1, 0.6, 0.1], [0.05, 0.05, 0.1, 0.8]]
-)
 
 
 class Case(NamedTuple):

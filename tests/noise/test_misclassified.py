@@ -10,7 +10,7 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from tests.errors import raises
 from tests.keys import key
-from tests.noise.test_dependent import FOUR, TWO
+from tests.noise.cases import FOUR, TWO
 
 
 @pytest.mark.slow

@@ -47,11 +47,6 @@ def whole_numbers_beside(x):
     return (together + numbers.astype(x.dtype)) ** 2
 
 
-def printed(x):
-    jax.debug.print("x is {}", x)
-    return x**2
-
-
 def max_pool(x):
     return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2,), (1,), "VALID")
 
@@ -87,7 +82,6 @@ ENTIRE = {
         lambda x: jnp.ones(3).at[jnp.array([0, 0, 1])].multiply(x),
         lambda z: [z[0] * z[1], z[2], 1],
     ),
-    "printed": (printed, np.square),
     "fill": (
         lambda x: x.at[jnp.array([0, 7])].get(mode="fill", fill_value=2.0) ** 2,
         lambda z: [z[0] ** 2, 4],
