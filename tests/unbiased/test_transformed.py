@@ -107,16 +107,12 @@ def test_it_works_under_jaxs_transformations(name, x64):
 @pytest.mark.slow
 @EVERY
 def test_types_are_kept(name):
+    """Of 16 bits in `test_transformed_models.py`."""
     g, count = calls(name, lambda x, w: (x @ w) ** 2)
-    run = jax.jit(g)
-    for dtype in (jnp.bfloat16, jnp.float32):
-        found = run(copies_of(count, 2).astype(dtype), jnp.ones(2, dtype))
-        assert found.dtype == dtype
-        assert np.isfinite(found)
     with jax.enable_x64(True):
-        assert run(np.ones((count, 2)), np.ones(2)).dtype == np.float64
+        assert jax.eval_shape(g, np.ones((count, 2)), np.ones(2)).dtype == np.float64
     with jax.numpy_dtype_promotion("strict"):
-        assert g(copies_of(count, 2), jnp.ones(2)).dtype == jnp.float32
+        assert jax.eval_shape(g, copies_of(count, 2), jnp.ones(2)).dtype == jnp.float32
 
 
 @EVERY
