@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation.arrays import check_axes
+from noisy_jax.validation.arrays import check_axes, check_dimension, check_shape, real_array
 from noisy_jax.validation.messages import given
-from noisy_jax.validation.numbers import check_labels
-from noisy_jax.validation.objects import instance
+from noisy_jax.validation.numbers import check_labels, whole
+from noisy_jax.validation.objects import choice, function, instance, switch
 from noisy_jax.validation.rows import check_copies_given, check_stream
-from noisy_jax.validation.values import ArrayLike, concrete
+from noisy_jax.validation.values import ArrayLike, concrete, known
 from noisy_jax.varying import of_this_device
 from noisy_jax.warning import warn
 
@@ -379,6 +379,15 @@ def unrolled(learner: Learner) -> Callable[..., Unrolled]:
 def check_learner(learner: Learner, name: str = "learner") -> None:
     """Raises ValueError if `learner` is not a `Learner`, for example if it is a factory."""
     instance(name, learner, Learner, "learners.two_copies(radius=…) makes one")
+    for part in ("init", "step", "predict"):
+        function(f"{name}.{part}", getattr(learner, part))
+    needs = instance(f"{name}.needs", learner.needs, Needs, "nj.Needs() is one")
+    whole(f"{name}.needs.copies", needs.copies)
+    if needs.horizon is not None:
+        whole(f"{name}.needs.horizon", needs.horizon)
+    choice(f"{name}.needs.targets", needs.targets, get_args(Targets))
+    for part in ("labels", "one_scale"):
+        switch(f"{name}.needs.{part}", getattr(needs, part))
 
 
 def check_one_prediction(learner: Learner, dim: int, name: str) -> None:
@@ -394,8 +403,8 @@ def sound_stream(stream: Stream) -> Stream:
     """Returns a stream of arrays; raises ValueError if shapes differ or a number is not finite."""
     instance("stream", stream, Stream, "streams.from_arrays(x, y) makes one")
     check_stream(*stream)
-    arrays = (np.ndarray, jax.Array)
-    return Stream(*(a if isinstance(a, arrays) else jnp.asarray(a, float) for a in stream))
+    arrays: Any = real_array("x", stream.x), real_array("y", stream.y)
+    return Stream(*arrays)
 
 
 def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
@@ -405,13 +414,29 @@ def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
     `labels`.
     """
     instance("sample", sample, Sample, "noise.observe makes one")
-    for name in ("x", "y"):
-        if not isinstance(value := getattr(sample, name), ArrayLike):
+    for name in ("x", "y", "cov", "cross_cov"):
+        value = getattr(sample, name)
+        if value is None and "cov" in name:
+            continue
+        if not isinstance(value, ArrayLike):
             raise ValueError(
                 f"sample.{name} must be an array, got {given(value)}: jnp.asarray makes one"
             )
+        if isinstance(value, np.ma.MaskedArray):
+            raise ValueError(f"sample.{name} must have no mask: leave out such rounds, or fill it")
+        if known(value) is not value:
+            wanted = "of floats, or of whole numbers of at most 32 bits"
+            raise ValueError(f"sample.{name} must be {wanted}, got {given(value)}")
+        real_array(f"sample.{name}", value)
     check_axes("sample.x", sample.x, "[V, d]", ": V copies of one instance")
     check_axes("sample.y", sample.y, "[]", "; batch rounds with jax.vmap")
+    dim = np.shape(sample.x)[1:]
+    if sample.cov is not None:
+        check_dimension("sample.cov", sample.cov, dim)
+        if (found := np.shape(sample.cov)) not in ((), dim, dim * 2):
+            raise ValueError(f"sample.cov must be [], [d] or [d, d], got {list(found)}")
+    if sample.cross_cov is not None:
+        check_shape("sample.cross_cov", sample.cross_cov, dim, "one for each feature")
     check_copies_given(copies, np.shape(sample.x)[0])
     if labels:
         check_labels("sample.y", sample.y)

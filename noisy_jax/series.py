@@ -17,8 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noisy_jax.validation.arrays import check_shape, real_array
+from noisy_jax.validation.arrays import (
+    check_axes,
+    check_shape,
+    real_array,
+    real_numbers,
+    widened,
+)
 from noisy_jax.validation.keys import is_typed_key
+from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import number, positive, whole
 from noisy_jax.validation.objects import function
 from noisy_jax.validation.values import Array, ArrayLike, array_module, concrete
@@ -67,6 +74,7 @@ class PowerSeries(NamedTuple):
 
     def absolute(self, radius: ArrayLike) -> Array:
         """Returns an upper bound on f₊(r) = Σ_n |γ_n| r^n: the terms, and the remainder."""
+        radius = _radius(radius)
         terms = absolute_terms(self.coefficients, radius)
         return terms.sum() + self.remainder(radius)
 
@@ -127,8 +135,7 @@ def power_series(
         raise ValueError("majorant must be given where degree is not: an infinite series needs one")
 
     def remainder(radius):
-        if concrete(radius) is not None and not np.all(radius >= 0):
-            raise ValueError(f"radius must be at least 0, got {radius}: it is the largest |a − c|")
+        radius = _radius(radius)
         last = order + _LOOKED_AT if degree is None else max(degree, order)
         left_out = coefficients(last)
         xp = array_module(radius, left_out, convergence)
@@ -151,6 +158,17 @@ def power_series(
     terms = coefficients(order)
     check_shape("coefficients(order)", terms, (order + 1,), f"for order = {order}")
     return PowerSeries(terms, remainder, center, convergence, degree)
+
+
+def _radius(radius):
+    """Returns the radius if it is one number of at least 0, or infinite; NaN if traced and not."""
+    check_axes("radius", radius, "[]")
+    array = real_numbers("radius", radius)
+    if array is not None and not array >= 0:
+        raise ValueError(
+            f"radius must be at least 0, got {given(radius)}: it is the largest |a − c|"
+        )
+    return jnp.where(radius >= 0, radius, jnp.nan) if array is None else widened(radius)
 
 
 def absolute_terms(coefficients: Array, radius: ArrayLike) -> Array:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.losses.piecewise import huber
 from noisy_jax.validation.arrays import check_axes
-from noisy_jax.validation.numbers import between, check_not_below, non_negative, number, positive
+from noisy_jax.validation.numbers import between, non_negative, not_below, number, positive
 from noisy_jax.validation.objects import choice
 from noisy_jax.validation.values import Array, ArrayLike
 
@@ -60,6 +60,7 @@ class AdaptiveLoss(NamedTuple):
 
     def at(self, scale: ArrayLike) -> Loss:
         """The `Loss` at one fixed scale s."""
+        scale = number("scale", scale)
         return Loss(
             f"{self.name} at {parameter_text(scale)}",
             self.kind,
@@ -136,8 +137,8 @@ def novelty(
     """
     loss = _nu_margin("novelty", nu, initial, labelled=False)
     check_axes("smallest", smallest, "[]")
-    check_not_below("initial", initial, "smallest", smallest)
-    return loss._replace(smallest=smallest)
+    initial = not_below("initial", loss.initial, "smallest", smallest)
+    return loss._replace(initial=initial, smallest=smallest)
 
 
 def _nu_margin(name, nu, initial, *, labelled) -> AdaptiveLoss:
@@ -235,7 +236,7 @@ def nu_huber(
     else:
         nu = between("nu", nu, 0, 0.5, "the joint gradient has no fixed point for larger ν")
     initial, smallest = positive("initial", initial), positive("smallest", smallest)
-    check_not_below("initial", initial, "smallest", smallest)
+    initial = not_below("initial", initial, "smallest", smallest)
 
     unit = huber(width=1.0)
 

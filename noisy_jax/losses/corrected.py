@@ -30,7 +30,7 @@ from jax.experimental.jet import jet
 
 from noisy_jax.losses.loss import Loss, check_loss
 from noisy_jax.series import floating
-from noisy_jax.validation.arrays import real
+from noisy_jax.validation.arrays import real, shape_of
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.objects import choice
 from noisy_jax.validation.values import Array, ArrayLike, concrete
@@ -59,10 +59,21 @@ class CorrectedLoss(NamedTuple):
         2b_i²w_i² of this variance from each feature.
         """
         v = real("v", v)
-        if (array := concrete(v)) is not None and not np.all(array >= -_ROUNDING):
+        if (array := concrete(v)) is None:
+            v = jnp.where(v >= -_ROUNDING, v, jnp.nan)
+        elif not np.all(array >= -_ROUNDING):
             raise ValueError(
                 f"v must be >= 0, got {given(v)}: it is the variance of the noise in p"
             )
+        predicted = shape_of("p", p) or shape_of("y", y)
+        given_one = np.shape(v)[:-1] if self.noise == "laplace" else np.shape(v)
+        try:
+            np.broadcast_shapes(predicted, given_one)
+        except ValueError:
+            wanted = "[..., d] for predictions" if self.noise == "laplace" else "[] or"
+            raise ValueError(
+                f"v must be {wanted} {list(predicted)}, as p, got {list(np.shape(v))}"
+            ) from None
         return self.loss._replace(value=functools.partial(self.value, v=v))(p, y)
 
     def __repr__(self) -> str:

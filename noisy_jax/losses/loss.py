@@ -113,8 +113,10 @@ class Loss(NamedTuple):
         that its mean over flips of y is `value` at the label before the flip. `value` is any
         function of y.
         """
+        function("value", value)
         if self.flips is None:
             return value(y)
+        y = real("y", y)
         positive, negative = self.flips
         rate, other = (jnp.where(y > 0, *pair) for pair in (self.flips, self.flips[::-1]))
         return ((1 - other) * value(y) - rate * value(-y)) / (1 - positive - negative)
@@ -133,13 +135,15 @@ class Loss(NamedTuple):
             fits = not predicted or predicted[len(predicted) - len(targets) :] == targets
         if not fits:
             shapes = f"of their last axes, got {list(targets)} and {list(predicted)}"
-            raise ValueError(f"targets must have the shape of the predictions, or {shapes}")
+            raise ValueError(f"targets y must have the shape of the predictions p, or {shapes}")
         kind = choice("Loss.kind", self.kind, ("margin", "residual", "count"))
         for name in ("value", "derivative", "series", "deconvolved"):
             if name in ("value", "derivative") or getattr(self, name) is not None:
                 function(f"Loss.{name}", getattr(self, name))
         if self.flips is not None and not isinstance(self.flips, list):
             instance("Loss.flips", self.flips, tuple, "losses.flipped(loss, rate) sets it")
+        if self.flips is not None and len(self.flips) != 2:
+            raise ValueError(f"Loss.flips must be (ρ₊, ρ₋), got {len(self.flips)} numbers")
         return sound_labels(y) if kind == "margin" else y
 
     def __repr__(self) -> str:

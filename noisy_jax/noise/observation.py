@@ -97,6 +97,7 @@ def observe_block(
     The m ≤ B rounds have numbers `[m]`, instances `[m, d]` and targets `[m]`. `offset` is the first
     number mod B; only if it is the int 0, one block has them all.
     """
+    x, y = jnp.asarray(x), jnp.asarray(y)
     block_key, round_key = jax.random.split(key)
     keys = jax.vmap(lambda t: jax.random.split(jax.random.fold_in(round_key, t), 3))(rounds)
     (x_noise, x_axis), (y_noise, y_axis) = by_round(noise), by_round(y_noise)

@@ -15,7 +15,7 @@ from noisy_jax.observed.fits.units import Units, check_varies
 from noisy_jax.observed.learned import Learned
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.beside import with_roles
-from noisy_jax.observed.observations.passes import Pass
+from noisy_jax.observed.observations.passes import MAKES, Pass
 from noisy_jax.observed.suitability import (
     check_rows,
     check_suits,
@@ -24,8 +24,8 @@ from noisy_jax.observed.suitability import (
 )
 from noisy_jax.running import Running
 from noisy_jax.validation.keys import parsed_key
-from noisy_jax.validation.objects import switch
-from noisy_jax.validation.values import check_concrete
+from noisy_jax.validation.objects import instance, switch
+from noisy_jax.validation.values import Array, check_concrete
 
 _ROWS = 4096
 
@@ -101,9 +101,12 @@ def learn(
     check_concrete("key", key, "call nj.learn outside jit, vmap and grad")
     key = parsed_key(key)
     standardize = switch("standardize", standardize)
-    in_chunks = isinstance(observations, Iterable)
+    in_chunks = isinstance(observations, Iterable) and not isinstance(observations, Array)
+    if not in_chunks:
+        instance("observations", observations, Observations, MAKES)
     learning = Learning(compiled_learner(learner), standardize, in_chunks=in_chunks)
-    for chunk in Pass(observations if in_chunks else [observations]):
+    chunks: Any = observations if in_chunks else [observations]
+    for chunk in Pass(chunks):
         learning.take(chunk, key)
     return learning.learned()
 

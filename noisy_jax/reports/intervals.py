@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 import scipy  # scipy.special is imported when it is used
 
+from noisy_jax.validation.numbers import between
+from noisy_jax.validation.values import check_concrete
+
 LEVEL = 0.95
 """The level of the intervals that the library prints."""
+
+
+def parsed_level(level: Any) -> float:
+    """Returns the level of intervals as a Python number, if it is between 0 and 1."""
+    check_concrete("level", level, "give it as a Python number")
+    return float(between("level", level, 0, 1))
 
 
 def half_width(

@@ -69,7 +69,7 @@ class AnyHorizon:
         if room is None and not isinstance(horizon, jax.Array):
             exact = isinstance(horizon, float) and horizon.is_integer()
             horizon = whole("horizon", int(horizon) if exact else horizon)
-        rounds: Any = horizon if room is None else room
+        rounds: Any = horizon if room is None else whole("room", room)
         return self.make(horizon, rounds)
 
 

@@ -14,6 +14,7 @@ from noisy_jax.base import plain_signature
 from noisy_jax.reports.intervals import half_width
 from noisy_jax.running import Running
 from noisy_jax.validation.objects import instance
+from noisy_jax.validation.values import Array
 
 _T = TypeVar("_T")
 
@@ -96,6 +97,7 @@ class Estimate(NamedTuple):
         Raises:
             ValueError: a seed is in both of them, or their levels or shapes differ.
         """
+        instance("other", other, Estimate, "monte_carlo makes one")
         first, second = ((part.levels, jax.tree.map(np.shape, part.mean)) for part in (self, other))
         if first != second:
             raise ValueError("merge needs estimates of one run, with the same levels of quantiles")
@@ -141,8 +143,8 @@ class Estimate(NamedTuple):
 
 def parts_of(kind: type[_T], name: str, parts: Any) -> list[_T]:
     """Returns the results that `merge` gets; raises ValueError for one alone, or others."""
-    if isinstance(parts, kind):
-        raise ValueError(f"{name} must be a list of them, got one {kind.__name__}")
+    if isinstance(parts, kind | Array):
+        raise ValueError(f"{name} must be a list of them, got one {type(parts).__name__}")
     instance(name, parts, Iterable, "results for disjoint ranges of seeds")
     return [instance(f"each of {name}", part, kind) for part in parts]
 

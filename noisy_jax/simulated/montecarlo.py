@@ -20,7 +20,7 @@ from noisy_jax.validation.keys import is_typed_key, parsed_key
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import between, whole
 from noisy_jax.validation.objects import function, instance
-from noisy_jax.validation.values import ArrayLike, check_concrete, collected
+from noisy_jax.validation.values import ArrayLike, check_concrete
 from noisy_jax.warning import warn
 
 DEFAULT_BATCH = 128
@@ -236,9 +236,9 @@ def check_progress(progress: Any) -> None:
 def checked_levels(quantiles: Sequence[float]) -> tuple[float, ...]:
     """Checks levels of quantiles and returns them."""
     hint = "shares of the seeds, such as (0.5, 0.95)"
-    return tuple(
-        float(between("quantiles", q, 0, 1, hint)) for q in np.ravel(collected(quantiles)).tolist()
-    )
+    check_concrete("quantiles", quantiles, SUMMED_ON_HOST)
+    levels = between("quantiles", quantiles, 0, 1, hint, shape=None)
+    return tuple(np.ravel(np.asarray(levels, float)).tolist())
 
 
 def _all_alike(estimate: Estimate) -> bool:

@@ -134,17 +134,22 @@ def rollout(
     key, stream = parsed_key(key), sound_stream(stream)
     check_noise(noise, y_noise, len(stream.y))
     check_run(learner, stream, noise, y_noise)
-    _check_room(learner.needs.horizon, len(stream.y), state)
     if concrete(number("first_round", first_round)) is not None:
         first_round = whole("first_round", np.asarray(first_round).item(), 0)
+    elif not np.issubdtype(jnp.result_type(first_round), np.integer):
+        raise ValueError(f"first_round must be a whole number, got {given(first_round)}")
 
     if state is not None:
         first = jax.eval_shape(lambda: learner.init(np.shape(stream.x)[-1]))
-        if jax.tree.structure(first) != jax.tree.structure(state):
+        forms = [
+            (jax.tree.structure(s), [*map(np.shape, jax.tree.leaves(s))]) for s in (first, state)
+        ]
+        if forms[0] != forms[1]:
             raise ValueError(
                 "state must be one of this learner, as its init(d) or an earlier run's state, got "
                 f"{given(state)}"
             )
+    _check_room(learner.needs.horizon, len(stream.y), state)
 
     def run(stream, noise, key, y_noise, state, first_round) -> Rollout:
         play, dim = _player(learner, noise, y_noise, key, first_round), stream.x.shape[-1]

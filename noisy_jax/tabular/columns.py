@@ -54,7 +54,7 @@ def numeric(
         raise ValueError(
             f"{name} must be numbers, got dates or durations: pass days, or years, since a date"
         )
-    if array.dtype.kind not in "biuf" and array.dtype.kind != "V":  # V: bfloat16
+    if array.dtype.kind not in "biufV" or array.dtype.names:  # V: bfloat16, or records
         array = np.array(array, object)
         for place in np.ndindex(array.shape):
             value = array[place]

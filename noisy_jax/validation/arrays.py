@@ -15,6 +15,7 @@ from noisy_jax.validation.values import (
     at_least_float32,
     collected,
     concrete,
+    known,
     lists_traced,
     unmasked,
 )
@@ -40,9 +41,9 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
         except (TypeError, ValueError):
             raise ValueError(message(name, "an array of numbers", value, "")) from None
     real = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
-    if not real or jnp.issubdtype(array.dtype, jnp.complexfloating):
+    if not real or array.dtype.kind in "cm":  # m: durations
         raise ValueError(message(name, "an array of real numbers", value, ""))
-    return array
+    return known(array)
 
 
 def real(name: str, value) -> Any:
@@ -51,7 +52,7 @@ def real(name: str, value) -> Any:
     A Python number does not change the type of what it is multiplied with.
     """
     if isinstance(value, int | float):
-        return value
+        return known(value)
     array = real_array(name, value)
     exact = array.dtype.kind in "iub"
     return jnp.asarray(array, jnp.result_type(array, float)) if exact else array
@@ -63,6 +64,8 @@ def real_numbers(name: str, value) -> np.ndarray | None:
         raise ValueError(f"{name} must be numbers, got a key")
     array = concrete(value)
     dtype = value.dtype if array is None else array.dtype
+    if dtype.kind in "mM" or dtype.names is not None:
+        raise ValueError(f"{name} must be numbers, got {given(value)}")
     kind = np.result_type(dtype, np.float32)
     if not np.issubdtype(kind, np.floating) or (dtype.kind == "b" and not np.ndim(value)):
         wanted = "real" if np.issubdtype(kind, np.complexfloating) else "numbers"
@@ -74,9 +77,10 @@ def widened(value) -> Any:
     """Returns the value; an array of a type in which its square may overflow in a wider type.
 
     Integers of JAX become its default floats, short integers of NumPy int64, its truth values
-    float64, and floats of 16 bits float32. Columns of pandas keep their labels. Other
-    values stay as they are.
+    float64, and floats of 16 bits float32; numbers that JAX does not take become float64. Columns
+    of pandas keep their labels. Other values stay as they are.
     """
+    value = known(value)
     if not isinstance(getattr(value, "dtype", None), np.dtype):
         return value
     if jnp.issubdtype(value.dtype, jnp.inexact):

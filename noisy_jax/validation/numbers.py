@@ -52,7 +52,7 @@ def _parsed(name, value, what, allowed, hint, shape) -> Any:
     if array is None:
         value = widened(value)
         return jnp.where(allowed(value) & jnp.isfinite(value), value, jnp.nan)
-    return array if isinstance(value, list | tuple | np.ma.MaskedArray) else widened(value)
+    return widened(array if isinstance(value, list | tuple | np.ma.MaskedArray) else value)
 
 
 def _checked(name, value, what, allowed, hint, shape) -> tuple[Any, np.ndarray | None]:
@@ -95,17 +95,20 @@ def check_finite(name: str, value, hint: str = "") -> None:
     _checked(name, value, "finite", lambda v: True, hint, None)
 
 
-def check_not_below(name: str, value, least_name: str, least) -> None:
-    """Raises ValueError if a value is below the value of another argument."""
+def not_below(name: str, value, least_name: str, least) -> Any:
+    """Returns the value if it is not below the value of another argument."""
     array, bound = real_numbers(name, value), real_numbers(least_name, least)
-    if array is not None and bound is not None and not np.all(array >= bound):
+    if array is None or bound is None:
+        return jnp.where(value >= least, value, jnp.nan)
+    if not np.all(array >= bound):
         raise ValueError(f"{name} must be at least {least_name} = {least}, got {value}")
+    return value
 
 
 def check_horizons(name: str, horizons: Sequence[int]) -> list[int]:
     """Returns the numbers of rounds as a list if there is at least one and they increase."""
     horizons = collected(horizons)
-    if np.ndim(horizons) != 1:
+    if len(shape_of(name, horizons)) != 1:
         raise ValueError(f"{name} must be a list of numbers of rounds, got {given(horizons)}")
     horizons = [whole(f"each of {name}", horizon, 1, "a number of rounds") for horizon in horizons]
     if not horizons or any(b <= a for a, b in itertools.pairwise(horizons)):

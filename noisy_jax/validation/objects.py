@@ -78,7 +78,7 @@ def check_unused(reason: str, **options) -> None:
 def check_columns(table, names: tuple[str, ...]) -> None:
     """Raises ValueError unless it is a table with the columns of a fit."""
     hint = "the table that was fitted, or one like it, as nj.table makes of a data frame"
-    if instance("table", table, "an Observations", hint, attribute="names").names != names:
+    if instance("table", table, "an Observations", hint, attribute="copies").names != names:
         raise ValueError(
             f"table must have the columns of the fit, {listed(names)}, got {listed(table.names)}"
         )

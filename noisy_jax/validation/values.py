@@ -63,6 +63,24 @@ def collected_map(value: _T) -> _T:
 _ONCE = Iterator, KeysView, ValuesView, ItemsView
 
 
+def known(value: Any) -> Any:
+    """Returns a real number or an array as one that JAX takes as it is.
+
+    JAX refuses floats of another byte order or of more than 64 bits, and Python's whole numbers of
+    more than 32; those of NumPy it cuts off without a word. All of these become float64.
+    """
+    if isinstance(value, int):
+        return float(value) if abs(value) >= 2**31 else value
+    dtype = getattr(value, "dtype", None)
+    if isinstance(value, jax.Array) or not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
+        return value
+    long = dtype.itemsize > 8
+    if dtype.kind != "f" and dtype.itemsize == 8 and np.size(value):
+        long = value.max() >= 2**31 or value.min() < -(2**31)
+    kind = np.dtype(np.float64) if long else dtype.newbyteorder("=")
+    return value if dtype == kind else value.astype(kind)
+
+
 def at_least_float32(dtype):
     """Returns the data type; float32 in place of a shorter one or of integers, not promoted."""
     wide = jnp.issubdtype(dtype, jnp.inexact) and jnp.dtype(dtype).itemsize >= 4

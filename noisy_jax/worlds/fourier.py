@@ -19,7 +19,7 @@ from noisy_jax.features import cosines_and_sines, number_of_pairs
 from noisy_jax.kernels.kernel import length_scale_of
 from noisy_jax.noise import Noise
 from noisy_jax.noise.characteristic import check_characteristic
-from noisy_jax.validation.arrays import check_dimension
+from noisy_jax.validation.arrays import check_dimension, real
 from noisy_jax.validation.keys import parsed_key
 from noisy_jax.validation.numbers import whole
 from noisy_jax.validation.values import Array, ArrayLike
@@ -69,6 +69,7 @@ class FourierWorld(NamedTuple):
         return self._waves(x, None, self.amplitude * self.modulus)
 
     def _waves(self, x, shift, amplitude):
+        x = real("x", x)
         check_dimension("FourierWorld.frequencies", self.frequencies, jnp.shape(x))
         return cosines_and_sines(x, self.frequencies, shift, amplitude)
 

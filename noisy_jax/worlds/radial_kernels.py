@@ -26,13 +26,13 @@ from noisy_jax.kernels import Kernel, squared_distances
 from noisy_jax.kernels.kernel import expanded_distances, near_origin
 from noisy_jax.linalg.matrices import PSD_SLACK, eigh
 from noisy_jax.noise import Gaussian, Noise
-from noisy_jax.validation.arrays import check_dimension, check_made_for
+from noisy_jax.validation.arrays import check_dimension
 from noisy_jax.validation.numbers import between, positive_float, whole
 from noisy_jax.validation.objects import instance
 from noisy_jax.validation.values import ArrayLike, array_module
 from noisy_jax.varying import of_this_device
 from noisy_jax.worlds.mixtures import Mixture, matern_mixture, rational_mixture
-from noisy_jax.worlds.world import World, check_log_diagonal, world_of
+from noisy_jax.worlds.world import World, check_log_diagonal, checked_points, world_of
 
 
 def rational(
@@ -267,8 +267,7 @@ def _principal_variances(noise, dim, cutoff):
 
 def _pair(x, z, dim):
     """Returns both as floating-point numbers of one type, if they have the world's dimension."""
-    for points in (x, z):
-        check_made_for(dim, jnp.shape(points))
+    x, z = checked_points("x", x, dim), checked_points("z", z, dim)
     dtype = jnp.result_type(x, z, float)
     return jnp.asarray(x, dtype), jnp.asarray(z, dtype)
 

@@ -91,7 +91,7 @@ class World:
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError if data `[..., d]` do not have the world's dimension."""
-        check_made_for(self.dim, shape)
+        check_made_for(self.dim, tuple(shape))
 
 
 def world_of(
@@ -141,13 +141,8 @@ def world_of(
     function("surrogate", surrogate, "(x[n, d], z[m, d]) -> [n, m]")
     dim = whole("dim", dim)
 
-    def checked(name, x):
-        x = real(name, x)
-        check_made_for(dim, jnp.shape(x))
-        return x
-
     def values(x, z):
-        x, z = checked("x", x), checked("z", z)
+        x, z = checked_points("x", x, dim), checked_points("z", z, dim)
         gram = surrogate(x, z)
         check_shape("surrogate(x, z)", gram, (len(x), len(z)), "for x [n, d] and z [m, d]")
         return gram
@@ -162,6 +157,14 @@ def world_of(
         noise=noise,
         spectrum=spectrum,
     )
+
+
+def checked_points(name: str, points: Any, dim: int) -> Any:
+    """Returns points `[n, d]` as real numbers, if they have the world's dimension."""
+    points = real(name, points)
+    check_axes(name, points, "[n, d]", f"; one point is {name}[None]")
+    check_made_for(dim, points.shape)
+    return points
 
 
 def check_log_diagonal(at: Callable[[float], Any], advice: str) -> None:

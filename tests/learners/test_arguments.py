@@ -238,6 +238,25 @@ def test_of_a_step(learner, sample, message):
 
 
 @pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"x": np.ma.array(np.ones((2, 2)), mask=np.eye(2))}, "sample.x must have no mask"),
+        ({"x": np.array([[3_000_000_000, 1]])}, "sample.x must be of floats, or of whole numbers"),
+        ({"x": 1j * np.ones((2, 2))}, "sample.x must be an array of real numbers"),
+        ({"y": np.ma.masked}, "sample.y must have no mask"),
+        ({"y": 3_000_000_000}, "sample.y must be of floats, .* got 3000000000"),
+        ({"cov": np.ones(3)}, r"sample.cov of shape \[3\] does not fit data of dimension 2"),
+        ({"cov": np.ones((1, 2))}, r"sample.cov must be \[\], \[d\] or \[d, d\], got \[1, 2\]"),
+        ({"cross_cov": [0.1, 0.0]}, "sample.cross_cov must be an array, got list"),
+        ({"cross_cov": 0.1}, r"sample.cross_cov must be \[2\], one for each feature, got \[\]"),
+    ],
+)
+def test_of_a_part_of_a_sample(part, message):
+    sample = Sample(jnp.ones((2, 2)), jnp.ones(()), 0.1, jnp.zeros(2))._replace(**part)
+    raises(message, ONE.step, ONE.init(2), sample, KEY)
+
+
+@pytest.mark.parametrize(
     ("learner", "dim", "message"),
     [
         (

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -32,7 +33,10 @@ STEEP = losses.corrected(losses.smoothed_hinge(sharpness=2.0))
         (lambda: losses.novelty(initial=np.nan, **HALF), "initial must be finite"),
         (lambda: losses.novelty(initial=-1, smallest=0.0, **HALF), "must be at least smallest"),
         (lambda: OF_NO_KIND(1.0, 1.0), r"Loss\.kind must be 'margin', 'residual' or 'count', got"),
-        (lambda: SQUARED(np.ones(3), np.zeros((3, 1))), r"predictions, .*, got \[3, 1\] and \[3\]"),
+        (
+            lambda: SQUARED(np.ones(3), np.zeros((3, 1))),
+            r"predictions p, .*, got \[3, 1\] and \[3\]",
+        ),
         (lambda: HINGE(np.ones(3), np.ones(2)), r"of their last axes, got \[2\] and \[3\]"),
         (lambda: HINGE.argument(None, 1.0), "^p must be an array"),
         (lambda: losses.flipped(HINGE, 0.5), "Flip.rate must be positive"),
@@ -50,6 +54,11 @@ STEEP = losses.corrected(losses.smoothed_hinge(sharpness=2.0))
         (lambda: OF_LAPLACE(losses.logistic())(0.0, 1.0, jnp.ones(5)), "at most 4 features, got 5"),
         (lambda: losses.smoothed(losses.huber(), width=1.0), "must be piecewise linear"),
         (lambda: STEEP(0.0, 1.0, 0.125), "must be positive.*smaller sharpness"),
+        (
+            lambda: STEEP(jnp.zeros(2), 1.0, jnp.zeros(3)),
+            r"v must be \[\] or \[2\], as p, got \[3\]",
+        ),
+        (lambda: losses.nu_hinge(**HALF).at("wide"), "scale must be numbers, got 'wide'"),
     ],
 )
 def test_what_is_wrong_or_impossible_is_an_error(call, message):
@@ -74,10 +83,16 @@ def test_shares_are_between_0_and_1(make):
         ({"series": "none"}, r"^Loss.series must be a function, got 'none'"),
         ({"deconvolved": 0}, r"^Loss.deconvolved must be a function, got 0"),
         ({"flips": 0.1}, r"^Loss.flips must be a tuple, got 0.1: losses.flipped"),
+        ({"flips": (0.1,)}, r"^Loss.flips must be \(ρ₊, ρ₋\), got 1 numbers"),
     ],
 )
 def test_parts_of_a_loss_are_checked_where_it_is_called(parts, message):
     raises(message, SQUARED._replace(**parts), 0.5, 1.0)
+
+
+def test_a_traced_first_scale_below_the_least_is_nan():
+    initial = jax.jit(lambda s: losses.novelty(initial=0.5, smallest=s, **HALF).initial)
+    np.testing.assert_array_equal([initial(0.0), initial(1.0)], [0.5, np.nan])
 
 
 def test_a_variance_below_zero_is_an_error():
@@ -85,6 +100,7 @@ def test_a_variance_below_zero_is_an_error():
         with told("v must be >= 0, got -1.0"):
             losses.corrected(loss)(0.1, 1.0, -1.0)
     assert np.isfinite(losses.corrected(SQUARED)(0.1, 1.0, -1e-9))  # by rounding
+    assert np.isnan(jax.jit(partial(losses.corrected(SQUARED), 0.1, 1.0))(-1.0))
     for wrong in ("1", [1j], [[1.0], [1.0, 2.0]]):
         with told("v must be"):
             losses.corrected(SQUARED)(0.1, 1.0, wrong)

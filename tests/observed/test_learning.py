@@ -96,6 +96,12 @@ def test_labels_stay_labels_and_others_are_an_error(name):
     raises(r"y must be labels −1 and \+1, got 0", nj.learn, learner, chunks, key(0))
 
 
+def test_a_table_is_no_key():
+    learner = nj.learners.uncorrected(radius=1.0)
+    for wrong in None, jax.random.key(0):
+        raises("observations must be an Observations", nj.learn, learner, wrong, key(0))
+
+
 @pytest.mark.slow
 def test_columns_of_different_sizes_are_a_warning_where_one_rate_serves_all():
     rng = np.random.default_rng(0)

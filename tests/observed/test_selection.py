@@ -156,6 +156,7 @@ ONE, TWO = nj.learners.uncorrected(radius=1.0), nj.learners.two_copies(radius=1.
         ({}, {}, "candidates must map at least one name to a learner"),
         (ONE, {}, "candidates must map at least one name to a learner, .*, got Learner"),
         ({"a": 3}, {}, "candidate 'a': must be a learner, a function .*, got 3"),
+        ({"a": nj.learners.two_copies}, {}, "the function two_copies, which makes one: call"),
         ({"a": lambda rows: 3}, {}, "candidate 'a': must return a fit .* returned 3"),
         ({"a": KERNEL}, {}, "candidate 'a': of this learner noisy rows do not show its error"),
         ({"a": WORLDS}, {"standardize": False}, "candidate 'a': the learner needs 2 noisy copies"),

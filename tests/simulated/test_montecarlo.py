@@ -173,8 +173,9 @@ def test_progress_is_reported_between_batches():
         ({"tag": "a"}, "tag names the run of a checkpoint: give checkpoint as well, or no tag"),
         ({"tag": 3}, "tag must be a text, got 3"),
         ({"mesh": 2}, "mesh must be a Mesh, got 2"),
-        ({"quantiles": (0.5, 1.0)}, "quantiles must be above 0 and below 1, got 1"),
+        ({"quantiles": (0.5, 1.0)}, r"must be above 0 and below 1, but quantiles\[1\] is 1.0"),
         ({"quantiles": "median"}, "quantiles must be numbers, got .*median"),
+        ({"quantiles": [[0.1], [0.5, 0.9]]}, "quantiles must be one array, but has parts of uneq"),
         ({"mesh": "every"}, 'mesh must be a Mesh, got .every.: .* "all" means all devices'),
     ],
 )
@@ -208,6 +209,11 @@ def test_estimates_of_any_disjoint_ranges_merge_to_that_of_their_seeds():
     )
     median = np.sort(values["a"], axis=0)[8]
     np.testing.assert_allclose(merged.quantiles["a"][1], median, atol=1e-6)
+
+
+def test_what_is_merged_are_estimates():
+    raises("other must be an Estimate, got None", parts((0, 3))[0].plus, None)
+    raises("estimates must be a list of them, got one ndarray", Estimate.merge, np.array(1.0))
 
 
 def test_values_are_in_the_order_of_the_seeds():

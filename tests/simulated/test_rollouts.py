@@ -98,6 +98,14 @@ def test_diverged_in_the_last_step_is_reported():
     ("change", "message"),
     [
         ({"learner": nj.learners.two_copies}, "learner must .* got function"),
+        ({"learner": BLIND._replace(needs=nj.Needs(0))}, r"learner\.needs\.copies must be a whole"),
+        (
+            {"learner": BLIND._replace(needs=nj.Needs(targets="all"))},
+            "needs.targets must be 'exact',",
+        ),
+        ({"learner": BLIND._replace(step=None)}, r"learner\.step must be a function, got None"),
+        ({"state": BLIND.init(3)}, "state must be one of this learner"),
+        ({"state": NOISE}, "state must be one of this learner.* got Gaussian"),
         ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple: .* makes one"),
         ({"stream": nj.Stream(1j * STREAM.x, STREAM.y)}, "x must be real, got an array"),
         ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
@@ -310,6 +318,16 @@ def test_the_noise_of_a_round_depends_on_the_key_and_on_t_for_keys_of_any_kind(k
         rest = run(key, rest, state=first.state, first_round=4)
         joined = np.concatenate([first.predictions, rest.predictions])
         np.testing.assert_allclose(found, joined, rtol=1e-5)
+
+
+def test_a_traced_first_round_is_whole():
+    with told("first_round must be a whole number"):
+        jax.jit(lambda t: nj.rollout(**GOOD, first_round=t))(1.0)
+
+
+def test_large_whole_numbers_are_not_cut_off():
+    stream = nj.Stream(np.full((2, 2), 3_000_000_000), np.ones(2))
+    assert nj.rollout(WATCHER, stream, NOISE, KEY).predictions[1, 1] == pytest.approx(3e9)
 
 
 def test_a_state_of_another_learner_and_half_a_round_are_errors():

@@ -265,6 +265,7 @@ def test_a_factor_of_the_rate_is_positive():
     tuned = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, MOMENTS)
     raises("rate_factor must be positive", tuned, radius=1.0, rate_factor=-1.0)
     raises("rate_factor must be numbers, got 'fast'", tuned, radius=1.0, rate_factor="fast")
+    raises("room must be a whole number", tuned(radius=1.0), 10, room="much")
 
 
 def test_a_custom_factory_may_take_any_bound():

@@ -10,8 +10,12 @@ from noisy_jax.validation import arrays, numbers
 from noisy_jax.validation.values import concrete
 from tests.errors import told
 
+DURATIONS = np.ones(2, "timedelta64[D]")
+RECORDS = np.ones(2, [("x", float)])
+WRONG = ["1", [[1.0], [1.0, 2.0]], ["a"], 1j, None, jax.random.key(0), DURATIONS, RECORDS]
 
-@pytest.mark.parametrize("value", ["1", [[1.0], [1.0, 2.0]], ["a"], 1j, None, jax.random.key(0)])
+
+@pytest.mark.parametrize("value", WRONG)
 def test_an_array_of_real_numbers_is_nothing_else(value):
     with told("value", "array"):
         arrays.real_array("value", value)
@@ -26,6 +30,19 @@ def test_arrays_of_real_numbers_may_be_lists_and_traced():
     traced = jax.jit(lambda a: (arrays.real_array("a", [a, 2 * a]), nj.noise.Gaussian([a, a])))
     assert traced(1.0)[0].tolist() == [1, 2]
     assert traced(1.0)[1].cov.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, ">f8", np.longdouble])
+def test_numbers_that_jax_cuts_off_or_refuses_become_float64(kind):
+    value = np.array([3_000_000_000, 1], kind)
+    predicted = nj.learners.uncorrected(radius=1.0).predict
+    state = nj.learners.uncorrected(radius=1.0).init(2)._replace(weights=jnp.array([1.0, 0.0]))
+    assert jnp.asarray(arrays.real_array("x", value)).tolist() == [3e9, 1]
+    assert predicted(state, value) == 3e9
+    assert jnp.asarray(numbers.positive("sizes", [3_000_000_000], shape=None)).tolist() == [3e9]
+    for size in value[0], 3_000_000_000:
+        assert jnp.asarray(numbers.positive("size", size)) == 3e9
+        assert nj.losses.absolute()(jnp.zeros(1), size) == 3e9
 
 
 @pytest.mark.parametrize("number", [jnp.int32(2), jnp.bfloat16(2)])

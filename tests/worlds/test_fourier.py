@@ -223,6 +223,13 @@ def test_rejects_wrong_numbers_of_features(num_features):
     raises("num_features must be", weighted_features, Gaussian(0.1), 2, num_features)
 
 
+def test_instances_are_real_numbers():
+    features = worlds.fourier(KEY, WORLD, 8)
+    assert features.noisy([[1.0, 2.0]]).shape == (1, 8)
+    for maps in features.noisy, features.clean:
+        raises("x must be an array of real numbers", maps, 1j * np.ones(2))
+
+
 @pytest.mark.parametrize(
     ("noise", "message"),
     [

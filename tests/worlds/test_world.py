@@ -105,3 +105,17 @@ def test_a_surrogate_takes_lists_and_names_the_points_that_are_wrong():
     np.testing.assert_array_equal(world.surrogate(x.tolist(), x), world.surrogate(x, x))
     with told("z must be one array"):
         world.surrogate(x, [[0.1, 0.2], [0.3]])
+
+
+def test_points_are_rows_of_real_numbers():
+    noise = nj.noise.Gaussian(0.1)
+    worlds = (
+        nj.worlds.gaussian(dim=2, length_scale=1.0, noise=noise),
+        nj.worlds.rational(dim=2, noise=noise, cutoff=0.5),
+    )
+    for gram in [gram for world in worlds for gram in (world.kernel, world.surrogate)]:
+        assert gram([[0, 1], [2, 3]], [[0.0, 1.0]]).shape == (2, 1)
+        with told("x must be [n, d], got [2]; one point is x[None]"):
+            gram([0.0, 1.0], [[0.0, 1.0]])
+        with told("z must be an array"):
+            gram([[0.0, 1.0]], [["a", "b"]])

@@ -13,9 +13,9 @@ from jax.core import Tracer
 
 from noisy_jax.gone import refuse_attribute
 from noisy_jax.observed.fits.features import features_of
-from noisy_jax.reports.intervals import LEVEL, half_width, p_value
+from noisy_jax.reports.intervals import LEVEL, half_width, p_value, parsed_level
 from noisy_jax.reports.tables import Summarized, Table
-from noisy_jax.validation.numbers import between
+from noisy_jax.validation.objects import switch
 from noisy_jax.validation.values import array_module
 
 COLUMNS = (
@@ -142,7 +142,7 @@ class Estimates(Summarized):
         They are estimate ± t · standard error, where t is the quantile of Student's t with
         `degrees_of_freedom` for the `level`, between 0 and 1; 0.95 by default.
         """
-        level = float(between("level", level, 0, 1))
+        level = parsed_level(level)
         width = half_width(self.std_error, self.degrees_of_freedom, level=level)
         return self.values - width, self.values + width
 
@@ -171,7 +171,7 @@ class Estimates(Summarized):
             ValueError: the fit is of SIMEX, whose estimator alone knows how to predict; columns are
                 missing; or a curve was read from a file without its method.
         """
-        level = float(between("level", level, 0, 1))
+        level, interval = parsed_level(level), switch("interval", interval)
         if not interval and level != LEVEL:
             raise ValueError("level is of intervals: write predict(x, interval=True, level=…)")
         mean = self._form.mean
@@ -267,7 +267,8 @@ class Estimates(Summarized):
             dose             -1           2  -0.5    0.632  [-5.729, 3.729]
             Student's t with 7 degrees of freedom; p values are two-sided.
         """
-        if ratios and not self.unit:
+        level = parsed_level(level)
+        if switch("ratios", ratios) and not self.unit:
             raise ValueError(
                 "ratios are for logistic and Poisson fits, where exp(coefficient) is an odds ratio "
                 "or a rate ratio; of this fit call summary()"

@@ -11,9 +11,9 @@ from jax.core import Tracer
 
 from noisy_jax.observed.observations.frames import columns_of
 from noisy_jax.tabular.columns import check_not_categorical, in_order, index_of, is_missing, numeric
-from noisy_jax.validation.arrays import real_numbers
+from noisy_jax.validation.arrays import real_array, real_numbers, shape_of
 from noisy_jax.validation.messages import given, listed
-from noisy_jax.validation.values import collected, unmasked
+from noisy_jax.validation.values import collected, lists_traced, unmasked
 
 
 def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()) -> Any:
@@ -29,8 +29,11 @@ def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()
         labelled = len(index) == len(names) or any(name in index for name in names)
     if labelled:
         x = _by_name(x, names, references)
-    traced = isinstance(x, Tracer)
-    x = jnp.asarray(x, float) if traced else np.asarray(real_numbers("x", x), np.float64)
+    if isinstance(x, Tracer) or lists_traced(x):
+        x = jnp.asarray(real_array("x", x), float)
+    else:
+        shape_of("x", x)
+        x = np.asarray(real_numbers("x", x), np.float64)
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "

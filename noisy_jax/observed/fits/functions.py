@@ -13,9 +13,9 @@ from noisy_jax.observed.fits.bands import half_widths
 from noisy_jax.observed.fits.features import features_of
 from noisy_jax.observed.fits.judged import Comparison
 from noisy_jax.observed.fits.result import Result, counted_features
-from noisy_jax.reports.intervals import LEVEL, half_width
+from noisy_jax.reports.intervals import LEVEL, half_width, parsed_level
 from noisy_jax.reports.tables import Table
-from noisy_jax.validation.numbers import between
+from noisy_jax.validation.objects import switch
 from noisy_jax.validation.values import check_concrete
 
 
@@ -159,6 +159,7 @@ class FourierFit(FourierPredictor, Result):
         Returns:
             The predictions; with `interval` three arrays `[...]`, the predictions and both ends.
         """
+        level, interval = parsed_level(level), switch("interval", interval)
         if not interval and level != LEVEL:
             raise ValueError("level is of intervals: write predict(x, interval=True, level=…)")
         value = super().predict(x)
@@ -209,7 +210,7 @@ class FourierFit(FourierPredictor, Result):
             check_concrete(
                 name, value, "bands are computed on the host, outside jit, vmap and grad"
             )
-        level = float(between("level", level, 0, 1))
+        level, simultaneous = parsed_level(level), switch("simultaneous", simultaneous)
         waves = self.undersmoothed._waves(x)
         middle = waves @ self.undersmoothed.weights + self.constant
         left_out = self.left_out @ waves.reshape(-1, waves.shape[-1]).T

@@ -40,7 +40,7 @@ from noisy_jax.observed.fits.template import Method, Sample
 from noisy_jax.observed.fits.units import check_varies
 from noisy_jax.observed.observations import Observations
 from noisy_jax.observed.observations.products import expanded, measured
-from noisy_jax.reports.intervals import LEVEL, half_width, p_value
+from noisy_jax.reports.intervals import LEVEL, half_width, p_value, parsed_level
 from noisy_jax.validation.objects import choice
 
 
@@ -104,7 +104,7 @@ class LinearFit(Fit):
         if self.scatter is None:
             raise ValueError("the scatter is known where errors in y, or by row, are given")
         variance, error, freedom = self.scatter
-        half = half_width(error, freedom, level=level)
+        half = half_width(error, freedom, level=parsed_level(level))
         low, high = np.sqrt(np.maximum([variance - half, variance + half], 0)).tolist()
         return low, high
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -17,10 +17,11 @@ from noisy_jax.observed.observations.described import (
 )
 from noisy_jax.observed.observations.labels import by_name, of_each_row
 from noisy_jax.observed.observations.measured import Measured, columns_of_copies, observations_of
+from noisy_jax.observed.observations.roles import one_name
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import ROUNDING, common_index, numeric
 from noisy_jax.validation.arrays import shape_of
-from noisy_jax.validation.messages import listed
+from noisy_jax.validation.messages import given, listed
 from noisy_jax.validation.values import check_concrete, collected, collected_map
 from noisy_jax.warning import warn
 
@@ -93,6 +94,7 @@ def from_arrays(
         names = [str(column) for column in columns]
     for name, value in (("x", x), ("y", y)):
         check_concrete(name, value, TABLES_OUTSIDE_JIT)
+    target = one_name("target", target) if target is not None else ""
     target = target or str(getattr(y, "name", None) or "y")
     index = common_index(frames, y, of_each_row(noise, cross_cov))
     hint = "drop such rows, as by frame.dropna(), or impute them"
@@ -114,8 +116,8 @@ def from_arrays(
     if min(x.shape) > 1 and _means_differ(x) > 10 and _means_differ(np.swapaxes(x, 1, 2)) < 5:
         warn(f"replicates of one feature have different means{_SWAP}")
     _, places, dim = x.shape
-    if isinstance(names, str):
-        raise ValueError(f"names must be a list of {dim} names, got the text {names!r}")
+    if isinstance(names, str) or not isinstance(names, Iterable | None):
+        raise ValueError(f"names must be a list of {dim} names, got {given(names)}")
     names = tuple(map(str, names)) if names is not None else tuple(f"x{j + 1}" for j in range(dim))
     if len(names) != dim or len(set(names)) != dim:
         hint = _SWAP if len(names) == places > 1 else ""

@@ -36,6 +36,7 @@ class Beside(NamedTuple):
 def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
     """Returns the checked values `[n]` of a role; `name` is the name of their column, or ""."""
     called = f"{role}, column {given(name)}," if name else role
+    check_concrete(called, values, TABLES_OUTSIDE_JIT)
     if role == "clusters":
         return Beside(name, _numbered(called, values, rows))
     if isinstance(values, jax.Array | list | tuple | np.ndarray):
@@ -49,12 +50,20 @@ def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
     return Beside(name, numbers)
 
 
-def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
-    """Labels of any kind as whole numbers from 0, `[n]`."""
+def labels_of(called: str, labels: Any, rows: int) -> np.ndarray:
+    """Returns labels of any kind as an array, if there is one for each of so many rows."""
+    if is_typed_key(labels):
+        raise ValueError(f"{called} must be labels, got a key")
+    shape_of(called, labels)
     labels = np.asarray(unmasked(labels))
     if labels.shape != (rows,):
         raise ValueError(f"{called} must be {rows} labels, one a row, got {list(labels.shape)}")
-    labels = labels.tolist()
+    return labels
+
+
+def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
+    """Labels of any kind as whole numbers from 0, `[n]`."""
+    labels = labels_of(called, labels, rows).tolist()
     for row in [row for row, label in enumerate(labels) if is_missing(label)][:1]:
         missing = f"got {given(labels[row]).replace('nan', 'NaN')} in row {row}"
         raise ValueError(f"{called} must be labels, {missing}: label it, or drop it")

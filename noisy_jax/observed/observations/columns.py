@@ -11,7 +11,7 @@ import numpy as np
 
 from noisy_jax.noise import Gaussian, Misclassified
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.observed.observations.beside import beside_of
+from noisy_jax.observed.observations.beside import beside_of, labels_of
 from noisy_jax.observed.observations.categories import Recoding, categories_of, mean_recoding
 from noisy_jax.observed.observations.copies import Subjects, check_copies
 from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT, StandardDeviation, sd
@@ -23,7 +23,7 @@ from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.columns import check_same_rows, levels_of, numeric, order_of
 from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import non_negative
-from noisy_jax.validation.values import check_concrete
+from noisy_jax.validation.values import check_concrete, unmasked
 from noisy_jax.warning import warn
 
 _ID = re.compile(
@@ -58,6 +58,7 @@ def table_of(
     """
     errors = dict(roles.noise) if isinstance(roles.noise, Mapping) else {}
     values, levels = _parsed(roles, column, where)
+    rows = len(values[said.target])
     names = [
         column_name for name in roles.names for column_name in levels.get(name, ["", name])[1:]
     ]
@@ -72,7 +73,9 @@ def table_of(
         values.update(zip(columns, numbers.T, strict=True))
     subjects, whose = None, "frame"
     if said.subject is not None:
-        subjects = Subjects(column(said.subject), said.subject)
+        called = f"column {given(said.subject)}"
+        labels = labels_of(called, column(said.subject), rows)
+        subjects = Subjects(labels, said.subject)
         if index is not None:
             pandas = importlib.import_module("pandas")
             whose, index = "subjects", pandas.Index(subjects.labels, name=said.subject)
@@ -106,8 +109,7 @@ def table_of(
             del errors[name]
     beside = {}
     for role, name in said.beside.items():
-        cells = column(name)
-        beside[role] = beside_of(role, name, cells, len(cells))
+        beside[role] = beside_of(role, name, column(name), rows)
         if subjects:
             values_of_subjects = subjects.single(beside[role].values, name)
             beside[role] = beside[role]._replace(values=values_of_subjects)
@@ -151,7 +153,7 @@ def _parsed(
         check_concrete(called, given_one, TABLES_OUTSIDE_JIT)
         categories = levels_of(called, given_one) if name in roles.plain else None
         if name in labelled:
-            cells = np.asarray(given_one, object)
+            cells = np.asarray(unmasked(given_one), object)
         elif categories is not None:
             levels[name] = [f"{name}[{category}]" for category in categories[0]]
             cells = categories[1]

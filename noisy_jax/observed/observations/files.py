@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from noisy_jax.observed.observations.roles import Columns, Roles
 from noisy_jax.observed.observations.tables import Observations
 from noisy_jax.tabular.texts import is_number
 from noisy_jax.validation.messages import given, listed
+from noisy_jax.validation.values import collected
 from noisy_jax.warning import warn
 
 
@@ -76,7 +77,10 @@ def csv(
     if missing is not None:
         if "na_values" in reading:
             raise ValueError("name what is missing by missing or by na_values, not by both")
-        codes = [missing] if isinstance(missing, str | int | float) else missing
+        codes = [*missing] if isinstance(missing, Set) else collected(missing)
+        codes = np.ravel(np.asarray(codes, object)).tolist()
+        if not all(isinstance(one, str | int | float | np.integer) for one in codes):
+            raise ValueError(f"missing must be a list of texts and numbers, got {given(missing)}")
         reading["na_values"] = [str(one) for one in codes]
     frame = read_frame(path, said.target, **reading)
     roles = said.roles(list(frame.columns), where)

@@ -43,6 +43,13 @@ def several(names: Any, argument: str = "names") -> list[str]:
     return [str(name) for name in names]
 
 
+def one_name(argument: str, name: Any) -> str:
+    """The name of one column as a text; a tuple is a name of several levels."""
+    if isinstance(name, Iterable) and not isinstance(name, str | bytes | tuple):
+        raise ValueError(f"{argument} must be the name of a column, got {given(name)}")
+    return str(name)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Columns:
     """Stated roles of columns: the arguments of `nj.table`, which explains them."""
@@ -87,7 +94,7 @@ class Columns:
         beside = {name: getattr(self, name) for name in ("subject", *ROLES)}
         read = {
             **{k: str(item) if isinstance(item, tuple) else item for k, item in beside.items()},
-            **{"target": str(self.target), "noise": noise, "replicates": replicates},
+            **{"target": one_name("target", self.target), "noise": noise, "replicates": replicates},
             **{"products": products, "cross_cov": cross_cov, "drop": several(drop, "drop")},
             "features": None if features is None else several(features, "features"),
         }
@@ -136,6 +143,7 @@ class Columns:
                 take(name, f"the column of {role}")
         take(target, "the target")
         if self.subject is not None:
+            one_name("subject", self.subject)
             take(self.subject, "the subject")
         deviations = {
             name: item.column

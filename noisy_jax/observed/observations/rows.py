@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from noisy_jax.validation.arrays import check_axes, check_shape, real_array
+from noisy_jax.validation.messages import given
+from noisy_jax.validation.values import check_concrete
 
 
 class Rows(NamedTuple):
@@ -29,3 +33,21 @@ class Rows(NamedTuple):
         # NumPy's `take` of many rows is three times as fast as an array in brackets.
         x = self.x[which] if isinstance(which, slice) else self.x.take(which, axis=0)
         return Rows(x, self.y[which], cov, weights, cross)
+
+
+def row_numbers(which: Any, rows: int) -> Any:
+    """Returns numbers of rows, a mask `[n]` or a slice, as NumPy takes them to choose rows."""
+    if isinstance(which, slice):
+        return which
+    which = real_array("which", which)
+    check_concrete("which", which, "rows are chosen outside jit, vmap and grad")
+    check_axes("which", which, "[m]", ": numbers of rows, or a mask")
+    numbers = np.asarray(which)
+    numbers = numbers.astype(int) if not numbers.size else numbers
+    if numbers.dtype == bool:
+        check_shape("which", numbers, (rows,), "as a mask of the rows")
+    elif numbers.dtype.kind not in "iu" or np.any((numbers < -rows) | (numbers >= rows)):
+        raise ValueError(
+            f"which must be numbers of rows, below {rows}, or a mask [{rows}], got {given(which)}"
+        )
+    return numbers

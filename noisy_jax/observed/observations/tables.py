@@ -15,7 +15,7 @@ from noisy_jax.observed.observations.beside import Beside
 from noisy_jax.observed.observations.categories import Categories
 from noisy_jax.observed.observations.errors import Errors, Known, Replicates, stacked
 from noisy_jax.observed.observations.products import Products
-from noisy_jax.observed.observations.rows import Rows
+from noisy_jax.observed.observations.rows import Rows, row_numbers
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -215,6 +215,7 @@ class Observations:
 
         Errors that are estimated from the rows are then estimated from these rows.
         """
+        which = row_numbers(which, len(self.y))
 
         def of_rows(values, rank):
             return values if values is None or values.ndim == rank else values[which]

@@ -86,6 +86,18 @@ def test_intervals_of_predictions_are_by_the_delta_method(rng, model):
     raises("level is of intervals", fit.predict, x, level=0.5)
 
 
+def test_wrong_arguments_of_a_fit_are_told(rng):
+    fit = nj.fit(from_arrays(rng.normal(size=(30, 2)), rng.normal(size=30), noise=0.01))
+    x = np.ones((1, 2))
+    raises("x must be one array, but has parts of unequal", fit.predict, [[1.0], [1.0, 2.0]])
+    raises("x must be an array of real numbers", jax.jit(fit.predict), 1j * x)
+    raises("interval must be True or False, got 'yes'", fit.predict, x, interval="yes")
+    raises("ratios must be True or False, got 'no'", fit.summary, ratios="no")
+    raises("level must be concrete, got a traced one", jax.jit(fit.interval), 0.5)
+    listed = jax.jit(lambda a: fit.predict([a, 2 * a]))(1.0)
+    np.testing.assert_allclose(listed, fit.predict([1.0, 2.0]), rtol=1e-5)
+
+
 @pytest.mark.parametrize("center", [0.0, -30_000.0])
 def test_intervals_of_predictions_under_jit_are_those_of_numpy(rng, center):
     """In float32 too: columns that are far from 0 lose only the digits that float32 has of them."""
@@ -112,7 +124,8 @@ def test_residuals_are_of_the_means_of_copies_by_name(rng):
     np.testing.assert_allclose(fit.residuals(rows), expected, atol=1e-12)
     other = from_arrays(copies, y, names=("age", "dose"))
     raises("columns of the fit, 'dose', 'age', got 'age', 'dose'", fit.residuals, other)
-    raises("table must be an Observations", fit.residuals, copies)
+    for wrong in copies, fit:
+        raises("table must be an Observations", fit.residuals, wrong)
     kernel = nj.fit(rows, nj.methods.Fourier(length_scale=2.0, num_features=8))
     expected = y - kernel.predict(copies.mean(axis=1))
     np.testing.assert_allclose(kernel.residuals(rows), expected, atol=1e-6)

@@ -132,5 +132,7 @@ def test_the_scatter_is_what_is_left_of_the_residuals():
     np.testing.assert_allclose(fit.scatter[1], terms.std() / n**0.5, rtol=1e-3)
     low, high = fit.scatter_interval()
     assert low < 0.7 < high
+    with pytest.raises(ValueError, match="level must be above 0 and below 1, got 95"):
+        fit.scatter_interval(95)
     with pytest.raises(ValueError, match="the scatter is known where errors in y, or by row"):
         nj.fit(from_arrays(x, y, noise=0.1)).scatter_interval()

@@ -183,6 +183,16 @@ def test_what_is_wrong_is_told():
         nj.table(bad, exposure="t", **options)
 
 
+@pytest.mark.parametrize("role", ["weights", "clusters", "exposure", "subject"])
+def test_a_column_beside_the_features_has_one_cell_a_row(role):
+    options = {"target": "y", "noise": {"x": 0.1}, role: "s"}
+    if role == "subject":
+        options |= {"noise": None, "replicates": ["x"]}
+    for cells in np.ones(7), np.ones(5), np.ones((6, 2)), [[1.0], [1.0, 2.0]] * 3, None:
+        with told("column 's'", "must"):
+            nj.table({"x": np.arange(6.0) ** 2, "y": np.ones(6), "s": cells}, **options)
+
+
 def test_a_table_of_counts_is_told_to_repeat_its_rows():
     """A 2 × 2 table; the fit to the repeated rows is that of the single rows."""
     frame = pd.DataFrame({"case": [0, 0, 1, 1], "seen": [0, 1, 0, 1], "n": [420, 80, 310, 190]})

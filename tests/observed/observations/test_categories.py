@@ -224,6 +224,8 @@ def test_what_is_wrong_raises(rng):
 
     gaps = np.where(np.arange(60) == 3, np.nan, frame["exposed"])
     wrong("row 3 of 'exposed' has no category", exposed=gaps)
+    masked = np.ma.array(frame["exposed"], mask=np.arange(60) == 3)
+    wrong("row 3 of 'exposed' has no category", exposed=masked)
     wrong("but the column has 3", exposed=np.arange(60) % 3)
     wrong("several types", exposed=[1.0, "a"] * 30)
     wrong("has the category [01].0, but", Misclassified(TWO, categories=["no", "yes"]))

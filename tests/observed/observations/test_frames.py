@@ -204,6 +204,7 @@ def test_names_that_are_numbers_and_frames_that_are_wrapped():
         ({"y": [1.0, 1, 2, 2.5]}, "column 'y' differs between rows 2 and 3 of subject 8"),
         ({"a": [1.0, 2, np.nan, np.nan]}, "'a' has no value in 1 of 2 rows, first in subject 8"),
         ({"who": [7, 7, None, 8]}, r"row 2 of 'who' names no subject"),
+        ({"who": np.ma.array([7, 7, 8, 8], mask=[0, 0, 1, 0])}, r"row 2 of 'who' names no subject"),
     ],
 )
 def test_wrong_columns_of_subjects(columns, message):

@@ -156,3 +156,15 @@ def test_errors_name_columns_of_the_table():
     incomplete = nj.table(copies, target="y", replicates={"dose": ["dose", "dose2"]})
     with told("the variance of one measurement: noise={'dose': 0.25}"):
         nj.fit(incomplete, nj.methods.Logistic())
+
+
+def test_a_column_is_named_and_not_given():
+    for column in FRAME["y"], pd.Series(FRAME["y"]), ["y"]:
+        with told("target must be the name of a column"):
+            nj.table(FRAME, target=column, noise={"b": 0.1})
+        with told("target must be the name of a column"):
+            nj.observations.from_arrays(FRAME["b"][:, None], FRAME["y"], target=column, noise=0.1)
+        with told("subject must be the name of a column"):
+            nj.table(FRAME, target="y", replicates=["a1"], subject=column)
+    with told("names must be a list of 1 names, got 3"):
+        nj.observations.from_arrays(FRAME["b"][:, None], FRAME["y"], names=3, noise=0.1)

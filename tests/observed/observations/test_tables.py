@@ -102,6 +102,14 @@ def test_some_rows_keep_what_belongs_to_them(rng):
     np.testing.assert_allclose(shared.cov, 0.3 * np.eye(2))
 
 
+def test_rows_are_chosen_by_their_numbers_or_a_mask():
+    table = from_arrays(np.arange(4.0)[:, None], np.arange(4.0), noise=0.1)
+    for which in [1, 3], (1, -1), iter([1, 3]), np.array([False, True] * 2), slice(1, 4, 2):
+        assert table.rows(which).y.tolist() == [1, 3]
+    for which in None, "a", 1, [4], [0.5], np.ones(3, bool), np.ma.array([0, 1], mask=[0, 1]):
+        raises("which must be", table.rows, which)
+
+
 def test_replicates_on_the_last_axis_are_found(rng):
     """By names, by the noise, and by the means of what would be replicates."""
     x = np.array([5.0, 0.0]) + rng.normal(size=(300, 2))
