@@ -79,13 +79,12 @@ def test_weight_vector_equals_the_expansion_of_the_linear_kernel(x64, rng):
     x, y = labelled(rng, T)
     linear = nj.kernels.linear()
     memory = everything(T)(Space(linear.gram, linear.gram))
-    free, _ = both_ways(hinge(memory, block=8), x, y)
-    kept, _ = both_ways(hinge(memory, block=8, radius=0.3), x, y)
+    free, kept = (unrolled(hinge(memory, block=8, radius=ball), x, y) for ball in (None, 0.3))
     assert np.abs(kept[1] - free[1]).max() > 0.1  # the projection is at work
     vector = hinge(nj.engine.weight_vector()(SPACE), radius=0.3)
-    for state, predictions in both_ways(vector, x, y):
-        np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
-        np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
+    state, predictions = unrolled(vector, x, y)
+    np.testing.assert_allclose(predictions, kept[1], atol=1e-12)
+    np.testing.assert_allclose(state.weights, kept[0].weights[:T] @ x, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -126,9 +125,9 @@ def test_atoms_may_be_pytrees_with_several_query_points(x64, rng):
         predictions.append(w @ x[t])
         w = 0.9 * w + 0.1 * (y[t] - 2 * w @ x[t] - 0.5 * w @ x[t]) * y[t] * x[t]
         w *= min(1, 0.7 / np.linalg.norm(w))
-    for state, made in both_ways(learner, x, y):
-        np.testing.assert_allclose(made, predictions, atol=1e-12)
-        np.testing.assert_allclose(state.squared_norm, w @ w, atol=1e-12)
+    state, made = unrolled(learner, x, y)
+    np.testing.assert_allclose(made, predictions, atol=1e-12)
+    np.testing.assert_allclose(state.squared_norm, w @ w, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -139,8 +138,8 @@ def test_a_run_that_overflows_stays_nan_after_its_terms_are_dropped(rng):
         return Update(jnp.where(t == 5, jnp.inf, 0.1 * y * (values[0] <= MARGIN)), 1.0, state)
 
     learner = hinge(ring(4)(SPACE), rule=Rule(lambda: (), update), block=4)
-    for _, predictions in both_ways(learner, x, y):
-        np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
+    _, predictions = unrolled(learner, x, y)
+    np.testing.assert_array_equal(np.isfinite(predictions), np.arange(T) <= 5)
 
 
 @pytest.mark.slow

@@ -53,7 +53,13 @@ BUILDS = {
 }
 
 
-@pytest.mark.parametrize("build", BUILDS.values(), ids=BUILDS)
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(build, id=name, marks=pytest.mark.long if name == "truncation" else ())
+        for name, build in BUILDS.items()
+    ],
+)
 @pytest.mark.slow
 def test_gradients_are_those_of_forward_mode_and_finite_differences(x64, rng, monkeypatch, build):
     monkeypatch.setattr("noisy_jax.engine.memory._CHUNK", 8)  # three chunks of stored atoms

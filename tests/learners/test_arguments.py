@@ -311,6 +311,7 @@ def falling(rate):
 
 BLIND = partial(learners.uncorrected_kernel, KERNEL, horizon=9, radius=1.0)
 RATES, DECAYS = {-0.1: 1, 0.0: 1, 0.03: -1, np.nan: 1}, {0.9: -1, 1.1: 1, -0.1: 1}
+VARIANCES = {0.1: -1, -0.1: 1}
 TRACED = {  # a function of one number, and in which round its runs end in NaN
     "rate": (lambda rate: TWO(radius=1.0, learning_rate=rate), RATES),
     "schedule": (falling, {-0.1: -1, 0.0: -1, 0.03: 5, np.nan: 1}),
@@ -319,7 +320,9 @@ TRACED = {  # a function of one number, and in which round its runs end in NaN
     "share of norma": (lambda nu: RATED(loss=losses.nu_hinge(nu=nu)), {0.9: -1, 1.0: 1, 0.0: 1}),
     "margin of alma": (lambda theta: ALMA(threshold=theta), {0.0: -1, -1.0: 1}),
     "scale of alma": (lambda c: ALMA(scale=c), {1.0: -1, 0.0: 1}),
-    "variance": (lambda v: wrappers.assuming(KNOWN, v), {0.1: -1, -0.1: 1}),
+    "variance": (lambda v: wrappers.assuming(KNOWN, v), VARIANCES),
+    "variances": (lambda v: wrappers.assuming(KNOWN, jnp.stack([0.1, 0.1, v])), VARIANCES),
+    "matrix": (lambda v: wrappers.assuming(KNOWN, jnp.diag(jnp.stack([0.1, 0.1, v]))), VARIANCES),
 }
 
 

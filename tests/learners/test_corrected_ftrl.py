@@ -183,6 +183,17 @@ def test_halves_merge(x64):
     np.testing.assert_allclose(merged.regularization, expected.regularization, rtol=1e-9)
 
 
+@pytest.mark.slow
+def test_units_of_x_and_y_have_no_effect(x64):
+    """Both in thousandths, as the ball fixes the size of the weights: the same predictions."""
+    x, _, samples = rounds(6)
+    learner = nj.learners.corrected_ftrl(KNOWN, radius=0.5, solve_every=EVERY)
+    predictions, small = run(learner, samples, x)[1], 2.0**-10
+    scaled = Sample(samples.x * small, samples.y * small, samples.cov * small**2)
+    found = run(learner, scaled, x * small)[1]
+    np.testing.assert_allclose(found / small, predictions, rtol=1e-9)
+
+
 SIZES = np.array([1000.0, 1.0, 0.003])
 
 

@@ -9,6 +9,7 @@ from noisy_jax import losses
 from noisy_jax.learners import norma
 from tests.learners import references
 from tests.learners.norma_runs import FAR, KERNEL, PLAIN, T, kept, labelled, scanned, valued
+from tests.learners.runs import unrolled
 
 NU, SIGMA = 0.3, 0.6
 
@@ -89,6 +90,8 @@ def test_equals_the_loop(x64, rng, name, falls):
         predictions = predictions - scales
     state, made, rules = scanned(learner, x, y)
     np.testing.assert_allclose(made, predictions, atol=1e-12)
+    if falls:  # in blocks, whose rounds have rates of their own
+        np.testing.assert_allclose(unrolled(learner, x, y)[1], predictions, atol=1e-12)
     np.testing.assert_allclose(state.weights[:size], kept(alpha, size), atol=1e-12)
     np.testing.assert_allclose(state.rule.offset, b, atol=1e-12)
     assert np.any(rules.offset != 0) == offset

@@ -28,8 +28,6 @@ MULTILEVEL = functools.partial(nj.unbiased.multilevel, levels=4, base=2, continu
 VARIANCES = 0.2, 0.05
 ESTIMATES = {
     "replicates": None,
-    "second order": functools.partial(nj.unbiased.replicates, copies=6, order=2),
-    "mean": functools.partial(nj.unbiased.replicates, copies=3, order=0),
     "multilevel": MULTILEVEL,
     "pair": nj.unbiased.pair,
     "pair of three": functools.partial(nj.unbiased.pair, copies=3),
@@ -42,17 +40,9 @@ def points_of(name, copies, key):
     if name in ("pair", "pair of three"):
         contrast = (copies[0] - copies[1]) / (2 if name == "pair" else 6**0.5)  # Σ c² = 1/V
         return copies.mean(axis=0, keepdims=True) + 1j * contrast, np.ones(1)
-    if name == "mean":
-        return copies.mean(axis=0, keepdims=True), np.ones(1)
     if name == "replicates":  # 2F_4 − F_2
         halves = copies[:2].mean(axis=0), copies[2:].mean(axis=0)
         return np.array([copies.mean(axis=0), *halves]), np.array([2, -0.5, -0.5])
-    if name == "second order":  # blocks of 6, 3 and 1: Σ w = 1, Σ w/m = Σ w/m² = 0
-        rows = [np.ones(3), 1 / np.array([6, 3, 1]), 1 / np.array([6, 3, 1]) ** 2]
-        w = np.linalg.solve(rows, [1, 0, 0])
-        halves = copies[:3].mean(axis=0), copies[3:].mean(axis=0)
-        points = np.array([copies.mean(axis=0), *halves, *copies])
-        return points, np.repeat([w[0], w[1] / 2, w[2] / 6], [1, 2, 6])
     if name == "gaussian":
         noise = nj.noise.Gaussian(jnp.array(VARIANCES))
         drawn = noise.centred(key, jnp.zeros((3, 2))) / 2**0.5  # of the mean of two copies
@@ -77,9 +67,7 @@ def learner_of(name, loss, **options):
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
-        ("replicates", "smoothed_hinge"),
-        ("second order", "logistic"),
-        ("mean", "squared"),
+        ("replicates", "logistic"),
         ("multilevel", "squared"),
         ("pair of three", "smoothed_hinge"),
         ("gaussian", "squared"),
@@ -178,7 +166,7 @@ def test_needs_follow_from_the_loss_and_the_estimate():
     assert (squared.copies, squared.horizon, squared.labels) == (4, 40, False)
     poisson = learner_of("multilevel", nj.losses.poisson()).needs
     assert (poisson.copies, poisson.targets) == (32, "independent")
-    assert learner_of("mean", nj.losses.logistic()).needs.labels
+    assert learner_of("replicates", nj.losses.logistic()).needs.labels
     told = functools.partial(nj.unbiased.gaussian, noise=0.2)
     assert learner_of("gaussian", nj.losses.squared()).needs.noise is nj.noise.Gaussian
     assert learner_of("gaussian", nj.losses.squared(), estimate=told).needs.noise.cov == 0.2

@@ -90,10 +90,9 @@ def test_columns_are_what_each_learner_gives_alone(name):
 @pytest.mark.slow
 def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
     """Of columns of which some are nested."""
-    make, values = MAKERS["one copy"]
-    nested = nj.wrappers.swept(lambda rate: nj.wrappers.paired(make(rate), make(3 * rate)), values)
-    columns = nj.wrappers.paired(nested, make(0.1))
-    learner = nj.wrappers.mixture(nested, make(0.1))
+    nested = nj.wrappers.swept(lambda r: nj.wrappers.paired(linear(r), linear(3 * r)), RATES)
+    columns = nj.wrappers.paired(nested, cloned(0.1))
+    learner = nj.wrappers.mixture(nested, cloned(0.1))
     key = jax.random.key(1)
     run = jax.jit(lambda key: nj.rollout(learner, stream(), NOISE, key))(key)
     samples, own = observations(stream(), NOISE, key, copies=learner.needs.copies)

@@ -214,6 +214,7 @@ def test_kernel_bias_of_each_cut_off_series(x64, order):
     assert longest <= maps.largest_norm(second) <= 1 + 1.5 * error
 
 
+@pytest.mark.claim("NK-Lemma2")
 @pytest.mark.parametrize(("y_largest", "center"), [(0.0, 0.0), (0.7, -0.3)])
 def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
     """That of values of at most √(B_w B_Ψ) + B_y + |c| for residuals, B_y as it is given."""
