@@ -1,4 +1,4 @@
-"""Noisy rows, and all numbers that `fit` and `learn` make of them."""
+"""Noisy rows, what `fit` and `learn` make of them, and how two results are compared."""
 
 import warnings
 
@@ -18,14 +18,9 @@ NOISE = 25 * 0.25
 LEARNER = nj.learners.known_covariance(radius=3.0)
 
 
-def run(kind, table, *, key=0, learner=LEARNER, **options):
-    """All numbers of a fit, or of what was learned."""
-    if kind == "fit":
-        fit = nj.fit(table, **options)
-        parts = {**vars(fit), **vars(fit.risk), "without": fit.uncorrected.covariance}
-        return {k: v for k, v in parts.items() if isinstance(v, (int, float, np.ndarray))}
-    learned = nj.learn(learner, table, jax.random.key(key), **options)
-    return {k: v for k, v in vars(learned).items() if k not in ("learner", "names")}
+def run(kind, table):
+    """The fit of a table or of chunks, or what was learned from them."""
+    return nj.fit(table) if kind == "fit" else nj.learn(LEARNER, table, jax.random.key(0))
 
 
 def parts(x, y, rows=200, **known):
@@ -67,18 +62,6 @@ def agree(one, other, *names, **tolerance):
 def gaussians(covs):
     """Gaussian noise with a covariance, or variances, of its own in each row."""
     return nj.noise.PerRound(jax.vmap(nj.noise.Gaussian)(np.asarray(covs)))
-
-
-def covered(fits, truth):
-    """Shares of the intervals of 95% that contain the truth, `[d]`; those of uncorrected fits.
-
-    The truth is of the last estimates: of all with the intercept, or of the coefficients alone.
-    """
-    inside = []
-    for fit in fits:
-        ends = np.array([one.interval() for one in (fit, fit.uncorrected)])[..., -np.size(truth) :]
-        inside.append([(low <= truth) & (truth <= high) for low, high in ends])
-    return np.mean(inside, axis=0)
 
 
 def waves(omega, weights):

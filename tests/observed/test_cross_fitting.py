@@ -11,6 +11,7 @@ import noisy_jax as nj
 from noisy_jax.observed.cross_fitting import Folds, learner_judge
 from noisy_jax.observed.fits.black_boxes import affine_of
 from noisy_jax.observed.fits.clean_errors import fourier_errors
+from noisy_jax.observed.fits.judged import of_folds, of_rows
 from tests.errors import raises
 from tests.keys import SHIFT, key
 from tests.observed.rows import gaussians, waves
@@ -19,13 +20,13 @@ KNOWN = nj.moments.known_covariance()
 FITS = {"corrected": nj.fit, "uncorrected": lambda rows: nj.fit(rows).uncorrected}
 
 
-def table(rows=560, copies=1, noise=None, seed=(0, SHIFT), slope=(2.0, -1.0), y_noise=0.3):
+def table(rows=560, copies=1, noise=None):
     """Clean rows, clean targets, and observations; the noise has variance .5 in each column."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((0, SHIFT))
     x = rng.normal(size=(rows, 2)) @ np.array([[1.0, 0.4], [0.0, 1.0]])
-    y = 5 + x @ slope
+    y = 5 + x @ [2.0, -1.0]
     noisy = x[:, None] + rng.normal(size=(rows, copies, 2)) * 0.5**0.5
-    observed = y + y_noise * rng.normal(size=rows)
+    observed = y + 0.3 * rng.normal(size=rows)
     return x, y, nj.observations.from_arrays(noisy, observed, noise=noise)
 
 
@@ -164,17 +165,36 @@ def test_an_uncertain_covariance_widens_all_risks_alike():
 
 
 def test_clusters_stay_together():
+    """Of different sizes; errors of rows are summed over them for the standard error."""
     _, _, rows = table(noise=0.5)
-    labels = np.random.default_rng(0).integers(40, size=560)
-    seen = []
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(40), np.arange(40) % 2 + 14))
+    labels, seen, errors = labels[:560], [], np.empty(560)
 
     def fit(some):
-        seen.append({*labels[np.isin(rows.y, some.y)]})
-        return nj.fit(some)
+        learned = np.isin(rows.y, some.y)
+        seen.append({*labels[learned]})
+        made, held_out = nj.fit(some), rows.rows(~learned)
+        residuals = held_out.x[:, 0] @ made.coefficients + made.intercept - held_out.y
+        errors[~learned] = residuals**2 - 0.5 * made.coefficients @ made.coefficients
+        return made
 
     found = nj.select({"fit": fit}, rows, jax.random.key(0), folds=4, clusters=labels)
     assert [len(some) for some in seen] == [30, 30, 30, 30]
     assert found.degrees_of_freedom == 39
+    np.testing.assert_allclose(found.risk, errors.mean(), rtol=1e-8)
+    apart = np.bincount(labels, errors - errors.mean())
+    np.testing.assert_allclose(found.std_error, np.sqrt(np.sum(apart**2) * 40 / 39) / 560)
+
+
+def test_slopes_and_biases_of_folds_are_weighted_by_their_rows(rng):
+    slopes, hidden = rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 5))
+    folds = [np.arange(3), np.arange(3, 10)]
+    known = zip(folds, slopes, hidden, strict=True)
+    parts = [of_rows(np.ones(len(rows)), *one) for rows, *one in known]
+    found = of_folds(parts, folds, np.arange(10))
+    np.testing.assert_allclose(found.slope, 0.3 * slopes[0] + 0.7 * slopes[1])
+    square, value = np.abs(0.3 * hidden[0] + 0.7 * hidden[1]).max(axis=1)
+    np.testing.assert_allclose(found.bias, square + 2 * value)
 
 
 def test_a_function_with_a_large_mean_is_not_taken_for_affine(rng):

@@ -1,7 +1,6 @@
 """Learners that cannot learn from a table, since they are built for other rows or other noise."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -45,7 +44,7 @@ def test_errors_that_covary_more_than_one_copy_allows_are_an_error(rng):
 
 def fourier_leader(length_scale, noise):
     law = {"length_scale": length_scale, "characteristic": noise}
-    frequencies = nj.moments.gaussian_frequencies(key(2), 32, dim=1, **law)
+    frequencies = nj.moments.gaussian_frequencies(key(2), 16, dim=1, **law)
     return nj.learners.corrected_ftrl(nj.moments.fourier(frequencies), solve_every=64)
 
 
@@ -53,10 +52,10 @@ def fourier_leader(length_scale, noise):
 @pytest.mark.slow
 def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     rng = np.random.default_rng(1 + 1000 * SHIFT)
-    clean = rng.uniform(-20, 20, size=(6000, 1))
+    clean = rng.uniform(-20, 20, size=(2000, 1))
     y, noisy = np.sin(0.2 * clean[:, 0]), clean + rng.laplace(size=clean.shape) * 3
     observed = from_arrays(noisy, y, noise=nj.noise.Laplace(3.0))
-    scale = observed.x[:1500].std()
+    scale = observed.x[:500].std()
     in_raw_units = fourier_leader(6.0, nj.noise.Laplace(3.0))
     with pytest.raises(ValueError, match="other Laplace noise than the rows have: x is divided by"):
         nj.learn(in_raw_units, observed, key(0))
@@ -67,9 +66,6 @@ def test_fourier_features_need_the_noise_in_the_units_of_the_rows():
     other = fourier_leader(6.0, nj.noise.Gaussian(18.0))  # the same variance
     with pytest.raises(ValueError, match="other Gaussian noise than the rows have: build it for"):
         nj.learn(other, observed, key(0), standardize=False)
-    stream = nj.Stream(jnp.asarray(clean[:8], float), jnp.asarray(y[:8], float))
-    with pytest.warns(UserWarning, match="built for other noise"):
-        nj.rollout(in_raw_units, stream, nj.noise.Laplace(1.0), key(0))
 
 
 def test_noise_of_the_same_variance_and_another_distribution_is_an_error(rng):

@@ -1,6 +1,7 @@
 """Regression calibration: exact predictions, where it is exact, and its intervals."""
 
 import numpy as np
+import pytest
 from scipy.special import expit
 
 import noisy_jax as nj
@@ -48,12 +49,16 @@ def test_linear_coefficients_are_the_exact_ones(rng):
         assert np.abs(fit.coefficients - plain).max() > 0.02
 
 
-def test_predicts_and_prints(rng):
-    x, y = drawn(rng, model="logistic")
-    fit = nj.fit(from_arrays(x, y, noise=VARIANCES), CALIBRATION("logistic"))
-    np.testing.assert_allclose(fit.predict(x), expit(fit.intercept + x @ fit.coefficients))
-    assert "Logistic regression on calibrated" in str(fit)
-    assert "methods.Logistic()" in str(fit)
+@pytest.mark.parametrize(("model", "mean"), [("logistic", expit), ("poisson", np.exp)])
+def test_other_coefficients_are_those_of_calibrated_rows(rng, model, mean):
+    x, y = drawn(rng, model=model)
+    fit = nj.fit(from_arrays(x, y, noise=VARIANCES), CALIBRATION(model))
+    calibrated = Calibration(Rows(x, y, np.diag(VARIANCES))).x
+    plain = nj.fit(from_arrays(calibrated, y, noise=0.0), model)
+    agree(fit, plain, "coefficients", "intercept", rtol=1e-6)
+    np.testing.assert_allclose(fit.predict(x), mean(fit.intercept + x @ fit.coefficients))
+    assert f"{model.title()} regression on calibrated" in str(fit)
+    assert f"methods.{model.title()}()" in str(fit)
 
 
 def test_what_cannot_be_fitted_raises(rng):
@@ -61,6 +66,5 @@ def test_what_cannot_be_fitted_raises(rng):
     table = from_arrays(x, y, noise=VARIANCES)
     raises("model must be 'linear', 'logistic' or 'poisson'", CALIBRATION, "probit")
     raises("0 or 1 for model='logistic'", nj.fit, table, CALIBRATION("logistic"))
-    raises("RegressionCalibration takes one table", nj.fit, [table], CALIBRATION())
     separated = from_arrays(x, (x[:, 0] > 0) * 1.0, noise=VARIANCES)
     raises("column 'x1' predicts", nj.fit, separated, CALIBRATION("logistic"))

@@ -5,18 +5,10 @@ from scipy.optimize import curve_fit
 from sklearn.linear_model import LinearRegression
 
 import noisy_jax as nj
-from noisy_jax.observed.fits.extrapolation import quadratic, rational
+from noisy_jax.observed.fits.extrapolation import rational
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 BACK = np.array([-1.0])
-
-
-def test_quadratic_weights_are_those_of_least_squares():
-    """By orthogonal polynomials in t = λ − 1: 1/5 − 2t/2.5 + 3.5(t² − ½)/0.875."""
-    weights = quadratic(LEVELS, np.eye(5), BACK)[0]
-    np.testing.assert_allclose(weights, [3, -0.4, -1.8, -1.2, 1.4], atol=1e-12)
-    parabola = np.stack([1 + 2 * LEVELS - LEVELS**2, LEVELS], axis=1)
-    np.testing.assert_allclose(quadratic(LEVELS, parabola, BACK), [[-2, -1]], atol=1e-12)
 
 
 def test_rational_recovers_rational_curves_and_lines():

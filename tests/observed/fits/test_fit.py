@@ -1,5 +1,6 @@
 """The door of fits: what `nj.fit` makes of its arguments, first tries, predictions, and files."""
 
+import dataclasses
 import json
 
 import jax
@@ -12,15 +13,22 @@ import noisy_jax as nj
 from noisy_jax.observed.fits.saved import digest_of
 from noisy_jax.observed.observations import from_arrays
 from tests.errors import raises, told
+from tests.observed.rows import regression
 
 METHODS = nj.methods
 
 
 def table(rng, model="linear"):
-    x = rng.normal(size=(200, 2))
-    y = x @ [1.0, -0.5] + rng.normal(size=200)
-    y = {"linear": y, "logistic": 1.0 * (y > 0), "poisson": 1.0 * rng.poisson(np.exp(y / 2))}[model]
-    return from_arrays(x + 0.3 * rng.normal(size=x.shape), y, noise=nj.noise.Gaussian(0.09))
+    x, y = regression(rng, 200, model, np.array([1.0, -0.5]), 0.09)
+    return from_arrays(x, y, noise=nj.noise.Gaussian(0.09))
+
+
+def LINE(x, y):  # noqa: N802
+    return y @ x / len(y)
+
+
+def CURVE(params, x):  # noqa: N802
+    return params[0] * x[0]
 
 
 def same(method, rows, *arguments, **options):
@@ -47,11 +55,34 @@ def test_keywords_are_methods(rng):
 
 def test_chunks_are_for_linear_fits(rng):
     rows = table(rng)
-    chunks = [rows.rows(np.arange(100)), rows.rows(np.arange(100, 200))]
-    same(METHODS.Linear(), chunks)
-    raises(
-        r"nj.methods.Fourier takes one table", nj.fit, chunks, nj.methods.Fourier(length_scale=1.0)
-    )
+    same(METHODS.Linear(), [rows.rows(np.arange(100)), rows.rows(np.arange(100, 200))])
+
+
+EVERY = [
+    METHODS.Linear(errors="jackknife"),
+    METHODS.Logistic(),
+    METHODS.Poisson(),
+    METHODS.RegressionCalibration(),
+    METHODS.SIMEX(LINE, draws=2),
+    METHODS.Fourier(length_scale=1.0, num_features=8),
+    METHODS.Model(CURVE, [1.0]),
+]
+
+
+@pytest.mark.parametrize("method", EVERY, ids=lambda one: type(one).__name__)
+def test_what_no_method_takes(rng, method):
+    rows = table(rng, "logistic")  # labels are also counts, and numbers
+    few, clusters = rows.rows(np.arange(3)), np.arange(200) % 7
+    raises(r"rows, got 3$", nj.fit, few, method)
+    clustered = dataclasses.replace(method, clusters=clusters)
+    raises("at least 8 clusters, got 7", nj.fit, rows, clustered)
+    if not isinstance(method, METHODS.Model):
+        noisy = from_arrays(rows.x, rows.y, noise=nj.noise.Gaussian(9.0))
+        raises("column 'x1' varies no more than its error", nj.fit, noisy, method)
+    if not isinstance(method, METHODS.Linear):
+        raises(
+            f"for nj.methods.Linear; .*{type(method).__name__} takes one", nj.fit, [rows], method
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,25 +139,16 @@ def test_files_say_what_they_hold(rng, tmp_path):
     raises(r"^.*a fit that version 0\.2 saved must be made anew$", nj.load_fit, path)
 
 
-def data(rng, n=300):
-    x = rng.normal(size=(n, 2)) + np.array([5.0, 0.0])
-    return x, x @ [1.0, -0.5] + 0.1 * rng.normal(size=n)
-
-
 def predictors(rng):
-    x, y = data(rng)
-    y = y + rng.normal(size=len(y))
-    table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
-    labels = 1.0 * (y > y.mean() + rng.normal(size=len(y)))
-    yield nj.fit(table)
-    yield nj.fit(from_arrays(x, labels, noise=0.1), model="logistic")
-    yield nj.fit(table, nj.methods.Fourier(length_scale=1.0, num_features=8))
-    yield nj.learn(nj.learners.known_covariance(radius=3.0), table, jax.random.key(0))
+    yield nj.fit(table(rng))
+    yield nj.fit(table(rng, "logistic"), model="logistic")
+    yield nj.fit(table(rng), METHODS.Fourier(length_scale=1.0, num_features=8))
+    yield nj.learn(nj.learners.known_covariance(radius=3.0), table(rng), jax.random.key(0))
 
 
 @pytest.mark.slow
 def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
-    x = rng.normal(size=(7, 2)) + np.array([5.0, 0.0])
+    x = rng.normal(size=(7, 2))
     for fit in predictors(rng):
         expected = fit.predict(x)
         assert expected.dtype == np.float64
@@ -141,7 +163,7 @@ def test_predictions_are_the_same_under_jit_vmap_and_grad(rng):
 
 
 def test_other_things_than_a_table_get_the_right_call(rng):
-    x, y = data(rng)
+    x, y = rng.normal(size=(300, 2)), rng.normal(size=300)
     table = r"fit takes one table of .*: nj\.fit\(nj\.observations\.from_arrays\(x, y, noise=…\)\)"
     framed = r"got .*: nj\.fit\(nj\.table\(frame, target=…, noise=…\)\)"
     file = r"the path 'file\.csv'; read the file: nj\.fit\(nj\.csv\('file\.csv', target=…"
@@ -154,11 +176,11 @@ def test_other_things_than_a_table_get_the_right_call(rng):
 
 
 def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
-    x, y = data(rng)
-    table = from_arrays(x, y, noise=nj.noise.Gaussian(0.1))
+    rows = table(rng)
+    x, y = rows.x[:, 0], rows.y
     raises("outside jit", jax.jit(lambda x: nj.fit(from_arrays(x, y, noise=0.1)).coefficients), x)
     features = nj.methods.Fourier(length_scale=1.0, num_features=8)
-    raises("outside jit", jax.jit(lambda: nj.fit(table, features).weights))
+    raises("outside jit", jax.jit(lambda: nj.fit(rows, features).weights))
 
 
 @pytest.mark.parametrize(
@@ -177,11 +199,3 @@ def test_fits_inside_jit_say_that_they_run_on_the_host(rng):
 def test_options_are_checked_where_a_method_is_made(make, message):
     with told(message):
         make()
-
-
-def LINE(x, y):  # noqa: N802
-    return y @ x / len(y)
-
-
-def CURVE(params, x):  # noqa: N802
-    return params[0] * x[0]

@@ -36,33 +36,11 @@ def test_whole_weights_are_repeated_rows(monkeypatch):
         np.testing.assert_allclose(getattr(once, name), getattr(many, name), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_repeated_rows_do_not_narrow_bands_and_intervals_if_they_are_clusters():
-    """Six times the same rows, in random order. Without clusters errors are 6^(−1/2) of theirs."""
-    places = np.linspace(-1.5, 1.5, 5)[:, None]
-
-    def widths(observations, clusters=None):
-        fit = fitted(observations, nj.methods.Fourier(**FEW, clusters=clusters))
-        return np.median(np.subtract(*fit.band(places)[::-1])), fit.risk.corrected_std_error
-
-    found = []
-    for number in range(6):
-        noisy, y, noise = noisy_rows(400, 60 + 3 * number)
-        labels = np.repeat(np.arange(400), 6)[generator(62 + 3 * number).permutation(2400)]
-        once, many = table(noisy, y, noise), table(noisy[labels], y[labels], noise)
-        found.append([widths(once), widths(many, labels), widths(many)])
-    once, clustered, naive = np.median(found, axis=0)  # errors have outliers
-    assert (np.abs(np.log(clustered / once)) < np.log(2)).all()
-    assert (naive < 0.85 * clustered).all()
-
-
 def test_weights_and_clusters_are_checked():
     noisy, y, noise = noisy_rows(100, 57)
     rows, fourier = table(noisy, y, noise), nj.methods.Fourier
     with pytest.raises(ValueError, match=r"weights must be \[100\], one number a row"):
         nj.fit(rows, fourier(**FEW, weights=np.ones(99)))
-    raises("at least 8 clusters, got 7", nj.fit, rows, fourier(**FEW, clusters=np.arange(100) % 7))
     raises("at least 8 rows, got 7", nj.fit, rows, fourier(**FEW, weights=np.arange(100) < 7))
     assert len(nj.methods.OneOf(fourier(**FEW) for _ in range(2)).candidates) == 2
     raises("one or more", nj.methods.OneOf, fourier(**FEW))

@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-import scipy
 
 import noisy_jax as nj
 from noisy_jax.observed.fits.groups import labels_of
-from noisy_jax.observed.fits.identification import WEAK, smallest_root
+from noisy_jax.observed.fits.identification import WEAK
 from noisy_jax.observed.fits.linear_moments import moments_by_group
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.observed.observations.rows import Rows
 from tests.keys import SHIFT
-from tests.observed.rows import agree, covered
+from tests.observed.rows import agree
 
 
 def correlated(n, rng, truth=(1.0, -0.5)):
@@ -19,16 +18,6 @@ def correlated(n, rng, truth=(1.0, -0.5)):
     x = rng.normal(size=(n, 2)) @ np.linalg.cholesky([[1, 0.7], [0.7, 1]]).T
     y = 1 + x @ truth + 0.5 * rng.normal(size=n)
     return x + rng.normal(size=x.shape), y
-
-
-def test_the_smallest_root_is_that_of_the_generalized_eigenvalue_problem(rng):
-    a, b = rng.normal(size=(2, 4, 3))
-    moments, noise = a.T @ a, b.T @ b
-    root, u = smallest_root(moments, noise)
-    np.testing.assert_allclose(root, scipy.linalg.eigh(moments, noise)[0][0], rtol=1e-8)
-    np.testing.assert_allclose(moments @ u, root * noise @ u, atol=1e-8)
-    np.testing.assert_allclose(u @ noise @ u, 1, rtol=1e-8)
-    assert smallest_root(moments, 0 * noise)[0] == np.inf
 
 
 @pytest.mark.parametrize("method", ["sandwich", "jackknife"])
@@ -121,5 +110,8 @@ def test_parts_about_the_mean_of_the_whole_add_up():
 @pytest.mark.parametrize(("n", "truth"), [(40, [1.0, -0.5]), (40, [1.0, 1.0]), (100, [1.0, -0.5])])
 def test_intervals_cover_where_the_identification_is_weak(n, truth):
     rng = np.random.default_rng(8 + 1000 * SHIFT)
-    fits = (nj.fit(from_arrays(*correlated(n, rng, truth), noise=1.0)) for _ in range(400))
-    assert (covered(fits, truth)[0] >= 0.92).all()  # none of them raises
+    inside = []
+    for _ in range(400):  # none of them raises
+        low, high = nj.fit(from_arrays(*correlated(n, rng, truth), noise=1.0)).interval()
+        inside.append((low[1:] <= truth) & (truth <= high[1:]))
+    assert (np.mean(inside, axis=0) >= 0.92).all()

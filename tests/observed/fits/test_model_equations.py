@@ -82,15 +82,3 @@ def test_derivatives(rng, x64, by_row, monkeypatch):
     for k, e in enumerate(1e-5 * np.eye(3)):
         change = one.at(u + e, share).score - one.at(u - e, share).score
         np.testing.assert_allclose(found.jacobian[:, k], change / 2e-5, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.statistical
-def test_the_derivative_in_the_covariance(rng, x64):
-    """By finite differences along COV, along which the same draws grow; equal in the mean."""
-    x, y = rows(rng)
-    table = from_arrays(x[:, 0], y, noise=COV)
-    one = equations(table, functools.partial(nj.unbiased.gaussian, draws=1000))
-    ends = [one.at(np.zeros(3), s).score for s in (0.99, 1.01)]
-    expected = (ends[1] - ends[0]) / 0.02
-    moves = np.tensordot(one.in_covariance(np.zeros(3), 1.0), COV, 2)
-    np.testing.assert_allclose(moves, expected, atol=0.1 * np.abs(expected).max())

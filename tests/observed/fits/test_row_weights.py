@@ -14,14 +14,14 @@ from tests.quadrature import gauss_hermite
 N = 500
 
 
-def table(rng, *, rows=N, spread=(0.1, 3.0), scatter=0.5, errors_in_y=True):
+def table(rng, errors_in_y=True):
     """y = 1 + 2x − z + e, with errors in x and y by row, and an exact z that depends on x."""
-    x = rng.normal(size=rows)
-    z = 0.5 * x + rng.normal(size=rows)
-    sd = np.exp(rng.uniform(*np.log(spread), size=rows))
-    sd_y = np.exp(rng.uniform(*np.log(spread), size=rows)) * errors_in_y
-    y = 1 + 2 * x - z + scatter * rng.normal(size=rows) + sd_y * rng.normal(size=rows)
-    frame = {"x": x + sd * rng.normal(size=rows), "z": z, "y": y}
+    x = rng.normal(size=N)
+    z = 0.5 * x + rng.normal(size=N)
+    sd = np.exp(rng.uniform(*np.log((0.1, 3.0)), size=N))
+    sd_y = np.exp(rng.uniform(*np.log((0.1, 3.0)), size=N)) * errors_in_y
+    y = 1 + 2 * x - z + 0.5 * rng.normal(size=N) + sd_y * rng.normal(size=N)
+    frame = {"x": x + sd * rng.normal(size=N), "z": z, "y": y}
     noise = {"x": nj.sd(sd)} | ({"y": nj.sd(sd_y)} if errors_in_y else {})
     return nj.table(frame, target="y", noise=noise)
 

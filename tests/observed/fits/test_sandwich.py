@@ -10,61 +10,41 @@ import noisy_jax as nj
 from noisy_jax.noise import Misclassified
 from noisy_jax.observed.fits.sandwich import Outer, variance
 from noisy_jax.observed.observations import from_arrays
-from tests.observed.fits.curves import wave
-from tests.observed.rows import answered, gaussians, outcome, regression
+from tests.observed.fits.curves import START, drawn, growth
+from tests.observed.rows import agree, gaussians, outcome, regression
+
+BETA, VARIANCES = np.array([0.8, -0.5]), np.array([0.2, 0.0])
+ORDERED = {
+    "misclassified": nj.methods.Logistic(),
+    "curve": nj.methods.Model(growth, START),
+    "calibration": nj.methods.RegressionCalibration(),
+    "linear": nj.methods.Linear(),
+}
 
 
-def two_columns(rng, n):
-    """Two columns of known noise: the table in any order, and two columns to sort it by."""
-    x, y = regression(rng, n, "linear", np.array([0.8, -0.5]), np.array([0.2, 0.0]))
-    return lambda order: from_arrays(x[order], y[order], noise=[0.2, 0.0]), y, x[:, 0]
+def columns_of(rng, name):
+    """Noisy rows, y, and what is known of the noise."""
+    if name == "curve":
+        return *drawn(rng, 400, copies=2), None
+    kind = "logistic" if name == "misclassified" else "linear"
+    x, y = regression(rng, 600, kind, BETA, VARIANCES)
+    if name != "misclassified":
+        return x, y, VARIANCES
+    exposed = x[:, 1] > 0
+    x[:, 1] = exposed != (rng.random(600) < np.where(exposed, 0.15, 0.1))
+    return x, y, {"x1": 0.2, "x2": Misclassified(np.array([[0.9, 0.1], [0.15, 0.85]]))}
 
 
-def misclassified(rng, n):
-    exposed, recorded, z = rng.random(n) < 0.4, rng.random(n), rng.normal(size=n)
-    y = outcome(rng, "logistic", -0.3 + exposed - 0.5 * z)
-    recorded = np.where(exposed, recorded < 0.85, recorded < 0.1).astype(int)
-    z = z + 0.4 * rng.normal(size=n)
-    noise = {"exposed": Misclassified(np.array([[0.9, 0.1], [0.15, 0.85]])), "z": 0.16}
-
-    def made(order):
-        columns = {"exposed": recorded[order], "z": z[order], "y": y[order]}
-        return nj.table(columns, target="y", noise=noise)
-
-    return made, y, z
-
-
-def curved(rng, n):
-    x = rng.normal(size=n)
-    y = 0.5 + np.sin(1.5 * x) + 0.3 * rng.normal(size=n)
-    seen = x[:, None, None] + 0.35 * rng.normal(size=(n, 2, 1))
-
-    def made(order):
-        return from_arrays(seen[order], y[order])
-
-    return made, y, x
-
-
-MODEL = nj.methods.Model(wave, {"level": 0.5, "rate": 1.4, "size": 1.0})
-CASES = {
-    "misclassified": (misclassified, nj.methods.Logistic(), 800),
-    "Model of replicates": (curved, MODEL, 400),
-    "calibration": (two_columns, nj.methods.RegressionCalibration(), 300),
-    "Linear": (two_columns, nj.methods.Linear(), 300),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ORDERED)
 def test_errors_do_not_depend_on_the_order_of_rows(rng, name):
-    case, method, n = CASES[name]
-    made, y, x = case(rng, n)
-    fits = [answered(made(np.argsort(by)), method)[0] for by in (np.arange(n), y, x)]
-    for one in fits[1:]:
-        np.testing.assert_allclose(one.std_error, fits[0].std_error, rtol=1e-6)
-        plain = one.uncorrected.std_error
-        np.testing.assert_allclose(plain, fits[0].uncorrected.std_error, rtol=1e-6)
-        freedoms = one.degrees_of_freedom, fits[0].degrees_of_freedom
-        np.testing.assert_allclose(*freedoms, rtol=5e-6)
+    x, y, noise = columns_of(rng, name)
+    orders = np.arange(len(y)), np.argsort(y), np.argsort(x.reshape(len(y), -1)[:, 0])
+    tables = [from_arrays(x[order], y[order], noise=noise) for order in orders]
+    first, *others = (nj.fit(one, ORDERED[name]) for one in tables)
+    for one in others:
+        agree(one, first, "std_error", rtol=1e-6)
+        agree(one.uncorrected, first.uncorrected, "std_error", rtol=1e-6)
+        agree(one, first, "degrees_of_freedom", rtol=5e-6)
 
 
 LEFT_OUT = {
@@ -80,7 +60,7 @@ LEFT_OUT = {
 def test_variances_are_those_of_rows_left_out_with_their_part_in_the_noise(rng, name):
     """By fits without each row, of replicates and of rows with variances of their own."""
     (model, method, by_row), n = LEFT_OUT[name], 60
-    clean, y = regression(rng, n, model, np.array([0.8, -0.5]), np.zeros(2))
+    clean, y = regression(rng, n, model, BETA, np.zeros(2))
     variances = rng.uniform(0.05, 0.2, size=(n, 1, 2))
     seen = clean[:, None] + np.sqrt(variances) * rng.normal(size=(n, 1 if by_row else 2, 2))
 

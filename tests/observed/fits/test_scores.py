@@ -51,19 +51,6 @@ def test_scores_have_the_mean_of_scores_at_the_true_categories(rng, model):
     assert np.abs(scores).max() > 0.1
 
 
-def drawn(rng, n, *, flips=(0.0, 0.0), noise=0.0, count=False):
-    """A table of a misclassified exposure, a noisy column, and y of a logistic model or counts."""
-    exposed = rng.random(n) < 0.4
-    z = 0.5 * exposed + rng.normal(size=n)
-    eta = -0.3 + exposed - 0.5 * z
-    y = (rng.poisson(np.exp(eta)) if count else rng.random(n) < expit(eta)) * 1
-    if not count:
-        y = np.where(rng.random(n) < np.where(y == 1, *flips), 1 - y, y)
-    recorded = exposed != (rng.random(n) < np.where(exposed, 0.2, 0.1))
-    frame = {"exposed": recorded * 1, "z": z + noise**0.5 * rng.normal(size=n), "y": y}
-    return nj.table(frame, target="y", noise={"exposed": Misclassified(TWO), "z": noise})
-
-
 def test_exact_labels_and_categories_give_the_plain_fit(rng):
     """The matrix of no error gives the fit to exact columns, to the last digits."""
     n = 400
@@ -95,10 +82,10 @@ def test_flips_with_replicates_and_the_loss_of_flipped_labels(rng):
 
 
 def test_what_is_wrong_raises(rng):
-    table = drawn(rng, 300)
     for bad in (0.5, -0.1, (0.1, 0.1, 0.1)):
         raises("Flip", nj.methods.Logistic, flips=bad)
-    raises("must be 0 or 1", nj.fit, drawn(rng, 300, count=True), nj.methods.Logistic(flips=0.1))
-    x = (rng.random((300, 7)) < 0.5) * 1.0
-    many = nj.observations.from_arrays(x, table.y, noise=Misclassified(TWO))
+    x, y = (rng.random((300, 7)) < 0.5) * 1.0, rng.poisson(1.0, size=300)
+    counts = nj.observations.from_arrays(x, y, noise=0.0)
+    raises("must be 0 or 1", nj.fit, counts, nj.methods.Logistic(flips=0.1))
+    many = nj.observations.from_arrays(x, np.minimum(y, 1), noise=Misclassified(TWO))
     raises(r"at most 64 combinations .* but there are 128", nj.fit, many, nj.methods.Logistic())

@@ -1,6 +1,7 @@
 """Fits from roots of equations: the jackknife, which refits without each group of rows."""
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,25 +18,9 @@ METHODS = {
     "logistic": nj.methods.Logistic,
     "poisson": nj.methods.Poisson,
     "calibration": functools.partial(nj.methods.RegressionCalibration, "logistic"),
+    "curve": functools.partial(nj.methods.Model, growth, START),
 }
-
-
-def check_jackknife(x, y, make, noise=None, clusters=None, **tolerance):
-    """Compares variances with those of fits, as a user calls them, without each group of rows."""
-    known = {} if noise is None else {"noise": noise}
-    table = from_arrays(x, y, **known)
-    options = {} if clusters is None else {"clusters": clusters}
-    fit = nj.fit(table, make(errors="jackknife", **options))
-    labels = labels_of(table.x, table.y, clusters)
-    left = [
-        nj.fit(from_arrays(x[labels != group], y[labels != group], **known), make())
-        for group in range(labels.max() + 1)
-    ]
-    for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
-        spread, freedom = jackknifed(np.array([other.values for other in others]))
-        np.testing.assert_allclose(one.covariance, spread, **tolerance)
-        np.testing.assert_array_equal(one.degrees_of_freedom, freedom)
-    return fit, nj.fit(table, make(**options))
+ERRORS = "jackknife", "sandwich"
 
 
 @pytest.mark.slow
@@ -46,32 +31,37 @@ def check_jackknife(x, y, make, noise=None, clusters=None, **tolerance):
         ("logistic", "replicates"),
         ("poisson", "clusters"),
         ("calibration", "known"),
+        ("curve", "replicates"),  # nothing is drawn: rows do not depend on their places
     ],
 )
 def test_the_jackknife_leaves_out_each_group_of_rows(rng, model, kind):
-    """With replicates also in the pooled covariance of the noise."""
-    kinds = {"calibration": "logistic"}
-    x, y = regression(rng, 800, kinds.get(model, model), np.array([0.8, -0.5]), np.zeros(2))
-    copies = x[:, None] + 0.4 * rng.normal(size=(800, 2, 2))
-    clusters = rng.integers(0, 60, 800) if kind == "clusters" else None
+    """By fits, as a user calls them; with replicates also in the pooled covariance of the noise."""
+    kinds, make = {"calibration": "logistic"}, METHODS[model]
+    if model == "curve":
+        seen, y = drawn(rng, 160, copies=2)
+    else:
+        x, y = regression(rng, 800, kinds.get(model, model), np.array([0.8, -0.5]), np.zeros(2))
+        seen = x[:, None] + 0.4 * rng.normal(size=(800, 2 if kind == "replicates" else 1, 2))
+    options: dict[str, Any] = {}
+    if kind == "clusters":
+        clusters, weights = rng.integers(0, 60, len(y)), rng.uniform(0.5, 2, len(y))
+        options = {"clusters": clusters, "weights": weights}
     noise = None if kind == "replicates" else 0.16
-    seen = copies if noise is None else copies[:, 0]
-    fit, other = check_jackknife(seen, y, METHODS[model], noise, clusters, rtol=1e-5, atol=1e-9)
+    table = from_arrays(seen, y, noise=noise)
+    fit, other = (nj.fit(table, make(errors=one, **options)) for one in ERRORS)
+    labels, left = labels_of(table.x, table.y, options.get("clusters")), []
+    for group in range(labels.max() + 1):
+        kept = labels != group
+        some = from_arrays(seen[kept], y[kept], noise=noise)
+        left.append(nj.fit(some, make(**({"weights": weights[kept]} if options else {}))))
+    for one, others in ((fit, left), (fit.uncorrected, [other.uncorrected for other in left])):
+        spread, freedom = jackknifed(np.array([other.values for other in others]))
+        tolerance = 1e-4 if model == "curve" else 1e-5
+        np.testing.assert_allclose(one.covariance, spread, rtol=tolerance, atol=1e-9)
+        np.testing.assert_array_equal(one.degrees_of_freedom, freedom)
     agree(fit, other, "values")
     np.testing.assert_allclose(fit.std_error, other.std_error, rtol=0.5)
     assert np.abs(fit.std_error / other.std_error - 1).max() > 1e-3
-
-
-@pytest.mark.slow
-def test_the_jackknife_of_a_curve(rng):
-    """From copies nothing is drawn, so that rows do not depend on their places."""
-    x, y = drawn(rng, 160, copies=2)
-
-    def make(**options):
-        return nj.methods.Model(growth, START, **options)
-
-    fit, other = check_jackknife(x, y, make, rtol=1e-4)
-    agree(fit, other, "values")
 
 
 def test_a_jackknife_without_a_solution_is_told(rng):
