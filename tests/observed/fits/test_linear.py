@@ -23,11 +23,21 @@ def test_weights_and_clusters_are_repeated_rows():
 
 
 def test_rows_of_weight_zero_do_not_count():
+    """Nor do clusters of which all rows have none."""
     x, y = table(200)
-    kept = np.arange(200) % 3 > 0
+    weights = np.where((np.arange(200) % 3 == 0) | (np.arange(200) // 20 == 2), 0.0, 1.5)
+    rows, clusters, kept = (
+        from_arrays(x, y, noise=[0.1, 3.0, 0.001]),
+        np.arange(200) // 4,
+        weights > 0,
+    )
+    for errors in ("sandwich", "jackknife"):
+        found = nj.fit(rows, weights=weights, clusters=clusters, errors=errors)
+        options = {"weights": weights[kept], "clusters": clusters[kept], "errors": errors}
+        assert str(found) == str(nj.fit(rows.rows(kept), **options))
     x[:, 1] = np.where(kept, 5.0, x[:, 1])
-    rows = from_arrays(x, y, noise=0.01)
-    raises("column 'x2' is constant: drop it", nj.fit, rows, weights=1.0 * kept)
+    rows = from_arrays(x, y, noise=0.001)
+    raises("column 'x2' is constant: drop it", nj.fit, rows, weights=weights)
     raises(r"more than d \+ 1 = 4 rows, got 3", nj.fit, rows, weights=np.arange(200) < 3)
 
 
