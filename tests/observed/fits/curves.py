@@ -1,4 +1,4 @@
-"""Curves that fits of any model are tested with, and noisy rows of one of them."""
+"""Curves that fits are tested with, noisy rows of one of them, and variances of fits in NumPy."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,3 +19,16 @@ def drawn(rng, n=600, copies=1, noise=0.2, rate=0.6):
     x = rng.normal(size=n)
     y = 0.5 + np.exp(rate * x) + 0.3 * rng.normal(size=n)
     return x[:, None, None] + noise * rng.normal(size=(n, copies, 1)), y
+
+
+def left_out(scores, theta, step=1e-6):
+    """The covariance of a root of Σ scores(theta) `[n, p]`, by leaving out one row at a time.
+
+    Each root moves by the inverse of the other rows' derivatives, which are differences.
+    """
+    moves = step * np.eye(len(theta))
+    by_row = [(scores(theta + move) - scores(theta - move)) / (2 * step) for move in moves]
+    by_row = np.stack(by_row, axis=2)  # [n, p, p]
+    pairs = zip(by_row, scores(theta), strict=True)
+    apart = np.array([np.linalg.solve(by_row.sum(axis=0) - own, score) for own, score in pairs])
+    return apart.T @ apart

@@ -19,6 +19,7 @@ from noisy_jax.observed.fits.units import Units
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.observed.observations.rows import Rows
 from tests.errors import one_line_error, raises
+from tests.observed.fits.curves import left_out
 from tests.observed.rows import agree, gaussians, outcome
 from tests.quadrature import gauss_hermite
 
@@ -65,17 +66,6 @@ def test_corrected_score_has_the_mean_of_the_clean_score():
             assert np.abs(plain - clean).max() > 0.01
 
 
-@pytest.mark.parametrize(("model", "by_row"), [("logistic", True), ("poisson", False)])
-def test_derivatives(rng, model, by_row):
-    x, y = drawn(rng, model, 20)
-    cov = rng.uniform(0.5, 1, (20, 1, 1)) * COV if by_row else COV
-    rows, equations, step = Rows(x, y, cov), MODELS[model].scores, 1e-5
-    found = equations(THETA, rows)
-    for k, e in enumerate(step * np.eye(3)):
-        change = equations(THETA + e, rows).score - equations(THETA - e, rows).score
-        np.testing.assert_allclose(found.jacobian[:, k], change / (2 * step), atol=1e-6)
-
-
 def scores(model, theta, x, y, cov, exposure=1.0):
     """As the papers print them, in original units, `[n, 1 + d]`."""
     moved, eta = cov @ theta[1:], theta[0] + x @ theta[1:]
@@ -108,6 +98,8 @@ def test_agrees_with_scipy(rng, model, by_row):
     fit = nj.fit(from_arrays(x, y, noise=known), model=model)
     expected = by_hand(model, x, y, cov)
     np.testing.assert_allclose(fit.values, expected, atol=1e-7)
+    covariance = left_out(lambda theta: scores(model, theta, x, y, cov), expected)
+    np.testing.assert_allclose(fit.covariance, covariance, rtol=1e-4, atol=1e-8)
     plain = by_hand(model, x, y, 0 * cov)
     np.testing.assert_allclose(fit.uncorrected.coefficients, plain[1:], atol=1e-7)
     assert np.abs(expected - plain).max() > 0.1

@@ -1,4 +1,4 @@
-"""Estimating equations of a model: shares of the noise, blocks of rows, derivatives."""
+"""Estimating equations of a model: shares of the noise; the whole of it is in `test_model.py`."""
 
 import functools
 
@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from noisy_jax.observed.fits import model_equations
 from noisy_jax.observed.fits.model_equations import Functions, ModelEquations
 from noisy_jax.observed.observations import from_arrays
 from noisy_jax.unbiased.estimates import Estimate
-from tests.observed.rows import gaussians
 
 COV = np.array([[0.25, 0.05], [0.05, 0.1]])
 START = {"a": np.float64(0.3), "w": np.array([0.5, -0.4])}
@@ -57,28 +55,7 @@ def test_a_share_of_the_noise_of_copies(rng, x64, share):
 
 
 def test_a_share_of_known_noise_is_noise_of_that_share(rng, x64):
-    """`test_model.py` has the whole of it in NumPy."""
     x, y = rows(rng)
     share, whole = (equations(from_arrays(x[:, 0], y, noise=cov), KNOWN) for cov in (COV, COV / 4))
     found, wanted = share.at(np.zeros(3), 0.25), whole.at(np.zeros(3), 1.0)
     np.testing.assert_allclose(found.score, wanted.score, rtol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("by_row", [False, True])
-def test_derivatives(rng, x64, by_row, monkeypatch):
-    monkeypatch.setattr(model_equations, "_ROWS", 40)
-    x, y = rows(rng)
-    cov = np.broadcast_to(COV, (100, 2, 2)) if by_row else COV
-    table = from_arrays(x[:, 0], y, noise=gaussians(cov) if by_row else cov)
-    one = equations(table, KNOWN).around(THETA - 0.1, np.array([1.0, 2.0, 0.5]))
-    u, share = 0.1 / one.scale, 0.5
-    found, blocks = one.at(u, share), list(one.by_row(u, share))
-    assert len(blocks) == 3
-    for name, total in zip(("scores", "jacobians", "losses"), found, strict=True):
-        terms = np.concatenate([getattr(block, name) for block in blocks])
-        assert len(terms) == 100
-        np.testing.assert_allclose(terms.sum(axis=0), total)
-    for k, e in enumerate(1e-5 * np.eye(3)):
-        change = one.at(u + e, share).score - one.at(u - e, share).score
-        np.testing.assert_allclose(found.jacobian[:, k], change / 2e-5, rtol=1e-5, atol=1e-5)
