@@ -100,8 +100,6 @@ def test_wrong_input_is_one_clear_line():
     features: Any = ([], "rbf", 1.0, [1.0])
     for one in features:
         wrong(r"nj.methods.Fourier\(length_scale=…\), ", features=one)
-    for number, message in ((3, "even"), (0, "at least 2")):
-        raises(message, nj.methods.Fourier, length_scale=1.0, num_features=number)
 
 
 def table_of_copies(kind, rng, n=4000, copies=4):

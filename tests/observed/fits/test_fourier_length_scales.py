@@ -48,14 +48,6 @@ def test_all_of_them_are_candidates(rng):
     np.testing.assert_allclose(found, tried, rtol=1e-5)
 
 
-def test_a_wrong_length_scale_is_one_clear_line():
-    assert type(nj.methods.Fourier(length_scale=np.float32(0.5)).length_scale) is float
-    with pytest.raises(ValueError, match=r"^length_scale must be a positive number or 'auto', got"):
-        nj.methods.Fourier(length_scale="median")
-    with pytest.raises(ValueError, match=r"^length_scale must be positive and finite, got -1.0$"):
-        nj.methods.Fourier(length_scale=-1.0)
-
-
 @pytest.mark.long
 @pytest.mark.statistical
 def test_the_choice_is_nearly_the_best():

@@ -151,7 +151,6 @@ def test_what_cannot_be_fitted_raises(rng):
         labels,
         x=clear,
     )
-    wrong("Gaussian noise, got Laplace", noise=nj.noise.Laplace(0.1))
     wrong("model must be 'linear', 'logistic' or 'poisson'", model="probit")
     wrong("errors must be 'sandwich' or 'jackknife', got 'HC3'", errors="HC3")
 
