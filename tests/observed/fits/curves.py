@@ -14,10 +14,10 @@ def wave(params, x):
     return params["level"] + params["size"] * jnp.sin(params["rate"] * x[0])
 
 
-def drawn(rng, n=600, copies=1, noise=0.2, rate=0.6):
+def drawn(rng, n=600, copies=1, noise=0.2):
     """Noisy rows of `growth`, `[n, V, 1]`, and y."""
     x = rng.normal(size=n)
-    y = 0.5 + np.exp(rate * x) + 0.3 * rng.normal(size=n)
+    y = 0.5 + np.exp(0.6 * x) + 0.3 * rng.normal(size=n)
     return x[:, None, None] + noise * rng.normal(size=(n, copies, 1)), y
 
 

@@ -47,7 +47,8 @@ METHODS = {  # with moves, the number of copies, and the tolerance
     "SIMEX": (nj.methods.SIMEX(slopes, draws=10), JOINT, 1, 0.02),
     "model": (WAVE, APART, 1, 0.1),  # of draws, whose sizes follow the covariance
 }
-NAMES = [one if "err" in one else pytest.param(one, marks=pytest.mark.slow) for one in METHODS]
+SLOW = "logistic", "poisson", "calibration", "SIMEX", "model"
+NAMES = [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in METHODS]
 
 
 @pytest.mark.statistical
