@@ -60,7 +60,7 @@ def start(tmp_path_factory):
             "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
             "--xla_backend_optimization_level=0",
             "PYTHONWARNINGS": "ignore:jaxlib",  # of a version with wrong sums
-            # jaxlib logs 1.5 kB for each program that it loads from a cache: the pipe would be full.
+            # jaxlib logs 1.5 kB for each program from a cache, by which the pipe would be full.
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "JAX_ENABLE_COMPILATION_CACHE": str(shared),
             "JAX_COMPILATION_CACHE_DIR": str(cache),
