@@ -71,8 +71,10 @@ def played(file):
     """Seed-rounds in the checkpoint of a study of two learners at 8 and 16 rounds."""
     if not file.exists():
         return 0
-    with open(file, "rb") as opened, np.load(opened) as leaves:  # a tag; count, 3 means, 3 squares
-        return 8 * int(leaves["arr_1"]) + 16 * int(leaves["arr_8"])
+    with open(file, "rb") as opened, np.load(opened) as leaves:
+        # The counts of seeds are the only whole numbers.
+        short, long = (int(leaf) for leaf in leaves.values() if leaf.dtype.kind == "i")
+    return 8 * short + 16 * long
 
 
 COMMAND = """
