@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -92,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     print("Importing JAX …", file=sys.stderr, flush=True)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # why, says noisy_jax.command.compiled
     from noisy_jax.command.compiled import prepare
 
     prepare()

@@ -17,11 +17,20 @@ import warnings
 from pathlib import Path
 
 import jax
+import jaxlib.version
 
 from noisy_jax.reports.saving import writable_folder
 
 DAYS = 30
 """Days for which a program is kept; then it is compiled again."""
+
+
+LOGGED, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
+"""What jaxlib's own code prints, read when it is imported: with 3, it no longer prints errors.
+
+Before version 0.10.2 it calls each program that it takes from a folder one of another processor,
+which is wrong (https://github.com/openxla/xla/issues/44565).
+"""
 
 
 def user_cache() -> Path:
@@ -58,8 +67,8 @@ def keep_compiled() -> None:
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    if jax.__version_info__ < (0, 10, 2):  # it prints errors for each program that it takes:
-        return  # https://github.com/openxla/xla/issues/44565
+    if jaxlib.version.__version_info__ < (0, 10, 2) and os.environ.get(LOGGED) != FATAL:
+        return  # it prints an error for each program that it takes
     try:
         folder = user_cache() / "noisy_jax" / f"compiled-{processor()}"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

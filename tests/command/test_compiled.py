@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 
-import jax
 import matplotlib
 import pytest
 
@@ -20,7 +19,8 @@ LIBRARY = ("-c", "import noisy_jax as nj, jax; nj.streams.linear(jax.random.key(
 
 def run(folder, cache, command=STUDY, **environment):
     """What a Python process in a folder prints, with its errors, and the programs in its cache."""
-    kept = {n: v for n, v in os.environ.items() if n != "JAX_COMPILATION_CACHE_DIR"}
+    others = {"JAX_COMPILATION_CACHE_DIR", compiled.LOGGED}
+    kept = {n: v for n, v in os.environ.items() if n not in others}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=True,
         env={**kept, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": MATPLOTLIB,
@@ -37,12 +37,14 @@ def settings(monkeypatch, tmp_path):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv(compiled.LOGGED, compiled.FATAL)
     return changed
 
 
 @pytest.mark.slow
 def test_a_second_run_compiles_nothing_and_finds_the_same(tmp_path):
-    first, errors, programs = run(tmp_path, tmp_path)
+    quiet = {compiled.LOGGED: compiled.FATAL}
+    first, errors, programs = run(tmp_path, tmp_path, **quiet)
     assert first.startswith("Study worlds; results go to noisy_jax_results/\n")
     assert "not kept" not in errors
     assert len(programs) > 3
@@ -50,7 +52,7 @@ def test_a_second_run_compiles_nothing_and_finds_the_same(tmp_path):
     results = table.read_bytes()
     dates = [file.stat().st_mtime_ns for file in programs]
     programs[0].write_bytes(programs[0].read_bytes()[:50])  # as where a disk was full
-    second, errors, now = run(tmp_path, tmp_path)
+    second, errors, now = run(tmp_path, tmp_path, **quiet)
     assert (second, now) == (first, programs)
     assert [file.stat().st_mtime_ns for file in now[1:]] == dates[1:]
     assert "ache" not in errors
@@ -93,10 +95,26 @@ def test_the_folder_that_jax_is_given_stays(settings, tmp_path, monkeypatch, fol
     assert not any(tmp_path.iterdir())
 
 
-def test_versions_of_jax_that_print_errors_keep_nothing(settings, monkeypatch):
-    monkeypatch.setattr(jax, "__version_info__", (0, 10, 1))
+@pytest.mark.slow
+def test_a_second_run_of_the_command_prints_no_errors_of_jaxlib(tmp_path):
+    command = "-m", "noisy_jax", "--seeds", "2", "--horizons", "8"
+    for _ in range(2):
+        _, errors, programs = run(tmp_path, tmp_path, command)
+        assert "Machine" not in errors
+    assert len(programs) > 3
+
+
+@pytest.mark.parametrize(
+    ("version", "level", "kept"),
+    [((0, 10, 1), "1", False), ((0, 10, 1), "3", True), ((0, 10, 2), "1", True)],
+)
+def test_versions_of_jaxlib_that_print_errors_keep_nothing(
+    settings, monkeypatch, version, level, kept
+):
+    monkeypatch.setattr(compiled.jaxlib.version, "__version_info__", version)
+    monkeypatch.setenv(compiled.LOGGED, level)
     compiled.keep_compiled()
-    assert not settings
+    assert bool(settings) == kept
 
 
 def test_each_core_is_a_device_unless_their_number_is_given(settings, monkeypatch):
