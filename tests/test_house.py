@@ -72,6 +72,7 @@ TESTED_IN = {
     "unbiased/rules": "unbiased/test_entire",
     "unbiased/truncation/cutoffs": "unbiased/truncation/test_gradients",
     "unbiased/truncation/worlds": "unbiased/truncation/test_maps",
+    "tabular/texts": "tabular/test_columns",
     "version": "test_package",
     "worlds/mixtures": "worlds/test_radial_kernels",
 }
@@ -85,7 +86,6 @@ WHOLE_ROOM = {
     "learners/test_portability",
     "losses/test_arguments",
     "observed/test_coverage",
-    "observed/test_public_cases",
 }
 """Files of tests that run through all modules of a room."""
 

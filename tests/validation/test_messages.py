@@ -35,10 +35,14 @@ WORLD = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.1)
 TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
 
 
+def tabled(noise=None, **options):
+    return nj.table(TABLE, target="y", noise=noise, **options)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: nj.table(TABLE, target="y", noise={"a": True}), "must be numbers, got True"),
+        (lambda t: tabled({"a": True}), "must be numbers, got True"),
         (lambda t: nj.fit(t, weights="a"), "'a' is a feature of this table: name it where"),
         (lambda t: nj.fit(t, weights=-t.y), r"weights must be .*, but weights\[1\] is -1"),
         (lambda t: nj.fit(t).predict("a"), "x must be numbers, got 'a'"),
@@ -54,11 +58,8 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
         (lambda t: PRINTED.surrogate_radius(WORLD, norm=1j, angle=1.0), "norm must be real"),
         (lambda t: PRINTED.surrogate_radius(WORLD, norm=1.0, angle="a"), "angle must be numbers"),
         (lambda t: nj.fit(t, model=np.ones(2)), "model must be 'linear', .*, got an array"),
-        (
-            lambda t: nj.methods.Fourier(length_scale=np.ones((2, 2))),
-            "length_scale must be one",
-        ),
-        (lambda t: nj.table(TABLE, target="y", noise={"a": RAGGED}), r"noise\['a'\] must be one"),
+        (lambda t: nj.methods.Fourier(length_scale=np.ones((2, 2))), "length_scale must be one"),
+        (lambda t: tabled({"a": RAGGED}), r"noise\['a'\] must be one"),
         (lambda t: nj.observations.from_arrays(KEY, t.y, noise=0.1), "x must be numbers, got a k"),
         (lambda t: nj.streams.scaled(np.ones((2, 1)), KEY), "y must be numbers, got a key"),
         (lambda t: nj.streams.scaled(RAGGED, t.y), "x must have rows of equal length"),
@@ -66,13 +67,15 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
             lambda t: jax.jit(lambda e: growing(8, start=4, excess=e))(0.1),
             "excess must be concrete, got a tra",
         ),
-        (lambda t: nj.table(TABLE, target="y", noise={"a": 0.1}, drop=None), "drop must be names"),
-        (lambda t: nj.table(TABLE, target="y", replicates=np.ones(2)), "replicates must be a map"),
+        (lambda t: tabled({"a": 0.1}, drop=None), "drop must be names"),
+        (lambda t: tabled(replicates=np.ones(2)), "replicates must be a map"),
         (lambda t: nj.select({"a": nj.fit}, t, KEY, standardize="no"), "standardize must be True"),
         (lambda t: nj.select(np.ones(2), t, KEY), "candidates must map .*, got an array"),
         (lambda t: nj.load_fit(3), "path must be a file's path, got 3"),
         (lambda t: nj.load_learned(None, LEARNER), "path must be a file's path, got None"),
         (lambda t: jax.jit(nj.reliability)(0.5), "reliability must be concrete, got a traced"),
+        (lambda t: jax.jit(lambda v: nj.sd(v).value)(0.1), "sd must be concrete, got a traced"),
+        (lambda t: jax.jit(lambda v: tabled({"a": v}).x)(0.1), "noise must be concrete, got a tra"),
         (lambda t: jax.jit(lambda k: nj.learn(LEARNER, t, k))(KEY), "key must be concrete, got"),
         (lambda t: jax.jit(lambda k: nj.select({"a": nj.fit}, t, k))(KEY), "key must be concrete"),
         (lambda t: jax.jit(lambda k: nj.monte_carlo(DRAW, 8, k))(KEY), "key must be concrete, got"),
@@ -94,4 +97,4 @@ TABLE = {"a": np.arange(12.0) ** 2, "y": np.arange(12.0)}
     ],
 )
 def test_wrong_inputs_are_named(call, message):
-    raises(message, call, nj.table(TABLE, target="y", noise={"a": 1e-6}))
+    raises(message, call, tabled({"a": 1e-6}))

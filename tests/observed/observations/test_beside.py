@@ -31,7 +31,6 @@ FRAME["count"] = ROWS.poisson(FRAME["t"] * np.exp(0.5 * X - 1)) * 1.0
 FRAME["label"] = (ROWS.random(N) < expit(2 * X)) * 1.0
 FRAME["own"] = 1 / (0.5 + ROWS.random(N))  # weights that do not depend on y
 NOISE = {"x": 0.25}
-KINDS = [dict, pl.DataFrame]
 
 
 def table(*columns, target="y", kind=dict, **options):
@@ -42,26 +41,6 @@ def table(*columns, target="y", kind=dict, **options):
 def same(fit, other):
     assert fit.names == other.names
     agree(fit, other, "coefficients", "intercept", "covariance", rtol=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_of_the_table_are_no_features(kind):
-    """As arrays beside a frame without them; the truth, 2, is found."""
-    named = {"weights": "own", "clusters": "school"}
-    rows = table("x", "z", "own", "school", kind=kind, **named)
-    assert rows.names == ("x", "z")
-    fit = nj.fit(rows)
-    same(fit, nj.fit(table("x", "z"), weights=FRAME["own"], clusters=SCHOOL))
-    assert abs(fit.coefficients[0] - 2) < 5 * fit.std_error[1] < 0.5
-    low, high = nj.fit(table("x", "z", "school", kind=kind, clusters="school")).interval()
-    assert low[1] < 2 < high[1]
-
-
-def test_exposure_is_no_feature():
-    fit = nj.fit(table("x", "t", target="count", exposure="t"), model="poisson")
-    wanted = nj.methods.Poisson(exposure=FRAME["t"])
-    same(fit, nj.fit(table("x", target="count"), wanted))
-    assert abs(fit.coefficients[0] - 0.5) < 5 * fit.std_error[1] < 0.25
 
 
 def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
@@ -78,9 +57,7 @@ def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
     np.testing.assert_allclose(found, wanted, rtol=1e-4)
     copies = {k: FRAME[k] for k in ("x", "own", "y")} | {"x2": X + 0.5 * ROWS.normal(size=N)}
     rows = nj.table(copies, target="y", replicates={"x": ["x", "x2"]})
-    fit = nj.fit(rows, weights="own")
-    assert fit.names == ("x",)
-    assert abs(fit.coefficients[0] - 2) < 5 * fit.std_error[1]
+    assert nj.fit(rows, weights="own").names == ("x",)
 
 
 @pytest.mark.slow
@@ -96,13 +73,17 @@ def test_a_feature_that_fit_is_told_to_take_is_no_feature_any_more():
     ids=lambda one: type(one).__name__,
 )
 def test_every_method_takes_columns_of_the_table(method):
+    """As arrays beside a frame without them."""
     kind = type(method).__name__
     target = {"Logistic": "label", "Poisson": "count"}.get(kind, "y")
+    named = {"weights": "own", "clusters": "school"}
+    named |= {"exposure": "t"} if kind == "Poisson" else {}
     options = {"noise": {"x": nj.sd(0.5, gaussian=True)}, "target": target}
-    rows = {name: FRAME[name][:800] for name in ("x", "own", "school", target)}
-    made = nj.table(rows, weights="own", clusters="school", **options)
+    rows = {name: FRAME[name][:800] for name in ("x", *named.values(), target)}
+    made = nj.table(pl.DataFrame(rows), **named, **options)
+    assert made.names == ("x",)
     plain = nj.table({"x": rows["x"], target: rows[target]}, **options)
-    given = {"weights": rows["own"], "clusters": rows["school"]}
+    given = {role: rows[name] for role, name in named.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = nj.fit(plain, type(method)(**{**vars(method), **given}))
@@ -194,7 +175,6 @@ def test_a_column_beside_the_features_has_one_cell_a_row(role):
 
 
 def test_a_table_of_counts_is_told_to_repeat_its_rows():
-    """A 2 × 2 table; the fit to the repeated rows is that of the single rows."""
     frame = pd.DataFrame({"case": [0, 0, 1, 1], "seen": [0, 1, 0, 1], "n": [420, 80, 310, 190]})
     noise = {"seen": nj.noise.Misclassified([[0.95, 0.05], [0.2, 0.8]])}
     options = {"target": "case", "noise": noise}
@@ -202,7 +182,3 @@ def test_a_table_of_counts_is_told_to_repeat_its_rows():
         counts = nj.table(frame, weights="n", **options)
         with told("repeat the rows, as frame.loc[frame.index.repeat(frame['count'])]"):
             nj.fit(counts, method)
-        whole = frame.loc[frame.index.repeat(frame["n"])].drop(columns="n").reset_index(drop=True)
-        fit = nj.fit(nj.table(whole, **options), method)
-        assert fit.num_rows == 1000
-        assert fit.coefficients[0] > 1.2 * fit.uncorrected.coefficients[0] > 0

@@ -5,7 +5,6 @@ import io
 import re
 from pathlib import Path
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,16 +74,6 @@ def test_chunks_are_the_rows_of_the_table(known, source):
     assert {(one.names, one.target) for one in parts} == {(whole.names, "y")}
 
 
-def test_learning_from_chunks_by_pandas_is_learning_from_tables():
-    learner, key = nj.learners.known_covariance(radius=3.0), jax.random.key(0)
-    options = {"target": "y", **KNOWN["variance"]}
-    found = nj.learn(learner, chunks(by_pandas(FRAME, 250), **options), key)
-    tables = [nj.table(part, **options) for part in by_pandas(FRAME, 250)]
-    wanted = nj.learn(learner, tables, key)
-    np.testing.assert_allclose(found.risk, wanted.risk, rtol=1e-6)
-    np.testing.assert_allclose(found.coefficients, wanted.coefficients, rtol=1e-6)
-
-
 def test_lists_can_be_gone_through_again_and_iterators_once():
     table = chunks([FRAME, FRAME[:0], FRAME], target="y", **KNOWN["variance"])
     assert [len(list(table)) for _ in range(2)] == [2, 2]
@@ -116,14 +105,8 @@ SEXES = FRAME.assign(sex=np.where(CLEAN > 0, "f", "m"))
         (lambda: chunks(CLEAN, **ONE), "arrays are for nj.observations.from_arrays"),
         (lambda: chunks([FRAME], noise={"a0": 0.25}), "name y's column by target="),
         (lambda: chunks([FRAME], target="y", noise={"a0": nj.reliability(0.5)}), "read the table"),
-        (
-            lambda: chunks([FRAME], target="y", subject="e", replicates=["a0"]),
-            "rows of one subject",
-        ),
-        (
-            lambda: chunks([FRAME], target="y", noise=nj.sd(np.ones((N, 2)))),
-            "for one a row, pass a",
-        ),
+        (lambda: chunks([FRAME], target="y", subject="e", replicates=["a0"]), "rows of one sub"),
+        (lambda: chunks([FRAME], target="y", noise=nj.sd(np.ones((N, 2)))), "for one a row, pass"),
         (lambda: chunks([FRAME], cross_cov=np.ones((N, 2)), **ONE), "the same in all rows"),
     ],
 )

@@ -9,19 +9,11 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.observed.observations import chunks, csv
 from tests.errors import raises
+from tests.files import written
 
 ROWS = np.random.default_rng(0)
 X = ROWS.normal(size=(40, 2))
 Y = X @ [2.0, -1.0]
-LABELS = ROWS.permutation(40) + 1000
-
-
-def written(path, columns):
-    """A file of columns by name."""
-    cells = [map(str, column) for column in columns.values()]
-    lines = [",".join(columns), *map(",".join, zip(*cells, strict=True))]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -34,21 +26,18 @@ PLAIN = {"x1": X[:, 0], "x2": X[:, 1], "y": Y}
 
 def test_a_column_without_a_name_can_be_left_out(path):
     """As pandas and R write row names."""
-    written(path, {"": np.arange(40), **PLAIN})
+    written(path, **{"": np.arange(40)}, **PLAIN)
     assert csv(path, target="y", noise=0.1, features=["x1", "x2"]).names == ("x1", "x2")
     assert csv(path, target="y", noise=0.1, drop="Unnamed: 0").names == ("x1", "x2")
     assert csv(path, target="y", noise=0.1, index_col=0).names == ("x1", "x2")
     raises("no name for its column 'Unnamed: 0': name it, or", csv, path, target="y", noise=0.1)
 
 
-LABELLED = {"id": np.arange(40), "patient_ID": LABELS}
-LABELLED["year"] = np.delete(np.arange(60), np.arange(20) * 2)
-
-
-@pytest.mark.parametrize("name", LABELLED)
-def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, name):
-    written(path, {name: LABELLED[name], **PLAIN})
-    message = rf"column '{name}' of .*table\.csv numbers or labels the rows: leave it out \(the op"
+def test_a_label_of_rows_is_no_feature_unless_it_is_named(path):
+    """`test_roles.py` says which columns are labels."""
+    name = "year"
+    written(path, year=np.delete(np.arange(60), np.arange(20) * 2), **PLAIN)
+    message = r"column 'year' of .*table\.csv numbers or labels the rows: leave it out \(the op"
     options = {"target": "y", "noise": {"x1": 0.1}}
     raises(message, csv, path, **options)
     parts = chunks([pd.read_csv(path)], **options)
@@ -61,7 +50,7 @@ def test_a_label_of_rows_is_no_feature_unless_it_is_named(path, name):
 def test_rows_with_missing_values_are_left_out(path, codes):
     cells = {name: list(column) for name, column in PLAIN.items()}
     cells["x1"][3], cells["x1"][4], cells["x2"][4], cells["y"][7] = "-999", "NA", "", "-999.00"
-    written(path, {"note": ["a"] * 40, **cells})
+    written(path, note=["a"] * 40, **cells)
     options = {"target": "y", "noise": 0.1, "drop": ["note"]}
     raises(r"lacks values of 'x1', 'x2' in 1 of .* missing=\[\]", csv, path, **options)
     with pytest.warns(UserWarning, match=r"3 of 40 rows are left out, .* of 'x1', 'x2', 'y'$"):
@@ -75,7 +64,7 @@ def test_rows_with_missing_values_are_left_out(path, codes):
 def test_a_code_of_missing_values_does_not_pass_for_a_number_in_silence(path, code, found):
     values = X[:, 0].copy()
     values[[3, 5]] = code
-    written(path, PLAIN | {"x1": values})
+    written(path, **PLAIN | {"x1": values})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         csv(path, target="y", noise=0.1)

@@ -81,10 +81,9 @@ def test_a_law_of_each_column_is_a_law_of_the_row():
     np.testing.assert_allclose(exact_by_row.noise.cov, [0, 0.3, 0])
 
 
-@pytest.mark.parametrize("r", [0.6])
-def test_reliability_divides_the_slope_of_least_squares(r):
+def test_reliability_divides_the_slope_of_least_squares():
     """So it does its standard error: the residuals are those of least squares (HC0 of clusters)."""
-    rng = np.random.default_rng(2)
+    rng, r = np.random.default_rng(2), 0.6
     x, n = 10 + 3 * rng.normal(size=5000), 5000
     y = 0.4 * x + rng.normal(size=n) * (1 + np.abs(x - 10))
     table = nj.table({"x": x, "y": y}, target="y", noise={"x": nj.reliability(r)})
@@ -142,7 +141,6 @@ def test_labels_of_standard_deviations_are_those_of_the_rows():
         ({"a": nj.sd(column="e")}, "names a column: nj.table and nj.csv take these"),
         ({"a": nj.sd(ERRORS[:9])}, r"one standard deviation, or 30, one a row, got shape \[9\]"),
         ({"a": nj.noise.Laplace([0.1, 0.2])}, "a distribution of one number, .* got Laplace of"),
-        ({"a": nj.noise.Missing(0.9)}, r"noise\['a'\] hides values, which is for streams"),
         (nj.sd(column="e"), "noise names a column: nj.table takes such noise"),
         (nj.reliability(0.6), r"of one column, as noise={'a': nj\.reliability\(0\.6\)}"),
     ],
@@ -188,9 +186,8 @@ def test_a_covariance_of_some_columns():
     whole = np.array([[0.25, 0, 0.1], [0, 0, 0], [0.1, 0, 0.3]])
     some = pd.DataFrame(cov, index=["a", "c"], columns=["a", "c"])
     swapped = some.loc[["c", "a"], ["c", "a"]]
-    wanted = nj.fit(nj.table(frame, target="y", noise=whole))
     for noise in (some, swapped):
-        agree(nj.fit(nj.table(frame, target="y", noise=noise)), wanted, "coefficients", "std_error")
+        np.testing.assert_array_equal(nj.table(frame, target="y", noise=noise).cov, whole)
     estimate = nj.noise.CovarianceEstimate
     found = nj.fit(nj.table(frame, target="y", noise=estimate(some, 0.1 * swapped)))
     wanted = nj.fit(nj.table(frame, target="y", noise=estimate(whole, 0.1 * whole)))

@@ -232,7 +232,7 @@ def test_fits_that_need_the_covariance_of_each_row_say_so():
     for estimated in (nj.table(labels, target="y", replicates=COPIES), share):
         assert "estimated covariance" in repr(estimated)
         give = "is known on average over" if estimated is share else "rows have different numbers"
-        need = f"needs each row's error variance, .*{give}.* state the variance of one measurement"
+        need = rf"needs each row's error variance, .*{give}.* one measurement: noise=.'a': 0\.25"
         instead = "RegressionCalibration.'logistic'., approximate"
         raises(f"model='logistic' {need}.*{instead}", nj.fit, estimated, model="logistic")
         nj.fit(estimated, nj.methods.RegressionCalibration("logistic"))
@@ -267,12 +267,9 @@ UNNAMED = {"noise": [0.1, 0.0], "replicates": {"b": ["a", "c"]}}
     ("change", "options", "message"),
     [
         ({"a": [Decimal(1)] * N}, {}, r"column 'a'\[0\] must be a number, got Decimal: convert"),
-        (
-            {"age": AGE[1:]},
-            {},
-            r"column '\w+' must have one number a row, as other columns",
-        ),
+        ({"age": AGE[1:]}, {}, r"column '\w+' must have one number a row, as other columns"),
         ({"e": -ERRORS}, {}, "column 'e' of the frame must be finite and >= 0"),
+        ({"e": [*ERRORS[1:], np.nan]}, {}, r"column 'e'\[59\] is nan .*: drop such rows, as by"),
         ({}, {"noise": None, "subject": "a"}, r"each row of a subject, as replicates=\['x1'\]"),
         ({}, {"noise": None}, "nj.csv need what is known of the errors: noise={'x1': 0.25}"),
         (HALF, UNNAMED, "incomplete replicates need noise by their names, such as noise="),

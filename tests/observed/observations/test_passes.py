@@ -52,5 +52,5 @@ def test_a_chunk_without_a_row_of_two_replicates_is_joined_to_a_neighbour():
     np.testing.assert_array_equal(only.copies, wanted.copies)
     assert only.index.equals(wanted.index)
     alone = pd.DataFrame(frame | {"x2": np.nan})
-    with told("no row has two copies of 'x'"):
+    with told("no row has two copies of 'x', from which", "of one copy as noise={'x': …}"):
         nj.fit(nj.observations.chunks([alone[:400], alone[400:]], **options))

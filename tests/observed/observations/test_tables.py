@@ -144,7 +144,10 @@ def test_a_row_with_a_missing_value_says_how_to_drop_it(noise):
     raises(r"'y'\[2\] is nan .*dropna\(subset=\['y'\]\)", nj.table, no_y, target="y", noise=noise)
 
 
-def test_gaps_are_no_option_of_tables(tmp_path):
+def test_what_left_in_version_0_4_says_what_to_write(tmp_path):
+    table = from_arrays(X, Y, noise=0.1)
+    with pytest.raises(AttributeError, match=r"Observations.only_sums left in .* table\.each_row"):
+        table.only_sums  # noqa: B018
     pd.DataFrame(NAMED).to_csv(tmp_path / "rows.csv", index=False)
     message = r"gaps left in version 0\.4\.0.*frame\.dropna\(\), or impute"
     for make, source in ((nj.table, NAMED), (nj.csv, tmp_path / "rows.csv")):
@@ -154,7 +157,7 @@ def test_gaps_are_no_option_of_tables(tmp_path):
 
 @pytest.mark.parametrize("hidden", [nj.noise.Missing(0.9), nj.noise.Attributes(2)])
 def test_noise_that_hides_values_is_for_streams(hidden):
-    message = "hides values, which is for streams, but tables take complete rows: .*dropna"
+    message = r"noise(\['b'\])? hides values, which is for streams, but tables take complete rows"
     by_row = nj.noise.PerRound(jax.tree.map(lambda leaf: np.full(20, leaf), hidden))
     for noise in (hidden, {"b": hidden}, by_row):
         raises(message, from_arrays, X, Y, noise=noise, names=["a", "b", "c"])

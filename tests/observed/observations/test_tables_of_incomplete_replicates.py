@@ -25,21 +25,29 @@ def unit_errors():
 
 
 def test_the_mean_of_each_estimated_covariance_is_exact():
-    """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
-    total, clean = 0.0, np.random.default_rng(0).normal(size=(6, 1, 2))
+    """They are quadratic in the errors: their means are sums over unit errors, one at a time.
+
+    With unequal weights so is the weighted sum; with sums of equal weights it would not be so.
+    """
+    clean = 100 * np.random.default_rng(0).normal(size=(6, 1, 2))
+    weights, each, weighted = np.arange(1.0, 7.0) ** 2, 0.0, 0.0
     for errors in unit_errors():
-        total = total + covariances_of_means(np.where(SEEN, 100 * clean + errors, np.nan), "ab")
-    np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
+        copies = np.where(SEEN, clean + errors, np.nan)
+        each = each + covariances_of_means(copies, "ab")
+        cov = covariances_of_means(copies, "ab", weights)
+        weighted = weighted + np.tensordot(weights, cov, axes=1)
+    np.testing.assert_allclose(each, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
+    wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
+    np.testing.assert_allclose(weighted, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_complete_replicates_have_their_own_covariances():
-    """Also where a fourth place, which no row has, makes them a case of incomplete ones."""
+    """Where a fourth place, which no row has, makes them a case of incomplete ones."""
     copies = np.random.default_rng(2).normal(size=(9, 3, 2))
     apart = copies - copies.mean(axis=1, keepdims=True)
     cov = np.einsum("nvi,nvj->nij", apart, apart) / 6
-    none = np.full((9, 1, 2), np.nan)
-    for given in (copies, np.concatenate([copies, none], axis=1)):
-        np.testing.assert_allclose(covariances_of_means(given, "ab"), cov, rtol=1e-9)
+    given = np.concatenate([copies, np.full((9, 1, 2), np.nan)], axis=1)
+    np.testing.assert_allclose(covariances_of_means(given, "ab"), cov, rtol=1e-9)
 
 
 def simulated(rng, rows, tables=1):
@@ -70,21 +78,16 @@ def test_intervals_contain_that_the_covariance_is_estimated():
     without = [nj.fit(nj.table(rest, **OPTIONS)).coefficients for rest in rows]
     np.testing.assert_allclose(fit.std_error[1:], np.sqrt(149 * np.var(without, axis=0)), rtol=0.04)
     blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
-    np.testing.assert_allclose(blocks.coefficients, fit.coefficients, rtol=1e-9)
+    assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
+    blocks = nj.fit(nj.table(frame, **OPTIONS), errors="jackknife")
     assert np.all(np.abs(np.log(blocks.std_error / fit.std_error)) < 0.5)
 
 
-@pytest.mark.parametrize(
-    ("seen", "message"),
-    [
-        ([[[1, 1], [0, 1]]] * 4, "no row has two copies of 'a', .* of one copy as noise={'a': …}"),
-        ([[[1, 1], [1, 0]], [[1, 1], [0, 1]]] * 2, "no row has two copies of 'a' and 'b', from"),
-    ],
-)
-def test_errors_that_nothing_shows(seen, message):
-    seen = np.array(seen, bool)
+def test_errors_of_two_columns_that_nothing_shows():
+    """`test_passes.py` has those of one column."""
+    seen = np.array([[[1, 1], [1, 0]], [[1, 1], [0, 1]]] * 2, bool)
     copies = np.where(seen, np.random.default_rng(0).normal(size=seen.shape), np.nan)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="no row has two copies of 'a' and 'b', from"):
         covariances_of_means(copies, "ab")
 
 
@@ -94,13 +97,3 @@ def test_chosen_rows_are_the_table_of_these_rows_alone():
     fit = nj.fit(nj.table(frame, **OPTIONS).rows(some))
     wanted = nj.fit(nj.table({name: v[some] for name, v in frame.items()}, **OPTIONS))
     agree(fit, wanted, "coefficients", "std_error", rtol=1e-10)
-
-
-def test_with_unequal_weights_the_weighted_sum_is_exact():
-    """Its mean over errors, one unit at a time; with sums of equal weights it would not be so."""
-    total, weights = 0.0, np.arange(1.0, 7.0) ** 2
-    for errors in unit_errors():
-        cov = covariances_of_means(np.where(SEEN, errors, np.nan), "ab", weights)
-        total = total + np.tensordot(weights, cov, axes=1)
-    wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
-    np.testing.assert_allclose(total, wanted, rtol=1e-9, atol=1e-12)
