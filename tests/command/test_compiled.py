@@ -59,7 +59,7 @@ def test_a_second_run_compiles_nothing_and_finds_the_same(tmp_path):
     assert table.read_bytes() == results
 
 
-@pytest.mark.slow
+@pytest.mark.long  # tests/test_house.py: nothing of the library imports the room of commands
 def test_the_library_keeps_nothing(tmp_path):
     assert run(tmp_path, tmp_path, LIBRARY) == ("", "", [])
     assert not (tmp_path / "noisy_jax").exists()

@@ -1,27 +1,31 @@
-"""The study fit: a noisy table from the shell to corrected coefficients."""
+"""The study fit: what the command line says of a table, which `nj.fit` says as well."""
 
 import numpy as np
 import pytest
 
+import noisy_jax as nj
 from noisy_jax.__main__ import main
 from tests.files import names_in, rows_of, written
-from tests.keys import SHIFT
 
-TRUTH = {"x1": 1.5, "x2": -2.0, "x3": 0.8}
+FEATURES = ("x1", "x2", "x3")
+SIGMA = np.diag([0.2, 0.4, 0.0])
 
 
-@pytest.fixture
-def noisy(tmp_path):
-    rng = np.random.default_rng(1000 * SHIFT)
-    x = rng.normal(size=(1500, 3))
-    y = 10 + x @ list(TRUTH.values()) + 0.6 * rng.normal(size=1500)  # far from an error below 0
-    spread = np.sqrt([0.2, 0.4, 0.0])
-    first, second = (x + spread * rng.normal(size=x.shape) for _ in range(2))
-    columns = dict(zip(TRUTH, first.T, strict=True))
-    one = written(tmp_path / "one.csv", **columns, y=y)
-    np.savetxt(tmp_path / "sigma.csv", np.diag([0.2, 0.4, 0.0]), delimiter=",")
-    both = written(tmp_path / "noisy.csv", **columns, x1b=second[:, 0], x2b=second[:, 1], y=y)
-    return both, one, tmp_path / "sigma.csv"
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """A file with two rows a subject: x1 and x2 are measured in each, and once more beside it."""
+    rng, who = np.random.default_rng(0), np.repeat(np.arange(150), 2)
+    x, smoker = rng.normal(size=(150, 3)), rng.random(150) < 0.4
+    y = 10 + x @ [1.5, -2.0, 0.8] + smoker + 0.6 * rng.normal(size=150)
+    first, second = (x[who] + rng.normal(size=(300, 3)) @ np.sqrt(SIGMA) for _ in range(2))
+    recorded = smoker[who] != (rng.random(300) < np.where(smoker[who], 0.2, 0.1))
+    columns = dict(zip(FEATURES, first.T, strict=True))
+    columns |= {"x1b": second[:, 0], "x2b": second[:, 1], "e": rng.uniform(0.3, 0.6, 300)}
+    columns |= {"smoker": 1.0 * recorded, "who": who, "sick": 1.0 * (y > 10)[who]}
+    columns |= {"y": y[who] + 0.1 * rng.normal(size=300)}
+    folder = tmp_path_factory.mktemp("noisy")
+    np.savetxt(folder / "sigma.csv", SIGMA, delimiter=",")
+    return written(folder / "noisy.csv", **columns)
 
 
 @pytest.fixture
@@ -41,29 +45,55 @@ def fitted(tmp_path, capsys):
     return run
 
 
-def check_covers(found, **truths):
-    for name, truth in truths.items():
-        assert found[name]["low"] - 0.05 < truth < found[name]["high"] + 0.05
+WRONG = nj.noise.Misclassified([[0.9, 0.1], [0.2, 0.8]], categories=[0, 1])
+VARIANCES = "x1 (variance of the error 0.2), x2 (variance of the error 0.4), x3 (exact)"
+CASES = {
+    "--features x1 x2 x3 --variance x1=0.2 x2=0.4": (
+        VARIANCES, {"features": FEATURES, "noise": {"x1": 0.2, "x2": 0.4}}, {}),
+    "--features x1 x2 x3 --variance 0.2 0.4 0": (
+        VARIANCES, {"features": FEATURES, "noise": [0.2, 0.4, 0.0]}, {}),
+    "--features x1 x2 x3 --covariance SIGMA": (
+        VARIANCES, {"features": FEATURES, "noise": SIGMA}, {}),
+    "--features x1 x2 --replicates x1:x1b x2:x2b --sd x1=0.4 --variance x2=0.4": (
+        "x1 (replicates x1b, standard deviation of the error 0.4), "
+        "x2 (replicates x2b, variance of the error 0.4)",
+        {"features": ["x1", "x2"], "replicates": {"x1": ["x1", "x1b"], "x2": ["x2", "x2b"]},
+         "noise": {"x1": nj.sd(0.4), "x2": 0.4}}, {}),
+    "--drop x1b x2b e sick who --sd x1=0.4 --reliability x2=0.9"
+    " --misclassified smoker=0.8,0.9 --products x1:smoker": (
+        "x1 (standard deviation of the error 0.4), x2 (reliability 0.9), x3 (exact), "
+        "smoker (misclassified 0.8,0.9)\n"
+        "products: x1 * smoker\nleft out: x1b, x2b, e, sick, who",
+        {"features": [*FEATURES, "smoker"], "products": [("x1", "smoker")],
+         "noise": {"x1": nj.sd(0.4), "x2": nj.reliability(0.9), "smoker": WRONG}}, {}),
+    "--features x1 x3 --std-error x1=e": (
+        "x1 (standard deviation of the error e), x3 (exact)",
+        {"features": ["x1", "x3"], "noise": {"x1": nj.sd(column="e")}}, {}),
+    "--features x1 x3 --subject who --replicates x1 --target sick --model logistic --flips 0.1": (
+        "x1 (replicates in rows of a subject), x3 (exact)",
+        {"features": ["x1", "x3"], "replicates": ["x1"], "subject": "who", "target": "sick"},
+        {"method": nj.methods.Logistic(flips=0.1)}),
+}  # fmt: skip
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "known",
-    [
-        "--variance x1=0.2 x2=0.4",
-        "--variance 0.2 0.4 0",
-        "--covariance",
-        "--replicates x1:x1b x2:x2b",
-    ],
-    ids=["by name", "in order", "matrix", "replicates"],
-)
-def test_the_coefficients_are_corrected(noisy, fitted, known, tmp_path):
-    with_replicates, one, sigma = noisy
-    data = with_replicates if known.startswith("--replicates") else one
-    found, printed = fitted(data, f"{known} {sigma}" if known == "--covariance" else known)
-    check_covers(found, **TRUTH)
-    assert abs(found["x2"]["uncorrected"]) < abs(found["x2"]["low"])
-    assert "the correction helps" in printed
+@pytest.mark.parametrize("words", CASES)
+def test_it_is_the_fit_of_the_table(noisy, fitted, tmp_path, words):
+    """By one flag for each kind of knowledge; what it takes is printed."""
+    said, options, how = CASES[words]
+    options = {"target": "y"} | options
+    wanted = nj.fit(nj.csv(noisy, **options), **how)
+    sigma = words.replace("SIGMA", str(noisy.parent / "sigma.csv"))
+    found, printed = fitted(noisy, sigma)
+    assert f"\nfeatures: {said}\n" in printed
+    rows = {row["name"]: row for row in wanted.summary().rows}
+    assert [*found] == [*rows]
+    for name, row in found.items():
+        for column in ("estimate", "low", "high", "uncorrected"):
+            np.testing.assert_allclose(row[column], rows[name][column], rtol=1e-9)
+    predictions = rows_of(tmp_path / "out" / "predictions.csv")
+    subject = options.get("subject")
+    labels = [row[subject or "row"] for row in predictions]
+    assert labels == [str(k) for k in (range(150) if subject else range(1, 301))]
     files = {"coefficients.csv", "coefficients.png", "config.json", "predictions.csv"}
     assert names_in(tmp_path / "out") == files
 
@@ -89,7 +119,7 @@ def test_the_coefficients_are_corrected(noisy, fitted, known, tmp_path):
     ],
 )
 def test_wrong_input_is_one_clear_line(noisy, fitted, options, message):
-    (line,) = fitted(noisy[1], options, status=2)[1].strip().splitlines()
+    (line,) = fitted(noisy, f"--features x1 x2 x3 {options}", status=2)[1].strip().splitlines()
     assert message in line
 
 
@@ -120,21 +150,6 @@ def test_it_says_which_columns_it_used(fitted, tmp_path):
     assert "1 of 400 rows are left out, as they have missing values, of 'age'\n" in printed
     assert "note: zip has a different whole number in each row: if these are labels" in printed
     assert {*found} == {"intercept", "dose", "zip", "age"}
-    check_covers(found, dose=2, age=-1)
-    assert found["dose"]["uncorrected"] < found["dose"]["low"]
-    found, printed = fitted(tmp_path / "euro.csv", form, "--features dose age --missing -999")
-    assert "deviation of the error dose_sd), age (exact)\nnote: " in printed
-    assert {*found} == {"intercept", "dose", "age"}
-
-
-def test_it_says_what_is_known_of_each_column(noisy, fitted):
-    _, printed = fitted(noisy[1], "--variance x1=0.2")
-    assert "features: x1 (variance of the error 0.2), x2 (exact), x3 (" in printed
-    _, printed = fitted(noisy[0], "--replicates x1:x1b --sd x1=0.4 --drop x2b")
-    known = "replicates x1b, standard deviation of the error 0.4"
-    assert f"features: x1 ({known}), x2 (exact), x3 (exact)\nleft out: x2b\n" in printed
-    _, printed = fitted(noisy[0], "--replicates x2:x2b --variance x2=0.4 --drop x1b")
-    assert "x2 (replicates x2b, variance of the error 0.4)" in printed
 
 
 @pytest.mark.parametrize("target", ["corrected", "=1+1"])
@@ -168,7 +183,8 @@ def test_predictions_are_at_the_recorded_categories(fitted, tmp_path, copies):
 
 @pytest.mark.slow
 def test_a_kernel_fit_takes_default_length_scales_and_exact_columns(noisy, fitted, tmp_path):
-    _, printed = fitted(noisy[1], "--variance x1=0.2 x2=0.4 --noise laplace --kernel")
+    stated = "--features x1 x2 x3 --variance x1=0.2 x2=0.4 --noise laplace --kernel"
+    _, printed = fitted(noisy, stated)
     assert "\ndifference -0." in printed
     assert names_in(tmp_path / "out") == {"candidates.csv", "config.json", "predictions.csv"}
     rows = rows_of(tmp_path / "out" / "candidates.csv")
@@ -186,47 +202,3 @@ def test_a_kernel_fit_of_one_feature_draws_its_function(fitted, tmp_path):
     _, printed = fitted(path, "--replicates x:x2:x3", "--kernel 1")
     assert "noisy rows" in printed
     assert (tmp_path / "out" / "function.png").stat().st_size > 10_000
-
-
-@pytest.mark.statistical
-def test_what_is_stated_of_columns_together(fitted, tmp_path):
-    """As `nj.table` does, by one flag for each kind of knowledge; what it takes is printed."""
-    rng, n = np.random.default_rng(7 + 1000 * SHIFT), 6000
-    a, b, c = rng.normal(size=(3, n))
-    smoker = 1.0 * (rng.random(n) < 0.4)
-    recorded = np.where(rng.random(n) < np.where(smoker > 0, 0.2, 0.1), 1 - smoker, smoker)
-    path = written(
-        tmp_path / "rows.csv",
-        a=a + 0.5 * rng.normal(size=n),
-        b1=b + 0.6 * rng.normal(size=n),
-        b2=b + 0.6 * rng.normal(size=n),
-        c=c + 0.5 * rng.normal(size=n),
-        smoker=recorded,
-        y=a - b + 0.5 * c + smoker + 0.7 * a * smoker + 0.3 * rng.normal(size=n),
-    )
-    known = "--sd a=0.5 --replicates b:b1:b2 --reliability c=0.8"
-    found, printed = fitted(path, known, "--misclassified smoker=0.8,0.9 --products a:smoker")
-    assert (
-        "features: a (standard deviation of the error 0.5), b (replicates b1, b2), "
-        "c (reliability 0.8), smoker (misclassified 0.8,0.9)\nproducts: a * smoker\n" in printed
-    )
-    check_covers(found, **{"a": 1, "b": -1, "c": 0.5, "smoker": 1, "a * smoker": 0.7})
-    assert abs(found["b"]["uncorrected"]) < 0.9
-
-
-@pytest.mark.statistical
-def test_rows_of_subjects_and_flipped_labels(fitted, tmp_path):
-    rng, n = np.random.default_rng(8 + 1000 * SHIFT), 4000
-    x = rng.normal(size=n)
-    sick = rng.random(n) < 1 / (1 + np.exp(-1.5 * x))
-    label = 1.0 * np.where(rng.random(n) < 0.1, ~sick, sick)
-    who = np.tile(np.arange(n), 2)
-    dose = x[who] + 0.5 * rng.normal(size=2 * n)
-    path = written(tmp_path / "long.csv", who=who, dose=dose, sick=label[who])
-    known = "--subject who --replicates dose --model logistic --flips 0.1"
-    found, printed = fitted(path, known, target="sick")
-    assert "features: dose (replicates in rows of a subject)" in printed
-    rows = rows_of(tmp_path / "out" / "predictions.csv")
-    assert [row["who"] for row in rows] == [str(k) for k in range(n)]
-    check_covers(found, dose=1.5)
-    assert found["dose"]["uncorrected"] < 1.2
