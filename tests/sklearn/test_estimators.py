@@ -25,8 +25,9 @@ from noisy_jax.sklearn import (
 )
 from tests.keys import SHIFT
 
-FAST = [NoisyLinearRegression()]
-SLOW = [
+ESTIMATORS = [
+    NoisyLinearRegression(),
+    NoisyLinearRegression(1e-3),
     NoisyLogisticRegression(),
     NoisyPoissonRegressor(),
     SIMEX(LinearRegression(), draws=4),
@@ -37,26 +38,14 @@ EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
 UNDETERMINED = {EQUIVALENCE: "more columns than rows, which noise forbids"}
 
 
+def undetermined(estimator):
+    return UNDETERMINED if getattr(estimator, "noise", None) == 1e-3 else {}
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of tables with few rows, as scikit-learn runs it
-@parametrize_with_checks(FAST)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=undetermined)
 def test_passes_the_suite_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-@parametrize_with_checks(SLOW)
-def test_passes_the_suite_of_scikit_learn_slowly(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("default")
-@parametrize_with_checks(
-    [NoisyLinearRegression(1e-3)],
-    expected_failed_checks=lambda _: UNDETERMINED,
-)
-def test_passes_it_with_noise_but_for_undetermined_rows(estimator, check):
     check(estimator)
 
 

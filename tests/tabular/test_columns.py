@@ -149,19 +149,32 @@ def test_codes_of_categories_are_not_amounts():
     nj.fit(table, clusters=labels)  # labels of groups may be categories
 
 
+# Numbers in another writing, which are no categories, and what helps.
+OTHER = {
+    "1,5": r"decimal=','",
+    "1,234": r"thousands=',', else decimal=','",
+    "1.234,5": r"thousands='\.', decimal=','",
+    "1.234.567": r"thousands='\.', decimal=','",
+    "2020-01-31": "pass days, or years",
+    "12:30": "pass days, or years",
+    **dict.fromkeys(("1_0", "１２", "٣", "0x10", "1 2", "5%", "−5"), "write it as a plain number"),
+}
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        *((["a", cell, "b"], f"because of '{cell}' in row 1 .*{OTHER[cell]}") for cell in OTHER),
+        ([1.5, "5%"], "because of '5%' in row 1"),
+        (["+5", ".5e1"], r"because of '\+5' in row 0 .*convert texts of numbers by astype"),
+        (["2", "1e999"], "because of '1e999' in row 1 .*write it as a plain number"),
         (["a", None, "b"], "has no category in row 1: name one, or drop such rows"),
         (pd.array(["a", pd.NA, "b"], dtype="string"), "has no category in row 1"),
         (["a", "a"], "has one category only, 'a': drop it"),
-        (
-            [f"p{k}" for k in range(60)] * 2,
-            "has 60 different texts, such as 'p0': drop it, or make",
-        ),
+        ([f"p{k}" for k in range(60)] * 2, "has 60 different texts, such as 'p0': drop it, or"),
         ([f"p{k}" for k in range(20)], "has another text in each row, which labels the rows: drop"),
         (np.array([2.0, "a"], object), r"is text because of 'a' in row 1 \(counted from 0\)"),
-        (["1.5", "1,5"], r"because of '1,5' in row 1 .*decimal=','; .* a pandas Categorical"),
+        (["1.5", "-"], r"because of '-' in row 1 .*missing=\[…\].*; or .* a pandas Categorical"),
     ],
 )
 def test_texts_that_are_no_categories(values, message):
@@ -176,8 +189,8 @@ def test_a_text_among_numbers_is_named_where_numbers_are_needed():
 
 
 def test_categories_and_numbers():
-    levels, numbers = levels_of("kind", ["b", "a", "b"])
-    assert levels == ["a", "b"]
-    assert numbers.tolist() == [1, 0, 1]
+    levels, numbers = levels_of("kind", ["over 40", "18-25", "1st", "18-25"])
+    assert levels == ["18-25", "1st", "over 40"]
+    assert numbers.tolist() == [2, 0, 1, 0]
     for values in ([1, 2], np.array([1.0, None], object), np.array([["a"], ["b"]]), [True, False]):
         assert levels_of("kind", values) is None
