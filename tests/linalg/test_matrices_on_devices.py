@@ -1,7 +1,7 @@
 """Nothing hangs on several devices of a CPU: plain Python processes, which must end.
 
 From jaxlib 0.10.0 to 0.11.0 batched calls of LAPACK wait for each other without end if there are
-as many of them at once as XLA has threads.
+as many of them at once as XLA has threads. `test_matrices.py` shows that no program has one.
 """
 
 import os
@@ -60,13 +60,12 @@ def printed(folder, *arguments, **environment):
     return done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.long  # 80 seconds on two cores; the next test ends in the same way
+@pytest.mark.long
 def test_a_study_of_the_leader_ends_on_several_devices(tmp_path):
     assert printed(tmp_path, "-c", STUDY, "4") == "9\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_independent_fits_in_one_program_end(tmp_path):
     assert printed(tmp_path, "-c", MANY_FITS) == "done\n"
 

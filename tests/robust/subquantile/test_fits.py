@@ -8,7 +8,7 @@ import pytest
 import noisy_jax as nj
 from noisy_jax.robust import subquantile
 from noisy_jax.robust.subquantile import starts
-from noisy_jax.robust.subquantile.steps import SOLVERS, init, step
+from noisy_jax.robust.subquantile.steps import SOLVERS
 from tests.errors import raises
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import PROBLEMS, classification, closed_form, regression
@@ -107,9 +107,9 @@ def test_fits_do_not_depend_on_the_units_of_the_targets(rng, exponent):
 @pytest.mark.slow
 def test_a_start_without_finite_losses_is_not_converged():
     """As every gap is within any share of infinity."""
-    problem = PROBLEMS["ridge"](EYE, 1e20 * ONES, contamination=0.0, regularization=1.0)
-    first = init(problem, np.zeros(2))
-    assert not step(problem, first, solver="alternation", tolerance=1e-6).converged
+    point, options = np.array([[0.0, 1.0, np.inf]]), {"solver": "alternation", "steps": 1}
+    _, states, _ = trimmed.trajectories(EYE, 1e20 * ONES, point, task="ridge", **options)
+    assert not states.converged
 
 
 @pytest.mark.slow
@@ -128,17 +128,15 @@ def test_what_did_not_converge_or_is_bound_says_so(rng):
 
 @pytest.mark.statistical
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gross", "one-sided"])
-def test_gross_outliers_do_no_harm(rng, kind):
-    """30% of 500 labels: within 10% of the oracle. Ridge is 10 times worse, Huber on one side."""
+def test_outliers_on_one_side_do_no_harm(rng):
+    """30% of 500 labels: within 10% of the oracle. Ridge and Huber are 10 times worse."""
     n, share, lam = 500, 0.3, 0.0012
     kernel, grid = nj.kernels.gaussian(length_scale=0.5), np.linspace(-3, 3, 200)[:, None]
     x = rng.uniform(-3, 3, size=(n, 1))
     clean, target = (np.sin(2 * at[:, 0]) + 0.3 * at[:, 0] for at in (x, grid))
     y = clean + 0.1 * rng.normal(size=n)
     bad = np.arange(int(share * n))
-    gross = clean[bad] + rng.choice([-1, 1], len(bad)) * rng.uniform(5, 20, len(bad))
-    y[bad] = gross if kind == "gross" else 10.0
+    y[bad] = 10.0
     gram, cross = kernel(x, x), kernel(grid, x)
 
     def error(coefficients):
@@ -150,8 +148,7 @@ def test_gross_outliers_do_no_harm(rng, kind):
     assert not np.any(fit.kept[bad])
     assert error(fit.coefficients) < 1.1 * oracle
     assert error(nj.robust.kernel_ridge(gram, y, regularization=lam)) > 10 * oracle
-    if kind == "one-sided":
-        assert error(nj.robust.huber_ridge(gram, y, regularization=lam)) > 10 * oracle
+    assert error(nj.robust.huber_ridge(gram, y, regularization=lam)) > 10 * oracle
 
 
 def solved(gram, y, kept, lam):
@@ -198,21 +195,15 @@ def test_derivatives_are_those_of_ridge_on_the_rows_kept(x64, rng):
 
 
 @pytest.mark.slow
-def test_derivatives_do_not_change_a_fit_and_are_finite_at_zero_targets(rng):
+def test_derivatives_are_finite_at_zero_targets(rng):
     gram, y = regression(rng, n=20, outliers=3)
     options = {"contamination": 0.2, "start": "zero", "solver": "alternation"}
 
-    @jax.jit
-    def fitted(lam, y):
-        fit = subquantile.ridge(gram, y, regularization=lam, **options)
-        return jnp.stack([fit.objective, fit.norm]), fit
+    def fitted(lam):
+        fit = subquantile.ridge(gram, 0 * y, regularization=lam, **options)
+        return jnp.stack([fit.objective, fit.norm])
 
-    slopes = jax.jit(jax.jacrev(fitted, has_aux=True))
-    (slope, _), fit = slopes(0.05, y)
-    for found, plain in zip(fit, fitted(0.05, y)[1], strict=True):
-        np.testing.assert_allclose(found, plain, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(slope, fit.norm**2 / 2, rtol=1e-3)  # by the envelope theorem
-    np.testing.assert_array_equal(slopes(0.05, 0 * y)[0], [0, 0])
+    np.testing.assert_array_equal(jax.jit(jax.jacrev(fitted))(0.05), [0, 0])
 
 
 @pytest.mark.slow
@@ -231,9 +222,9 @@ def test_forward_mode_works_where_reverse_mode_does_not(x64, rng):
         fit = subquantile.logistic(*labelled, **options)
         return jnp.stack([fit.objective, fit.threshold])
 
-    for function in (ridge_in_ball, by_logistic):
+    for function in map(jax.jit, (ridge_in_ball, by_logistic)):
         lam, step = 0.05, 1e-4
-        slope = jax.jvp(function, (lam,), (1.0,))[1]
+        slope = jax.jit(lambda lam, of=function: jax.jvp(of, (lam,), (1.0,))[1])(lam)
         by_differences = (function(lam + step) - function(lam - step)) / (2 * step)
         np.testing.assert_allclose(slope, by_differences, rtol=1e-2, atol=1e-9)
         with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):

@@ -5,7 +5,7 @@ import pytest
 
 from noisy_jax import comparators
 from noisy_jax.robust.subquantile.problem import rows_kept, smallest
-from noisy_jax.robust.subquantile.steps import init, step
+from noisy_jax.robust.subquantile.steps import init
 from tests.robust.subquantile import trimmed
 from tests.robust.subquantile.trimmed import GRID, data, regression, trajectories
 
@@ -141,15 +141,14 @@ def test_gap_is_exact_along_a_function_of_trimmed_rows_alone(x64):
     With K = I, y = 0 and f = 2k(x_4, ·), row 4 is trimmed and F_S(f) − min F_S = 2λ. A step of 1/L
     lowers it by ‖g‖²/(2L) = 2λ²/L at least.
     """
-    lam, rows = 0.1, (np.eye(4), np.zeros(4))
-    problem = trimmed.PROBLEMS["ridge"](*rows, contamination=0.25, regularization=lam)
-    first = init(problem, np.array([0.0, 0.0, 0.0, 2.0]))
-    state = step(problem, first, solver="accelerated", tolerance=1e-6)
-    smoothness = 2 / 3 + lam
-    np.testing.assert_allclose(problem.smoothness, smoothness, rtol=1e-12)
+    lam, start = 0.1, np.array([0.0, 0.0, 0.0, 2.0])
+    point, options = np.array([[0.25, lam, np.inf]]), {"solver": "accelerated", "steps": 1}
+    found = trajectories(np.eye(4), np.zeros(4), point, task="ridge", start=start, **options)
+    first, states, smoothness = found
+    np.testing.assert_allclose(smoothness, 2 / 3 + lam, rtol=1e-12)
     np.testing.assert_allclose(first.objective, 2 * lam, rtol=1e-12)
-    np.testing.assert_allclose(state.gap, 2 * lam - 2 * lam**2 / smoothness, rtol=1e-12)
-    assert state.objective <= state.gap
+    np.testing.assert_allclose(states.gap, 2 * lam - 2 * lam**2 / (2 / 3 + lam), rtol=1e-12)
+    assert states.objective <= states.gap
 
 
 @pytest.mark.slow
