@@ -77,6 +77,16 @@ def test_wrong_arrays_give_one_clear_line(x, y, noise, message):
     raises(message, from_arrays, x, y, noise=noise)
 
 
+def test_errors_of_x_and_y_that_covary_are_taken_from_the_moments(rng):
+    """The fit by NumPy: n − 1 times the covariances of the errors are subtracted."""
+    x, cross = rng.normal(size=(400, 2)), np.array([0.05, -0.1])
+    y, cov = 2 * x[:, 0] - x[:, 1] + rng.normal(size=400), np.array([[0.2, 0.1], [0.1, 0.3]])
+    fit = nj.fit(from_arrays(x, y, noise=cov, cross_cov=cross))
+    apart = x - x.mean(axis=0)
+    wanted = np.linalg.solve(apart.T @ apart - 399 * cov, apart.T @ y - 399 * cross)
+    np.testing.assert_allclose(fit.coefficients, wanted, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "noise", "message"),
     [
