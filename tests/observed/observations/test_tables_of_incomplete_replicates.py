@@ -25,20 +25,19 @@ def unit_errors():
 
 
 def test_the_mean_of_each_estimated_covariance_is_exact():
-    """They are quadratic in the errors: their means are sums over unit errors, one at a time.
-
-    With unequal weights so is the weighted sum; with sums of equal weights it would not be so.
-    """
-    clean = 100 * np.random.default_rng(0).normal(size=(6, 1, 2))
-    weights, each, weighted = np.arange(1.0, 7.0) ** 2, 0.0, 0.0
+    """They are quadratic in the errors: their means are sums over unit errors, one at a time."""
+    total, clean = 0.0, np.random.default_rng(0).normal(size=(6, 1, 2))
     for errors in unit_errors():
-        copies = np.where(SEEN, clean + errors, np.nan)
-        each = each + covariances_of_means(copies, "ab")
-        cov = covariances_of_means(copies, "ab", weights)
-        weighted = weighted + np.tensordot(weights, cov, axes=1)
-    np.testing.assert_allclose(each, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
-    wanted = np.tensordot(weights, SHARES, axes=1) * SIGMA
-    np.testing.assert_allclose(weighted, wanted, rtol=1e-9, atol=1e-12)
+        total = total + covariances_of_means(np.where(SEEN, 100 * clean + errors, np.nan), "ab")
+    np.testing.assert_allclose(total, SHARES * SIGMA, rtol=1e-9, atol=1e-12)
+
+
+def test_a_weight_of_k_counts_a_row_k_times():
+    weights = np.arange(1, 7)
+    copies = np.where(SEEN, np.random.default_rng(1).normal(size=SEEN.shape), np.nan)
+    found = np.tensordot(weights, covariances_of_means(copies, "ab", weights), axes=1)
+    repeated = np.repeat(copies, weights, axis=0)
+    np.testing.assert_allclose(found, covariances_of_means(repeated, "ab").sum(axis=0), rtol=1e-9)
 
 
 def test_complete_replicates_have_their_own_covariances():
