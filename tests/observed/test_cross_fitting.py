@@ -140,7 +140,9 @@ def test_an_uncertain_covariance_widens_all_risks_alike():
     fit = nj.fit(rows)
     first, plain = (one.coefficients[0] for one in (fit, fit.uncorrected))
     expected = 0.1 * np.array([first**2 / 2, first**2, plain**2 / 2])
-    np.testing.assert_allclose(added, expected, rtol=0.1)
+    apart = np.abs(added / expected - 1)
+    assert apart[0] < 0.01 > apart[2]
+    assert apart[1] < 0.25  # weights of a learner change from round to round
     hides = nj.wrappers.cloned(nj.learners.two_copies(radius=1.0), nj.noise.Gaussian(estimate.cov))
     raises("hides how uncertain it is", nj.select, {"a": hides}, unsure, key(0), standardize=False)
 
