@@ -32,9 +32,3 @@ def laplace(n, scales):
     weights = 18 * weights * np.exp(-nodes) / 2
     grid, weights = tensor(np.append(-nodes, nodes), np.tile(weights, 2), len(scales))
     return grid * scales, weights
-
-
-def contaminated(nodes, weights, probability):
-    """The rule of noise that is there with this probability, and otherwise none."""
-    none = np.zeros((1, nodes.shape[1]))
-    return np.append(nodes, none, axis=0), np.append(probability * weights, 1 - probability)

@@ -18,21 +18,6 @@ def test_of_adaptive_rates():
     assert np.isnan(before.learning_rate)
 
 
-def test_of_a_mixture():
-    columns = [nj.learners.two_copies(radius=radius) for radius in (0.1, 1.0)]
-    state = nj.wrappers.mixture(*columns).init(2)._replace(gap=jnp.array(1.5))
-    assert nj.bounds.mixture(state) == 3
-
-
-def test_of_the_corrected_leader():
-    """λ‖w‖² + the penalty, once no round is pending."""
-    learner = nj.learners.corrected_ftrl(nj.moments.known_covariance())
-    state = learner.init(2)._replace(regularization=jnp.array(0.5), penalty=jnp.array(0.25))
-    for norm in (0.0, 1.0, 3.0):
-        bound = nj.bounds.corrected_ftrl(state, comparator_norm=norm)
-        np.testing.assert_allclose(bound, 0.5 * norm**2 + 0.25, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("norm", "squares"), [(0.0, 50.0), (60.0, 50.0), (2.0, 5000.0)])
 def test_of_the_parameter_free_learner(norm, squares):
     """Where the first or the second of its two terms is the larger one, and at zero."""

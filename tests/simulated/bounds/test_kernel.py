@@ -5,8 +5,6 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.bounds import as_printed, parallel_worlds, surrogate_radius
-from noisy_jax.simulated.comparators import kernel_ball
-from tests.errors import raises
 
 
 @pytest.mark.claim("DA-Thm3", "DA-short")
@@ -34,8 +32,6 @@ def test_parallel_worlds_by_hand():
     for bound, root in ((parallel_worlds, 11), (as_printed.parallel_worlds, 61**0.5)):
         expected = 3 / (4 * root * 10), 12 * root * 10, 16 * root**2
         np.testing.assert_allclose(bound(4.0, **given), expected, rtol=1e-6)
-    swept = jax.vmap(lambda r2: parallel_worlds(r2, **given).regret)(jnp.array([1.0, 4.0]))
-    np.testing.assert_allclose(swept, [6 * 8 * 10, 12 * 11 * 10], rtol=1e-6)
 
 
 def test_large_constants_do_not_overflow_on_the_way():
@@ -76,30 +72,6 @@ def test_lemma_5_is_tight(x64, rng):
     assert np.all(printed >= 2.5 * (1 - 1e-9) * tight)
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-@pytest.mark.claim("DA-Lemma6", "DA-Lemma9")
-def test_lemma_6_holds_for_random_expansions(x64, rng):
-    """‖û‖ ≤ W for comparators of random targets, in the Gaussian world that attains it most."""
-    ratio = (1 - 2 * 0.36) ** -0.5
-    x = rng.normal(size=(300, 8)) * np.exp(rng.normal(size=(300, 1)))
-    gap = (x[:, :, None] - x[:, None]) ** 2
-    kernel, surrogate = np.exp(-gap), ratio * np.exp(-gap / (1 - 0.72))
-
-    @jax.jit
-    @jax.vmap
-    def norms(kernel, surrogate, y):
-        found = kernel_ball(kernel, y, 1.0, surrogate=surrogate)
-        radius = surrogate_radius(world(ratio), norm=found.norm, angle=found.angle)
-        return found.norm, found.lifted_norm, radius
-
-    norm, lifted, radius = norms(kernel, surrogate, rng.normal(size=(300, 8)))
-    assert np.all(lifted <= radius * (1 + 1e-9))
-    assert np.max(lifted / radius) > 0.95
-    # Not even R‖u‖ would do: there is no bound over all u.
-    assert np.any(lifted > 1.5 * ratio**0.5 * norm)
-
-
 @pytest.mark.claim("DA-Lemma6")
 @pytest.mark.parametrize(
     ("epsilon", "claimed"), [(1.0, (2.9, 2.99, 10.9)), (0.3, (6.0, 22, 57)), (0.1, (6.7, 190, 477))]
@@ -126,46 +98,6 @@ def test_surrogate_radius_at_small_and_obtuse_angles():
     for angle, radius in ((1e-5, 2**0.5 * 1e5), (1e-30, 2**0.5 * 1e30), (np.float32(np.pi), 1.0)):
         found = surrogate_radius(world(1.0), norm=1.0, angle=angle)
         np.testing.assert_allclose(found, radius, rtol=1e-6)
-    traced = jax.vmap(lambda angle: surrogate_radius(world(1.0), norm=1.0, angle=angle))
-    np.testing.assert_array_equal(traced(jnp.array([-0.5, 0.0])), [np.nan, np.inf])
-
-
-@pytest.mark.parametrize(
-    ("where", "options", "message"),
-    [
-        (world(), {}, "take the lifted_norm of a comparator"),
-        (world(2.0), {"angle": 0.0}, r"angle must be positive, got 0\.0"),
-        (world(2.0), {"angle": 60.0}, r"angle must be in radians, in \[0, π\], got 60\.0"),
-        (2.0, {}, r"world must be a World, got 2\.0"),
-        (world(2.0), {"norm": 0.0}, r"norm must be positive and finite, got 0\.0"),
-    ],
-)
-def test_bad_arguments_of_surrogate_radius_raise(where, options, message):
-    raises(message, surrogate_radius, where, **{"norm": 1.0, "angle": 0.5, **options})
-
-
-def test_the_printed_surrogate_radius_needs_a_ratio_and_an_angle():
-    printed = as_printed.surrogate_radius
-    raises("world must have a finite ratio", printed, world(), norm=1.0, angle=0.5)
-    raises("angle must be positive", printed, world(2.0), norm=1.0, angle=0.0)
-
-
-@pytest.mark.parametrize(
-    ("diagonal", "options", "message"),
-    [
-        (0.0, {}, r"diagonal must be positive and finite, got 0\.0"),
-        (1.0, {"y_second_moment": -1.0}, r"y_second_moment must be finite and >= 0, got -1\.0"),
-        (1.0, {"horizon": 0}, "horizon must be positive and finite, got 0"),
-        (1e30, {}, "R² overflow float32"),
-        (world(2.0), {}, r"must be the number R², such as world\.diagonal .* the World itself$"),
-    ],
-)
-def test_bad_arguments_of_parallel_worlds_raise(diagonal, options, message):
-    good = {"horizon": 9, "radius": 1.0, "y_second_moment": 1.0}
-    raises(message, parallel_worlds, diagonal, **good | options)
-
-
-def test_a_traced_angle_above_a_half_turn_gives_nan():
-    world = nj.worlds.gaussian(dim=2, length_scale=1.0, noise=nj.noise.Gaussian(0.5))
-    radii = jax.vmap(lambda angle: surrogate_radius(world, norm=1.0, angle=angle))
-    assert np.isnan(radii(jnp.array([3.0, 4.0, np.inf]))).tolist() == [False, True, True]
+    traced = jax.vmap(lambda angle: surrogate_radius(world(0.5), norm=1.0, angle=angle))
+    found = traced(jnp.array([-0.5, 0.0, 3.0, 4.0, np.inf]))
+    np.testing.assert_allclose(found, [np.nan, np.inf, 0.5**0.5, np.nan, np.nan], rtol=1e-6)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import noisy_jax as nj
@@ -19,8 +19,7 @@ from noisy_jax.simulated.bounds import (
     two_copies,
     uncorrected,
 )
-from tests.errors import raises, told
-from tests.quadrature import gauss_hermite, laplace, tensor
+from tests.quadrature import gauss_hermite
 
 BOUNDS = [two_copies, known_covariance, uncorrected]
 MODULES = nj.bounds, as_printed
@@ -37,6 +36,7 @@ def test_witness_of_the_printed_second_moment():
 
 @pytest.mark.slow
 @pytest.mark.claim("DA-Lemma1", "DA-Lemma2")
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), dim=st.integers(1, 4))
 def test_second_moments_hold_for_random_distributions_exactly(seed, dim):
     """x̃ is of a random heavy-tailed distribution: atoms `[n, d]` and probabilities `[n]`."""
@@ -88,25 +88,14 @@ def test_constants_by_hand():
     np.testing.assert_allclose(regrets, expected, rtol=1e-6)
 
 
-SIGNS = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("noise", "rule"),
-    [
-        (nj.noise.Gaussian(COV := np.array([[0.5, 0.2], [0.2, 0.3]])), gauss_hermite(3, COV)),
-        (nj.noise.Laplace(SCALES := np.array([0.3, 0.8])), laplace(40, SCALES)),
-        (nj.noise.Rademacher(0.7), (0.7 * tensor(*SIGNS, 2)[0], tensor(*SIGNS, 2)[1])),
-    ],
-    ids=["gaussian", "laplace", "rademacher"],
-)
-def test_moments_are_those_of_the_noise_exactly(noise, rule):
+def test_moments_are_those_of_the_noise_exactly():
     """By quadrature, of the larger of two rows."""
+    cov = np.array([[0.5, 0.2], [0.2, 0.3]])
+    nodes, weights = gauss_hermite(3, cov)
     stream = nj.streams.from_arrays([[0.3, -0.2], [0.9, 0.4]], [0.5, -1.0])
-    ours = moments(stream, noise, y_noise=nj.noise.Gaussian(0.25))
-    squares = np.sum((rule[0] + np.array([[0.9, 0.4]])) ** 2, axis=1)
-    largest = np.linalg.eigvalsh(noise.covariance(2))[-1]
-    expected = rule[1] @ squares, rule[1] @ squares**2, 1.25, largest
+    ours = moments(stream, nj.noise.Gaussian(cov), y_noise=nj.noise.Gaussian(0.25))
+    squares = np.sum((nodes + np.array([[0.9, 0.4]])) ** 2, axis=1)
+    expected = weights @ squares, weights @ squares**2, 1.25, np.linalg.eigvalsh(cov)[-1]
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
@@ -122,54 +111,6 @@ def test_moments_of_noise_that_changes_take_the_worst_round():
     y_noise = nj.noise.PerRound(jax.vmap(nj.noise.Laplace)(jnp.array([1.0, 0.1])))
     ours = moments(stream, noise, y_noise=y_noise)
     np.testing.assert_allclose(ours.y_second_moment, 0.25 + 2.0, rtol=1e-6)  # not 1 + 2
-
-
-DISTRIBUTION = DataMoments(2.0, 5.0, 1.5, 0.1)
-
-
-def test_horizon_may_be_traced_and_a_bad_one_raises():
-    traced = jax.jit(lambda t: [each(DISTRIBUTION, horizon=t, radius=1.0) for each in BOUNDS])(100)
-    plain = [bound(DISTRIBUTION, horizon=100, radius=1.0) for bound in BOUNDS]
-    np.testing.assert_allclose(traced, plain, rtol=1e-6)
-    message = "horizon must be positive and finite, got 0"
-    raises(message, two_copies, DISTRIBUTION, horizon=0, radius=1.0)
-    message = r"radius must be positive and finite, got -1\.0"
-    raises(message, two_copies, DISTRIBUTION, horizon=10, radius=-1.0)
-
-
-@pytest.mark.parametrize(
-    ("bound", "values", "message"),
-    [
-        (two_copies, (0.0, 0.0, 0.0, 0.0), "second moment .* must be positive and finite"),
-        (two_copies, (1e38, 1e38, 1e38, 1.0), "second moment .* must be positive and finite"),
-        (self_bounding, (1.0, 1.0, -1.0, 0.0), "y_second_moment must be finite and >= 0"),
-    ],
-)
-def test_moments_without_a_finite_bound_raise(bound, values, message):
-    raises(message, bound, DataMoments(*values), horizon=10, radius=10.0)
-
-
-def test_noise_without_the_moment_raises():
-    stream = nj.streams.linear(jax.random.key(0), 5, 2)
-    heavy = moments(stream, nj.noise.StudentT(df=3.0, scale=1.0))
-    assert np.isfinite(two_copies(heavy, horizon=10, radius=1.0).regret)
-    message = "x_fourth_moment must be positive and finite"
-    raises(message, known_covariance, heavy, horizon=10, radius=1.0)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"stream": nj.Stream(np.ones((3, 2)), np.ones(2))}, r"got x \[3, 2\] and y \[2\]"),
-        ({"stream": (np.ones((3, 2)), np.ones(3))}, "stream must be a Stream, got tuple"),
-        ({"noise": 0.1}, r"noise must be a Noise, got 0\.1: "),
-        ({"noise": per_round(np.ones(4))}, "along the 3 rounds"),
-        ({"y_noise": nj.noise.Gaussian(np.ones(2))}, r"scalar distribution, got \[2\]"),
-    ],
-)
-def test_bad_arguments_of_moments_raise(changes, message):
-    good = {"stream": nj.Stream(np.ones((3, 2)), np.ones(3)), "noise": nj.noise.Gaussian(0.1)}
-    raises(message, moments, **good | changes)
 
 
 @pytest.mark.claim("EXT-SelfBounding")
@@ -238,16 +179,3 @@ def test_for_the_squared_loss_convexity_is_an_identity(rng):
     loss = [(a @ x - 0.7) ** 2 for a in (w, u)]
     left = 2 * (w @ x - 0.7) * x @ (w - u)
     np.testing.assert_allclose(left, loss[0] - loss[1] + (x @ (w - u)) ** 2, rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", nj.bounds.DataMoments._fields)
-def test_moments_below_zero_are_errors(name):
-    wrong = nj.bounds.DataMoments(1.0, 1.0, 1.0, 1.0)._replace(**{name: -1.0})
-    bounds = [nj.bounds.uncorrected]
-    bounds += [] if name == "x_fourth_moment" else [nj.bounds.self_bounding]
-    bounds = [nj.bounds.self_bounding] if name == "x_second_moment" else bounds
-    for bound in bounds:
-        with told(f"moments.{name} must be"):
-            bound(wrong, horizon=10, radius=1.0)
-    with told("bound must be a function"):
-        nj.bounds.rate_of(1.0)  # type: ignore[arg-type]

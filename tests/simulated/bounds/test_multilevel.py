@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
 from tests.quadrature import tensor
 
 LEVELS, OPTIONS = 3, {"continue_with": 0.6, "ratio": 0.4}
@@ -72,31 +71,3 @@ def test_the_best_options_are_the_best_of_a_grid():
             for r in (0.1, 2**-1.5, 0.7):
                 other = nj.bounds.multilevel(noise, continue_with=q, ratio=r, **settings)
                 assert cost <= 1.001 * other.second_moment * (1 + price * other.copies)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "give length_scale, of a Gaussian kernel, or lipschitz"),
-        ({"lipschitz": 1.0}, "first, a bound on"),
-        ({"length_scale": 1.0, "first": 1.0}, "first has no effect with length_scale"),
-        (
-            {"length_scale": 1.0, "continue_with": 0.5, "ratio": 0.3, "price": 1.0},
-            "price has no effect where continue_with and ratio are given",
-        ),
-        ({"length_scale": 1.0, "continue_with": 0.0}, "continue_with must be positive"),
-    ],
-)
-def test_bad_arguments_give_one_clear_line(options, message):
-    raises(message, nj.bounds.multilevel, nj.noise.Gaussian(0.1), dim=2, **options)
-
-
-@pytest.mark.parametrize("name", ["length_scale", "continue_with", "ratio", "price"])
-def test_numbers_are_concrete(name):
-    def traced(value):
-        options = {"length_scale": 1.0, name: value}
-        return nj.bounds.multilevel(nj.noise.Gaussian(0.1), dim=2, **options)
-
-    raises(
-        f"{name} must be concrete, got a traced one: it is used on the host", jax.jit(traced), 0.5
-    )

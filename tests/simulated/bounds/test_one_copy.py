@@ -1,45 +1,36 @@
 import itertools
 
-import jax
 import numpy as np
 import pytest
 
 from noisy_jax import losses
 from noisy_jax.simulated.bounds import one_copy_excess, one_copy_lower_bound
-from tests.errors import raises
 
 SQUARED_BOUND = (1 - 5**-0.5) ** 2
 ABSOLUTE = losses.epsilon_insensitive(epsilon=0.0)
 
 
 @pytest.mark.claim("NK-Thm3", "EXT-FloorNumbers")
-@pytest.mark.parametrize(
-    ("loss", "weight", "lower_bound"),
-    [
+def test_closed_forms():
+    for loss, *expected in (
         (losses.squared(), 5**-0.5, SQUARED_BOUND),
         (losses.hinge(), 7 / 9, 2 / 9),
         (ABSOLUTE, 5 / 9, 4 / 9),
-    ],
-)
-def test_closed_forms(loss, weight, lower_bound):
-    found = one_copy_lower_bound(loss, radius=1.5)
-    np.testing.assert_allclose(found, (weight, lower_bound), rtol=1e-14)
+    ):
+        found = one_copy_lower_bound(loss, radius=1.5)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 @pytest.mark.slow
 @pytest.mark.claim("EXT-FloorNumbers")
-@pytest.mark.parametrize(
-    ("loss", "lower_bounds"),
-    [
-        (losses.logistic(), (0.0488, 0.2122)),
-        (losses.exponential(), (0.1531, 0.3877)),
-        (losses.smoothed_hinge(), (0.1081, 0.2431)),
-    ],
-)
-def test_lower_bounds_of_analytic_losses(loss, lower_bounds):
-    for radius, lower_bound in zip((1.0, 4.0), lower_bounds, strict=True):
-        found = one_copy_lower_bound(loss, radius=radius).lower_bound
-        assert found == pytest.approx(lower_bound, abs=5e-5)
+def test_lower_bounds_of_analytic_losses():
+    for loss, *expected in (
+        (losses.logistic(), 0.0488, 0.2122),
+        (losses.exponential(), 0.1531, 0.3877),
+        (losses.smoothed_hinge(), 0.1081, 0.2431),
+    ):
+        found = [one_copy_lower_bound(loss, radius=radius).lower_bound for radius in (1.0, 4.0)]
+        np.testing.assert_allclose(found, expected, atol=5e-5)
 
 
 @pytest.mark.claim("EXT-FloorNumbers")
@@ -104,17 +95,3 @@ def test_lower_bound_holds_for_every_table_of_weights_exactly(rng):
     assert average_regrets(lambda _: 0.2, lambda _: 1.0).max() < SQUARED_BOUND
     hedged = average_regrets(lambda _: 5**-0.5, lambda _: 5**-0.5)
     np.testing.assert_allclose(hedged[1], SQUARED_BOUND, rtol=1e-12)
-
-
-def test_bad_arguments_raise():
-    for radius in (0.0, -1.0, np.inf, np.ones(2)):
-        raises("radius must be", one_copy_lower_bound, losses.squared(), radius=radius)
-    traced = jax.jit(lambda radius: one_copy_lower_bound(losses.squared(), radius=radius))
-    raises("radius must be concrete, got a traced one", traced, 1.0)
-    raises(r"loss must be a Loss, got 'squared'", one_copy_lower_bound, "squared", radius=1.0)
-    raises(r"weights must be finite", one_copy_excess, losses.squared(), [0.0, np.nan], radius=1.0)
-
-
-def test_traced_weights_raise_one_line():
-    with pytest.raises(ValueError, match=r"^weights must be concrete, got a traced one"):
-        jax.jit(lambda w: one_copy_excess(losses.squared(), w, radius=1.0))(0.5)

@@ -12,7 +12,6 @@ import noisy_jax as nj
 from noisy_jax.simulated.bounds import as_printed, random_truncation
 from noisy_jax.unbiased import kernel_gradient
 from tests import keys
-from tests.errors import raises
 
 SETTINGS = {
     "linear": (nj.kernels.linear(), nj.losses.squared()),
@@ -127,29 +126,6 @@ def test_a_slope_that_is_cut_off_costs_its_bias():
     assert 0.5 <= coarse.largest_value < 0.55
 
 
-def test_horizon_may_be_traced():
-    estimator = of("polynomial")
-    traced = jax.jit(lambda t: random_truncation(estimator, horizon=t))(500.0)
-    np.testing.assert_allclose(traced, random_truncation(estimator, horizon=500.0), rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "options", "message"),
-    [
-        (of("linear"), {"horizon": 0}, "horizon must be positive"),
-        (of("linear"), {"horizon": 5, "p": 1.0, "closed_form": True}, "p must be above 1"),
-        (of("linear"), {"horizon": 5, "p": 2.0}, "p has no effect without closed_form=True"),
-        (
-            nj.kernels.linear(),
-            {"horizon": 5},
-            r"must be a GradientEstimator, got Kernel: unbiased\.",
-        ),
-    ],
-)
-def test_bad_arguments_raise(estimator, options, message):
-    raises(message, random_truncation, estimator, **options)
-
-
 SCALE, RADIUS, TARGET = 0.8, 1.5, 1.0
 OPTIONS = {"length_scale": SCALE, "radius": RADIUS, "y_second_moment": TARGET**2}
 KERNEL = nj.kernels.gaussian(length_scale=SCALE)
@@ -227,57 +203,3 @@ def test_it_grows_like_the_root_of_the_horizon_and_is_informative():
     quiet = nj.bounds.unknown_noise(nj.noise.Gaussian(0.0), dim=3, horizon=1, **options)
     np.testing.assert_allclose(quiet.second_moment, 4 * (1 + 1) ** 2)
     assert quiet.bias == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"noise": 0.1}, "noise must be a Noise"),
-        ({"base": 0}, "base must be a whole number of at least 1, got 0"),
-        ({"radius": 0.0}, "radius must be positive"),
-    ],
-)
-def test_bad_arguments_of_unknown_noise_raise(change, message):
-    given = {"noise": nj.noise.Gaussian(0.1), "dim": 2, "horizon": 9, **OPTIONS}
-    raises(message, nj.bounds.unknown_noise, **given | change)
-
-
-@pytest.mark.parametrize("name", ["length_scale", "radius", "y_second_moment"])
-def test_numbers_are_concrete(name):
-    def traced(value):
-        options = {"length_scale": 1.0, "radius": 1.0, "y_second_moment": 1.0, name: value}
-        return nj.bounds.unknown_noise(nj.noise.Gaussian(0.1), dim=2, horizon=8, **options)
-
-    raises(
-        f"{name} must be concrete, got a traced one: it is used on the host", jax.jit(traced), 0.5
-    )
-
-
-def test_the_horizon_may_be_traced_and_the_base_of_any_type():
-    options = {"dim": 3, "length_scale": 1.0, "radius": 1.0, "y_second_moment": 1.0}
-    bound = partial(nj.bounds.unknown_noise, nj.noise.Laplace(0.1), **options)
-    expected = bound(horizon=4096).regret
-    np.testing.assert_allclose(
-        jax.jit(lambda t: bound(horizon=t).regret)(4096), expected, rtol=1e-5
-    )
-    assert bound(horizon=4096, base=np.uint8(1)).regret == expected
-
-
-@nj.noise.register_distribution
-class WithoutFourthMoment(nj.noise.Noise):
-    mean: float = 0.0
-    cov = 0.1
-
-    def centred(self, key, x):
-        return x + 0.1**0.5 * jax.random.normal(key, x.shape)
-
-
-@pytest.mark.parametrize(
-    "noise", [WithoutFourthMoment(), nj.noise.StudentT(4.0, 0.1), nj.noise.Multiplicative(0.1)]
-)
-def test_noise_without_a_fourth_moment_raises(noise):
-    options = {"dim": 2, "length_scale": 1.0}
-    more = {"horizon": 9, "radius": 1.0, "y_second_moment": 1.0}
-    message = "the fourth moment of the noise must be .* needs a finite `excess_kurtosis`"
-    raises(message, nj.bounds.unknown_noise, noise, **options, **more)
-    raises(message, nj.bounds.multilevel, noise, **options)
