@@ -63,7 +63,6 @@ TESTED_IN = {
     "robust/subquantile/starts": "robust/subquantile/test_fits",
     "simulated/adversaries/ascent": "simulated/adversaries/test_search",
     "simulated/bounds/as_printed": "simulated/bounds/test_linear",
-    "simulated/comparators/comparator": "simulated/comparators/test_linear",
     "simulated/configuration": "simulated/test_results",
     "simulated/entries": "simulated/test_programs",
     "simulated/estimates": "simulated/test_montecarlo",

@@ -1,6 +1,5 @@
 """The best function in a ball for any convex loss, against SciPy and exact least squares."""
 
-import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -9,7 +8,6 @@ import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.simulated.comparators import convex, convex_ball, kernel_ball, linear_ball
 from noisy_jax.simulated.streams import from_arrays
-from tests.errors import raises
 
 PIECES = {  # the largest of affine functions of the prediction, as (slope, value at 0) of y
     losses.hinge(): lambda y: [(0 * y, 0 * y), (-y, 1 + 0 * y)],
@@ -153,16 +151,3 @@ def test_nothing_to_learn(rng):
         assert found.converged
         assert found.norm == found.gap == 0
         assert not np.any(found.predictions)
-
-
-def test_bad_arguments_raise(rng):
-    stream = from_arrays(*rows(rng, losses.squared()))
-    raises("radius must be positive", convex_ball, stream, losses.squared(), 0.0)
-    raises("loss must be a Loss", convex_ball, stream, losses.nu_huber(nu=0.5), 1.0)
-    raises("y must", convex_ball, stream, losses.hinge(), 1.0)
-    loss = losses.flipped(losses.hinge(), 0.1)
-    raises("loss must not be flipped here", convex_ball, stream, loss, 1.0)
-    traced = jax.jit(lambda radius: convex_ball(stream, losses.squared(), radius))
-    raises("radius must be concrete", traced, 1.0)
-    traced = jax.jit(lambda small: convex_ball(stream, losses.squared(), 1.0, tolerance=small))
-    raises("tolerance must be concrete", traced, 1e-6)

@@ -5,7 +5,6 @@ import pytest
 
 import noisy_jax as nj
 from noisy_jax.simulated.comparators import kernel_ball, linear_ball, world_ball
-from tests.errors import raises
 
 
 def gaussian_gram(x, length_scale):
@@ -31,7 +30,10 @@ def cosine_of_parts(gram, a):
 
 
 def kernel_problem(rng):
-    """A Gaussian Gram matrix of condition 10⁸, targets and weights."""
+    """A Gaussian Gram matrix of condition 10⁸, targets and weights.
+
+    Other tests have 30 rows as well, so that they need no other programs.
+    """
     x = rng.normal(size=(30, 2))
     y = np.sin(3 * x[:, 0]) + x[:, 1]
     return gaussian_gram(x, 0.8), y, rng.integers(1, 5, 30).astype(float)
@@ -41,7 +43,7 @@ def kernel_problem(rng):
 @pytest.mark.parametrize("radius", [0.5, 100.0])
 def test_kernel_ball_of_finitely_many_features_is_a_linear_ball(x64, rng, radius):
     """K = ΦΦᵀ is singular; the larger ball has the unconstrained minimiser inside."""
-    features, y, m = rng.normal(size=(20, 4)), rng.normal(size=20), rng.uniform(0.5, 3, 20)
+    features, y, m = rng.normal(size=(30, 4)), rng.normal(size=30), rng.uniform(0.5, 3, 30)
     root = np.sqrt(m)
     best = linear_ball(nj.streams.from_arrays(root[:, None] * features, root * y), radius)
     found = kernel_ball(features @ features.T, y, radius, weights=m)
@@ -110,8 +112,8 @@ def test_zero_kernels_or_zero_targets_give_zero_coefficients(x64):
 def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
     """Against `kernel_ball` of all rounds, repeated and with targets of their own, in float64."""
     distinct = rng.normal(size=(12, 2))
-    rounds = rng.integers(0, 12, 40)
-    stream = nj.streams.from_arrays(distinct[rounds], rng.normal(size=40))
+    rounds = rng.integers(0, 12, 30)
+    stream = nj.streams.from_arrays(distinct[rounds], rng.normal(size=30))
     world, x = gaussian_world(2, 1.0, 0.2), np.asarray(stream.x, np.float64)
     found = world_ball(stream, world, 1.0)
     with jax.enable_x64(True):
@@ -131,7 +133,7 @@ def test_world_ball_merges_rounds_and_answers_in_their_order(rng):
 @pytest.mark.slow
 def test_world_ball_is_exact_where_float32_is_not(rng):
     """A smooth kernel: most eigenvalues lie below the rounding of float32, not of float64."""
-    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
+    x = rng.uniform(-2, 2, size=(30, 1)).astype(np.float32)
     stream = nj.streams.from_arrays(x, np.abs(x[:, 0]))
     world = gaussian_world(1, 4.0, 0.0)
     with jax.enable_x64(True):
@@ -144,7 +146,7 @@ def test_world_ball_is_exact_where_float32_is_not(rng):
 @pytest.mark.slow
 def test_world_ball_keeps_small_angles(rng):
     """1 − cos β = 5e-10: no cosine in float32 holds it, and W is finite and large enough."""
-    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
+    x = rng.uniform(-2, 2, size=(30, 1)).astype(np.float32)
     stream, world = nj.streams.from_arrays(x, np.abs(x[:, 0])), gaussian_world(1, 4.0, 0.5)
     found = world_ball(stream, world, 200.0)
     with jax.enable_x64(True):
@@ -165,37 +167,3 @@ def test_kernel_ball_goes_through_jit_and_vmap(rng):
     swept = jax.jit(jax.vmap(lambda radius: kernel_ball(gram, y, radius, weights=m).loss))(radii)
     singles = [kernel_ball(gram, y, radius, weights=m).loss for radius in radii]
     np.testing.assert_allclose(swept, singles, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("gram", "y", "options", "message"),
-    [
-        (np.eye(2), [1.0, 2.0], {"radius": -1.0}, r"radius must be positive and finite, got -1\.0"),
-        (nj.kernels.linear(), [1.0, 2.0], {}, "gram must be .* got Kernel; .* k\\(x, x\\)"),
-        (np.eye(2), [1.0, 2.0], {"surrogate": max}, r"surrogate must be .*; pass k\(x, x\)"),
-        (np.eye(3), [1.0, 2.0], {}, r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
-        (np.eye(2), [1.0, np.nan], {}, r"y must be finite, but y\[1\] is nan"),
-        pytest.param(
-            *(1e39 * np.eye(2), [1.0, 2.0], {}, r"gram must be finite, but gram\[0, 0\] is inf"),
-            marks=pytest.mark.filterwarnings("ignore:overflow"),
-        ),
-        (np.triu(np.ones((2, 2))), [1.0, 2.0], {}, "gram must be symmetric"),
-        (np.diag([1.0, -0.1]), [1.0, 2.0], {}, "gram must be positive semi-definite"),
-        (np.eye(2), [1.0, 2.0], {"weights": [1.0, 0.0]}, "weights must be positive and finite"),
-        (np.eye(2), [1.0, 2.0], {"surrogate": np.eye(3)}, r"surrogate must be \[2, 2\]"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_of_kernel_ball_raise(gram, y, options, message):
-    raises(message, kernel_ball, gram, y, **{"radius": 1.0, **options})
-
-
-def test_bad_arguments_of_world_ball_raise():
-    world, stream = gaussian_world(2, 1.0, 0.2), nj.Stream(np.ones((3, 2)), np.ones(3))
-    narrow, nan = stream._replace(x=np.ones((3, 1))), stream._replace(x=np.full((3, 2), np.nan))
-    raises("made for data of dimension 2, got dimension 1", world_ball, narrow, world, 1.0)
-    raises(r"x must be finite, but x\[0, 0\] is nan", world_ball, nan, world, 1.0)
-    gaussian = nj.worlds.gaussian(dim=2, length_scale=0.5**0.5, noise=nj.noise.Gaussian(0.2))
-    for other in (nj.worlds.fourier(jax.random.key(0), gaussian, 4), world.kernel):
-        raises(f"must be a World, got {type(other).__name__}", world_ball, stream, other, 1.0)
-    traced = jax.jit(lambda s: world_ball(s, world, 1.0))
-    raises("got a traced one: .* under jit or vmap use kernel_ball", traced, stream)

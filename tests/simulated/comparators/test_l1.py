@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import noisy_jax as nj
-from tests.errors import raises
 from tests.simulated.comparators.test_linear import KINDS, problem
 
 
@@ -35,9 +34,6 @@ def test_the_best_in_the_l1_ball_to_1e10(x64, rng, kind, radius):
     assert frank_wolfe_gap(x, y, other[0], radius) > 1e-6  # what is worse is seen to be
 
 
-def test_targets_of_zero_and_bad_radii(rng):
-    x = rng.normal(size=(5, 2)).astype(np.float32)
-    assert not np.any(nj.comparators.l1_ball(nj.streams.from_arrays(x, np.zeros(5)), 1.0).weights)
-    stream = nj.streams.from_arrays(x, x[:, 0])
-    for ball in (nj.comparators.l1_ball, nj.comparators.linear_ball):
-        raises("radius must be positive and finite, got 0", ball, stream, 0)
+def test_targets_of_zero(rng):
+    stream = nj.streams.from_arrays(rng.normal(size=(5, 2)), np.zeros(5))
+    assert not np.any(nj.comparators.l1_ball(stream, 1.0).weights)

@@ -1,16 +1,11 @@
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC, LinearSVR
 
 import noisy_jax as nj
 from noisy_jax import losses
 from noisy_jax.simulated.comparators import regularized
-from tests.errors import raises
 
 LOSSES = [
     losses.squared(),
@@ -93,31 +88,6 @@ def test_no_function_is_better_by_more_than_the_gap(x64, rng, loss):
         assert risk(np.asarray(best.coefficients) + 0.01 * rng.normal(size=y.size)) > best.risk
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hinge", "logistic", "insensitive"])
-def test_linear_kernel_agrees_with_scikit_learn(x64, rng, name):
-    """½‖w‖² + C Σ ℓ is R_reg/λ at C = 1/(λm); K = XXᵀ has rank 3."""
-    (x, y, labels), lam = features(rng), 0.02
-    options = {"C": 1 / (lam * len(x)), "fit_intercept": False, "max_iter": 10**6, "tol": 1e-9}
-    dual, tube = {"dual": True, "random_state": 0}, {"epsilon": 0.3}
-    loss, targets, theirs = {
-        "hinge": (losses.hinge(), labels, LinearSVC(loss="hinge", **dual, **options)),
-        "logistic": (losses.logistic(), labels, LogisticRegression(**options)),
-        "insensitive": (
-            losses.epsilon_insensitive(**tube),
-            y,
-            LinearSVR(**tube, **dual, **options),
-        ),
-    }[name]
-    w = theirs.fit(x, targets).coef_.reshape(-1)
-    found = regularized(x @ x.T, targets, loss, lam, tolerance=1e-12)
-    assert found.converged
-    np.testing.assert_allclose(x.T @ found.coefficients, w, rtol=0, atol=1e-4)
-    risk = np.mean(loss(x @ w, targets)) + lam / 2 * w @ w
-    np.testing.assert_allclose(found.risk, risk, rtol=1e-7)
-    assert found.risk <= risk * (1 + 1e-10)
-
-
 @pytest.mark.claim("NORMA-Eq2-5")
 def test_instantaneous_risks_add_up(rng):
     """Σ_t (ℓ(g(x_t), y_t) + ½λ‖g‖²) = m R_reg[g]."""
@@ -180,31 +150,3 @@ def test_the_minimizer_is_zero_if_zero_is_the_best(gram, y, loss):
     assert found.converged
     np.testing.assert_array_equal([*found.predictions, found.norm], 0)
     assert found.gap < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"regularization": 0.0}, r"regularization must be positive and finite, got 0\.0"),
-        ({"gram": np.eye(3)}, r"gram must be \[2, 2\], as y is \[2\], got \[3, 3\]"),
-        ({"gram": np.triu(np.ones((2, 2)))}, "gram must be symmetric"),
-        ({"gram": np.diag([1.0, -0.1])}, "gram must be positive semi-definite"),
-        ({"gram": np.full((2, 2), np.nan)}, r"gram must be finite, but gram\[0, 0\] is nan"),
-        ({"y": [[1.0, 1.0]]}, r"y must be \[n\] with n >= 1, got \[1, 2\]"),
-        ({"y": [0.0, 1.0]}, r"y must be labels −1 and \+1, got 0; 2y − 1 turns labels 0 and 1"),
-        ({"loss": losses.logistic}, r"loss must be a Loss, got function: losses\.squared\(\)"),
-        ({"tolerance": 0.0}, r"tolerance must be positive and finite, got 0\.0"),
-        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_raise(change, message):
-    given = {"gram": np.eye(2), "y": [1.0, -1.0], "loss": losses.logistic(), "regularization": 0.1}
-    raises(message, regularized, **given | change)
-
-
-def test_traced_values_raise():
-    traced = jax.jit(lambda lam: regularized(np.eye(2), [1.0, -1.0], losses.logistic(), lam))
-    raises("regularization must be concrete, got a traced one", traced, 0.1)
-    solved = functools.partial(regularized, np.eye(2), [1.0, -1.0], losses.squared(), 1.0)
-    traced = jax.jit(lambda tolerance: solved(tolerance=tolerance))
-    raises("tolerance must be concrete, got a traced one", traced, 0.1)
