@@ -85,7 +85,7 @@ options = "linear --horizons 8 16 --learners two_copies corrected_leader --check
 sys.argv[1:] = [*options.split(), sys.argv[1]]
 runpy.run_module("noisy_jax", run_name="__main__")
 """
-KILLS = int(os.environ.get("NOISY_JAX_KILLS", "8"))  # each costs a start of Python and JAX
+KILLS = int(os.environ.get("NOISY_JAX_KILLS", "4"))  # each costs a start of Python and JAX
 SEEDS = 500 * KILLS
 
 

@@ -12,47 +12,19 @@ import noisy_jax as nj
 from noisy_jax.simulated.rollouts import BLOCK, final_regret
 from tests.errors import raises, told
 from tests.noise.cases import per_round
-from tests.rounds import observations
 
 NOISE = nj.noise.Gaussian(0.2)
 STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
 BLIND = nj.learners.uncorrected(radius=1.0, learning_rate=0.1)
 KEY = jax.random.key(0)
 GOOD = {"learner": BLIND, "stream": STREAM, "noise": NOISE, "key": KEY}
+LEADER = nj.learners.corrected_ftrl(nj.moments.known_covariance())
 WATCHER = nj.Learner(  # predicts what it was last shown, y and the first feature
     init=lambda dim: jnp.zeros(2),
     step=lambda state, sample, key: jnp.stack([sample.y, sample.x[0, 0]]),
     predict=lambda state, x: state,
     needs=nj.Needs(1),
 )
-
-
-@pytest.mark.parametrize("horizon", [1, BLOCK + 5])
-@pytest.mark.slow
-def test_final_regret_is_the_last_of_the_rollout(horizon):
-    stream = nj.streams.linear(jax.random.key(0), horizon, 3, label_noise=0.2)
-    learner = nj.wrappers.paired(BLIND, nj.learners.two_copies(radius=1.0, learning_rate=0.1))
-    best = nj.comparators.linear_ball(stream, 1.0).predictions
-    key, loss = jax.random.key(1), nj.losses.squared()
-    predictions = nj.rollout(learner, stream, NOISE, key).predictions
-    assert predictions.shape == (horizon, 2)
-    last = [nj.simulated.regret(loss, p, best, stream.y)[-1] for p in predictions.T]
-    total = final_regret(learner, stream, NOISE, key, loss=loss, comparator=best)
-    np.testing.assert_allclose(total, last, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow
-def test_noise_that_changes_by_round():
-    """Each round shows what a round of its own distributions shows, over several blocks."""
-    horizon = BLOCK + 3
-    stream = nj.streams.linear(jax.random.key(0), horizon, 2)
-    scales = jnp.linspace(0.5, 2.0, horizon)
-    noise = per_round(nj.noise.Gaussian, scales)
-    y_noise = per_round(nj.noise.Laplace, scales)
-    run = jax.jit(lambda key: nj.rollout(WATCHER, stream, noise, key, y_noise=y_noise).predictions)
-    samples, _ = observations(stream, noise, KEY, copies=1, y_noise=y_noise)
-    expected = jnp.stack([samples.y, samples.x[:, 0, 0]], axis=1)
-    np.testing.assert_allclose(run(KEY)[1:], expected[:-1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -71,8 +43,8 @@ def test_step_sees_nothing_clean():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("round_of_failure", [0, BLOCK + 3])
-def test_diverged_at_names_the_round(round_of_failure):
+def test_diverged_at_names_the_round():
+    round_of_failure = BLOCK + 3
     stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
     learner = nj.Learner(
         init=lambda dim: jnp.int32(0),
@@ -112,6 +84,7 @@ def test_diverged_in_the_last_step_is_reported():
         ({"key": 0}, r"key must be a key such as jax\.random\.key\(0\), got 0"),
         ({"y_noise": nj.noise.Gaussian(np.ones(2))}, "scalar distribution"),
         ({"first_round": -1}, "first_round must .* at least 0, got -1"),
+        ({"state": LEADER.init(2)}, "state must be one of this learner.* got CorrectedState"),
         ({"noise": nj.noise.Gaussian(np.ones(3))}, r"Gaussian\.cov of shape \[3\] .* dimension 2"),
         ({"stream": nj.Stream(np.ones((5, 2)), np.ones(4))}, r"got x \[5, 2\] and y \[4\]"),
         ({"stream": nj.Stream(np.ones((3, 5, 2)), np.ones((3, 5)))}, r"with jax\.vmap"),
@@ -141,23 +114,26 @@ OF_LABELS = {
 }
 
 
+OTHER_LABELS = r"y must be labels −1 and \+1, got 0; 2y − 1 turns"
+
+
 @pytest.mark.parametrize("name", OF_LABELS)
 def test_other_labels_than_these_are_an_error_for_every_learner(name):
     learner = OF_LABELS[name]
-    zeros = STREAM._replace(y=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
-    message = r"y must be labels −1 and \+1, got 0; 2y − 1 turns"
-    for one in (learner, nj.wrappers.paired(BLIND, learner)):
-        raises(message, nj.rollout, one, zeros, NOISE, KEY)
-        best = zeros.y
-        raises(message, final_regret, one, zeros, NOISE, KEY, loss=HINGE, comparator=best)
-    options = {
-        "num_seeds": 2,
-        "horizons": [5],
-        "comparator": nj.comparators.linear_ball(radius=1.0),
-    }
-    raises(message, nj.study, {"one": learner}, zeros, NOISE, KEY, **options)
+    assert learner.needs.labels
     sample = nj.Sample(jnp.ones((learner.needs.copies, 2)), jnp.array(0.0), jnp.array(0.2))
-    raises(message, learner.step, learner.init(2), sample, KEY)
+    raises(OTHER_LABELS, learner.step, learner.init(2), sample, KEY)
+
+
+def test_other_labels_than_these_are_an_error_for_every_run():
+    learner = OF_LABELS["norma"]
+    zeros = STREAM._replace(y=jnp.array([0.0, 1.0, 1.0, 0.0, 1.0]))
+    for one in (learner, nj.wrappers.paired(BLIND, learner)):
+        raises(OTHER_LABELS, nj.rollout, one, zeros, NOISE, KEY)
+        run = one, zeros, NOISE, KEY
+        raises(OTHER_LABELS, final_regret, *run, loss=HINGE, comparator=zeros.y)
+    options = {"num_seeds": 2, "horizons": [5], "comparator": lambda past: past}
+    raises(OTHER_LABELS, nj.study, {"one": learner}, zeros, NOISE, KEY, **options)
 
 
 LISTS = nj.Stream([[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]], [1, -1, 1])
@@ -257,17 +233,6 @@ def test_noise_that_differs_on_purpose_or_is_traced_does_not_warn():
     jax.eval_shape(traced, 0.2)  # warnings are errors
 
 
-def test_a_comparator_of_another_length_is_an_error():
-    message = r"comparator must be \[5\], .* got \[6\]"
-    options = {"loss": nj.losses.squared(), "comparator": jnp.zeros(6)}
-    raises(message, final_regret, **GOOD, **options)
-
-
-def test_old_keys_are_keys():
-    run = jax.eval_shape(lambda: nj.rollout(BLIND, STREAM, NOISE, jax.random.PRNGKey(0)))
-    assert run.predictions.shape == (5,)
-
-
 def with_room(horizon):
     kernel = nj.kernels.gaussian(length_scale=0.5**0.5)
     return nj.learners.uncorrected_kernel(kernel, horizon=horizon, radius=1.0, learning_rate=0.1)
@@ -301,25 +266,6 @@ def test_first_round_numbers_keys_and_does_not_fill_the_state():
     np.testing.assert_array_equal(counted.predictions, np.arange(5))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rbg"])
-def test_the_noise_of_a_round_depends_on_the_key_and_on_t_for_keys_of_any_kind(kind):
-    """A batch equals its runs, and a resumed run one that was not interrupted."""
-    stream, keys = nj.streams.linear(KEY, 9, 2), jax.random.split(jax.random.key(1, impl=kind), 3)
-
-    @functools.partial(jax.jit, static_argnames="first_round")
-    def run(key, stream=stream, **options):
-        return nj.rollout(WATCHER, stream, NOISE, key, y_noise=NOISE, **options)
-
-    batch = jax.vmap(run)(keys).predictions
-    for key, found in zip(keys, batch, strict=True):
-        first = run(key, nj.Stream(stream.x[:4], stream.y[:4]))
-        rest = nj.Stream(stream.x[4:], stream.y[4:])
-        rest = run(key, rest, state=first.state, first_round=4)
-        joined = np.concatenate([first.predictions, rest.predictions])
-        np.testing.assert_allclose(found, joined, rtol=1e-5)
-
-
 def test_a_traced_first_round_is_whole():
     with told("first_round must be a whole number"):
         jax.jit(lambda t: nj.rollout(**GOOD, first_round=t))(1.0)
@@ -330,17 +276,14 @@ def test_large_whole_numbers_are_not_cut_off():
     assert nj.rollout(WATCHER, stream, NOISE, KEY).predictions[1, 1] == pytest.approx(3e9)
 
 
-def test_a_state_of_another_learner_and_half_a_round_are_errors():
-    stream = nj.Stream(np.ones((4, 2)), np.ones(4))
-    learner, noise, key = nj.learners.two_copies(radius=1.0), nj.noise.Gaussian(0.1), KEY
-    other = nj.learners.corrected_ftrl(nj.moments.known_covariance()).init(2)
-    with told("state must be one of this learner", "got CorrectedState"):
-        nj.rollout(learner, stream, noise, key, state=other)
-    options = {"loss": nj.losses.squared(), "comparator": np.zeros(4)}
-    with told("rounds must be a whole number, got 1.5"):
-        final_regret(learner, stream, noise, key, rounds=1.5, **options)
-    with told("y must be finite and >= 0"):
-        final_regret(
-            learner, stream._replace(y=-stream.y), noise, key,
-            loss=nj.losses.poisson(), comparator=np.zeros(4),
-        )  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"comparator": jnp.zeros(6)}, r"comparator must be \[5\], .* got \[6\]"),
+        ({"rounds": 1.5}, "rounds must be a whole number, got 1.5"),
+        ({"loss": nj.losses.poisson()}, "y must be finite and >= 0"),
+    ],
+)
+def test_wrong_arguments_of_the_final_regret_are_named(wrong, message):
+    options = GOOD | {"loss": nj.losses.squared(), "comparator": jnp.zeros(5)}
+    raises(message, final_regret, **options | wrong)

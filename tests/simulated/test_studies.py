@@ -1,8 +1,6 @@
 import math
-import os
 import pickle
 import types
-import warnings
 from functools import partial, wraps
 
 import jax
@@ -13,7 +11,7 @@ import scipy.stats
 
 import noisy_jax as nj
 from noisy_jax.simulated.bounds.guarantee import at_rate_factor
-from tests.errors import disk_full, raises
+from tests.errors import raises
 from tests.files import config_of, names_in, rows_of
 
 NOISE = nj.noise.Gaussian(0.2)
@@ -116,30 +114,6 @@ def test_save_writes_table_and_configuration(result, tmp_path):
 
 
 @pytest.mark.slow
-def test_same_call_compiles_nothing_anew(tmp_path):
-    traces = []
-
-    def make(horizon):
-        traces.append(horizon)
-        return LEARNERS["blind"](horizon)
-
-    first = studied({"blind": make}, **SMALL)
-    count = len(traces)
-    sizes = {"num_seeds": np.int64(4), "batch_size": np.int64(4)}
-    again = studied({"blind": make}, **sizes, horizons=np.array([64, 128]))
-    assert (count, len(traces)) == (2, 4)  # once for each horizon, never inside a trace
-    assert first.rows == again.rows
-    again.save(tmp_path)  # options may be numbers of NumPy
-
-
-def test_a_learner_may_stand_for_all_horizons():
-    learner = nj.learners.two_copies(radius=1.0)
-    given = studied({"two": learner}, **SMALL)
-    assert np.isnan(given.rows[0].bound)
-    assert "a learner of 2 copies" in given.config["learners"]["two"]
-
-
-@pytest.mark.slow
 def test_resumes_from_a_checkpoint(result, tmp_path):
     file = tmp_path / "new" / "study.npz"
     kept = {"checkpoint": file, "tag": "radius 1", "parameters": {"note": 1}}
@@ -185,24 +159,6 @@ def test_a_checkpoint_of_another_study_is_an_error(tmp_path):
     studied(**options | {"batch_size": 2})
 
 
-def test_a_checkpoint_needs_a_tag(tmp_path):
-    file = tmp_path / "study.npz"
-    raises("checkpoint needs a tag, a text that says", studied, **SMALL, checkpoint=file)
-    raises("tag names the run of a checkpoint", studied, tag="rate 0.1")
-    raises("checkpoint must be a file's path, got 3", studied, **SMALL, checkpoint=3, tag="a")
-
-
-def test_on_a_full_disk_the_study_goes_on_with_one_warning(result, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", disk_full)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        through = studied(checkpoint=tmp_path / "study.npz", tag="radius 1")
-    assert through.rows == result.rows
-    assert len(caught) == 1
-    assert "study.npz: No space left on device" in str(caught[0].message)
-    assert caught[0].filename == __file__
-
-
 def test_a_damaged_checkpoint_is_found_before_the_work(tmp_path):
     (tmp_path / "study.npz").write_bytes(b"half a file")
     done, options = [], {"checkpoint": tmp_path / "study.npz", "tag": "radius 1"}
@@ -241,40 +197,6 @@ def test_a_learner_built_for_other_noise_runs_with_one_warning():
     assert [warning.filename for warning in caught] == [__file__]
 
 
-@pytest.mark.parametrize(
-    ("factory", "bound", "names"),
-    [
-        (nj.learners.two_copies, nj.bounds.known_covariance, "two_copies known_covariance"),
-        (
-            partial(nj.learners.parallel_worlds, None), partial(nj.bounds.random_truncation, None),
-            "parallel_worlds random_truncation",
-        ),
-        (
-            nj.learners.uncorrected, partial(nj.bounds.known_covariance, as_printed=True),
-            "uncorrected known_covariance",
-        ),
-    ],
-)  # fmt: skip
-def test_the_bound_of_another_learner_is_an_error(factory, bound, names):
-    learner, got = names.split()
-    message = rf"bound must be .*bounds\..* for learners\.{learner}, got bounds\.{got}, which holds"
-    raises(message, nj.tuned, factory, bound)
-
-
-def test_a_factor_of_the_rate_is_positive():
-    tuned = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, MOMENTS)
-    raises("rate_factor must be positive", tuned, radius=1.0, rate_factor=-1.0)
-    raises("rate_factor must be numbers, got 'fast'", tuned, radius=1.0, rate_factor="fast")
-    raises("room must be a whole number", tuned(radius=1.0), 10, room="much")
-
-
-def test_a_custom_factory_may_take_any_bound():
-    def factory(**options):
-        return nj.wrappers.averaged(nj.learners.two_copies(**options))
-
-    assert nj.tuned(factory, nj.bounds.two_copies, MOMENTS, radius=1.0)(10)[0].needs.copies == 2
-
-
 @pytest.mark.slow
 def test_noise_that_changes_from_round_to_round():
     """Each horizon sees its own rounds of it."""
@@ -288,6 +210,8 @@ def test_noise_that_changes_from_round_to_round():
     key = jax.random.fold_in(jax.random.fold_in(jax.random.key(1), 100), 0)
     alone = nj.simulated.final_regret(learner, past, own, key, y_noise=of_y, **options)
     np.testing.assert_allclose(found.rows[0].regret, alone, rtol=1e-4)
+    assert np.isnan(found.rows[0].bound)
+    assert "a learner of 1 cop" in found.config["learners"]["a"]
     assert found.config["noise"]["kind"] == found.config["y_noise"]["kind"] == "PerRound Gaussian"
     assert found.config["noise"]["distribution.cov"]["shape"] == (512,)
 
@@ -303,29 +227,6 @@ def test_a_learner_that_diverges_is_counted_and_the_others_stand():
     assert "diverged in 100% of seeds" in str(both)
 
 
-@pytest.mark.slow
-def test_a_linear_learner_is_tuned_at_a_multiple_of_the_rate():
-    printed = nj.bounds.as_printed.known_covariance
-    factory = partial(nj.learners.known_covariance, as_printed=True)
-    learner, guarantee = nj.tuned(factory, printed, MOMENTS, radius=1.0, rate_factor=4.0)(100)
-    theory = printed(MOMENTS, horizon=100, radius=1.0)
-    assert guarantee == at_rate_factor(theory, 4.0)
-    by_hand = factory(radius=1.0, learning_rate=4 * theory.learning_rate)
-    past, key = nj.Stream(STREAM.x[:50], STREAM.y[:50]), jax.random.key(0)
-    runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, by_hand)]
-    np.testing.assert_array_equal(*runs)
-
-
-def test_a_kernel_learner_is_tuned_with_room_for_each_horizon():
-    world = nj.worlds.gaussian(dim=STREAM.x.shape[1], length_scale=0.7, noise=NOISE)
-    bound = partial(nj.bounds.parallel_worlds, 1.0, y_second_moment=1.1)
-    make = nj.tuned(partial(nj.learners.parallel_worlds, world), bound, radius=2.0, rate_factor=8.0)
-    for horizon in (80, 40):
-        learner, guarantee = make(horizon)
-        assert learner.needs.horizon == horizon
-        assert guarantee == at_rate_factor(bound(horizon=horizon, radius=2.0), 8.0)
-
-
 FEATURES = nj.worlds.fourier_gaussian(jax.random.key(2), 8, dim=3, length_scale=1.0, noise=NOISE)
 WORLD = nj.worlds.gaussian(dim=3, length_scale=1.0, noise=NOISE)
 ESTIMATOR = nj.unbiased.kernel_gradient(
@@ -334,9 +235,9 @@ ESTIMATOR = nj.unbiased.kernel_gradient(
 OF_WORLDS = partial(nj.bounds.parallel_worlds, 2.0, y_second_moment=1.1)
 FACTORIES = {  # the factory, its bound, their options, and whether it needs room for the rounds
     "two_copies": (nj.learners.two_copies, nj.bounds.two_copies, (MOMENTS,), False),
-    "known_covariance": (
-        partial(nj.learners.known_covariance, optimizer=None), nj.bounds.known_covariance,
-        (MOMENTS,), False,
+    "as_printed": (
+        partial(nj.learners.known_covariance, as_printed=True),
+        nj.bounds.as_printed.known_covariance, (MOMENTS,), False,
     ),
     "parallel_worlds": (partial(nj.learners.parallel_worlds, WORLD), OF_WORLDS, (), True),
     "fourier_worlds": (partial(nj.learners.fourier_worlds, FEATURES), OF_WORLDS, (), False),
@@ -356,16 +257,21 @@ FACTORIES = {  # the factory, its bound, their options, and whether it needs roo
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "rate_factor"), [*((name, 1.0) for name in FACTORIES), ("two_copies", None)]
+    ("name", "rate_factor"), [*((name, 4.0) for name in FACTORIES), ("two_copies", None)]
 )
 def test_each_factory_with_a_rate_can_be_tuned(name, rate_factor):
+    """At a multiple of the theorem's rate, or at the adaptive one; with room for more rounds."""
     factory, bound, moments, needs_room = FACTORIES[name]
     radius = {} if name == "random_truncation" else {"radius": 1.0}
     room = {"room": False} if "fourier" in str(factory) else {}
     make = nj.tuned(factory, bound, *moments, rate_factor=rate_factor, **room, **radius)
     learner, guarantee = make(32, room=48)
     assert learner.needs.horizon == (48 if needs_room else None)
-    rate = guarantee.learning_rate if rate_factor else None
+    rate = None
+    if rate_factor:
+        theory = bound(*moments, horizon=32, **radius)
+        np.testing.assert_array_equal(guarantee, at_rate_factor(theory, rate_factor))
+        rate = rate_factor * theory.learning_rate
     own = factory(learning_rate=rate, **radius, **({"horizon": 48} if needs_room else {}))
     past, key = nj.Stream(STREAM.x[:32], STREAM.y[:32]), jax.random.key(0)
     runs = [nj.rollout(each, past, NOISE, key).predictions for each in (learner, own)]
@@ -409,6 +315,7 @@ BOTH, WHOLE = nj.wrappers.paired(BLIND, BLIND), COMPARATOR(STREAM)
         ({"comparator": lambda past: WHOLE}, r"\[128\] for a .* got \[512\]: it must use the"),
         ({"loss": "squared"}, "loss must be a Loss, got 'squared'"),
         ({"loss": nj.losses.hinge()}, "y must be labels −1 and"),
+        ({"checkpoint": "study.npz"}, "checkpoint needs a tag, a text that says"),
     ],
 )
 def test_bad_input_is_an_error(options, message):
@@ -451,9 +358,30 @@ def test_a_folder_that_cannot_be_written_is_an_error(result, tmp_path):
     raises("cannot write to the folder", result.save, tmp_path / "file" / "below")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"factory": BLIND}, "factory must be a function"),
+        ({"bound": 1.0}, "bound must be a function"),
+        ({"moments": (1.0, 1.0, 1.0, 0.0)}, "moments must be a DataMoments"),
+        ({"room": "yes"}, "room must be True or False"),
+        ({"rate_factor": -1.0}, "rate_factor must be positive"),
+        ({"bound": nj.bounds.known_covariance}, r"two_copies, got bounds\.known_covariance, which"),
+        (
+            {"bound": partial(nj.bounds.random_truncation, None)},
+            r"bound must be bounds\.two_copies for .* got bounds\.random_truncation, which holds",
+        ),
+    ],
+)
+def test_wrong_arguments_of_tuned_are_named(wrong, message):
+    right = {"factory": nj.learners.two_copies, "bound": nj.bounds.two_copies, "moments": MOMENTS}
+    raises(message, nj.tuned, **right | wrong, radius=1.0)
+    raises("horizon must be a whole number", nj.tuned(**right, radius=1.0), 16.5)
+    raises("room must be a whole number", nj.tuned(**right, radius=1.0), 10, room="much")
+
+
 def test_tuned_names_options_that_the_factory_or_the_bound_does_not_take():
-    moments = nj.bounds.DataMoments(1.0, 1.0, 1.0, 0.1)
-    make = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, moments)
+    make = partial(nj.tuned, nj.learners.two_copies, nj.bounds.two_copies, MOMENTS)
     with pytest.raises(TypeError, match=r"^factory must take .* unexpected .* 'unknown'; bind"):
         make(radius=1.0, unknown=1)
     with pytest.raises(TypeError, match=r"^factory must take .* missing .* 'radius'; bind"):
@@ -466,5 +394,5 @@ def test_tuned_names_options_that_the_factory_or_the_bound_does_not_take():
     def bound(*moments, name, **options):
         return nj.bounds.two_copies(*moments, **options)
 
-    made = nj.tuned(named, bound, moments, radius=1.0, name="mine")  # by its own signature
+    made = nj.tuned(named, bound, MOMENTS, radius=1.0, name="mine")  # by its own signature
     assert made(8)[0].needs.copies == 2
