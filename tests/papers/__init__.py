@@ -12,17 +12,6 @@ FOLDER = Path(__file__).parents[2] / "colabs" / "papers"
 sys.path.insert(0, str(FOLDER))
 
 
-def ends_at(axes, place, x):
-    """The lowest and the highest point at x of the band that is drawn in this place."""
-    corners = axes.collections[place].get_paths()[0].vertices
-    at_x = corners[corners[:, 0] == x, 1]
-    return at_x.min(), at_x.max()
-
-
-def legend_of(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def printed_by(name, *arguments):
     """What a script prints that ends well."""
     with contextlib.redirect_stdout(io.StringIO()) as text:

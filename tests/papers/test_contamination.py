@@ -6,7 +6,6 @@ import contamination
 import contamination_fits as fits
 import noisy_jax as nj
 from contamination_adversaries import gross
-from contamination_picture import draw_errors
 from tests.files import rows_of
 from tests.keys import key
 from tests.papers import main
@@ -80,27 +79,3 @@ def test_real_data_are_split_and_scaled():
     np.testing.assert_allclose(every, np.arange(15) / np.arange(15).std(), rtol=1e-5)
     assert table.x.shape == (10, 2)
     assert np.isfinite(table.x).all()
-
-
-SHARES = [0.0, 0.1]
-CURVES = {"ridge": [(0.1, 1e-6, 0.11), (2.0, 1.9, 2.1)], "oracle": [(0.1, 0.09, 0.11)] * 2}
-
-
-def test_new_axes_say_once_what_they_share():
-    axes = draw_errors(SHARES, {f"adversary {i}": CURVES for i in range(7)})
-    assert [ax.get_title() for ax in axes] == [f"adversary {i}" for i in range(7)]
-    assert axes[0].get_yscale() == "log"
-    figure = axes[0].figure
-    assert list(figure.axes) == list(axes)  # no empty frames for the three that are not there
-    figure.draw_without_rendering()
-    of_x = [ax.get_xlabel() for ax in axes if ax.xaxis.label.get_visible()]
-    of_y = [ax.get_ylabel() for ax in axes if ax.yaxis.label.get_visible()]
-    assert of_x == ["share ε of corrupted rows"] * 5  # above the three as well
-    assert of_y == ["error on clean data (RMSE)"] * 2
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["ridge", "oracle"]
-    ridge, oracle = axes[6].lines
-    assert (ridge.get_linestyle(), oracle.get_linestyle()) == ("-", "--")
-    np.testing.assert_array_equal(ridge.get_xydata(), [[0.0, 0.1], [0.1, 2.0]])
-    # An interval that reaches below zero is cut off, and the curves are seen.
-    assert 0.01 < axes[0].get_ylim()[0] < 0.1

@@ -5,9 +5,8 @@ import pytest
 
 import drift
 import noisy_jax as nj
-from drift_picture import draw_mistakes
 from tests.files import config_of, rows_of
-from tests.papers import ends_at, legend_of, main
+from tests.papers import main
 
 SEEDS, HORIZON = 3, 150
 
@@ -123,24 +122,3 @@ def test_tuning_takes_the_fewest_mistakes_that_a_rival_may_make(name):
         if n in fixed:
             counts = np.where(columns[i + 1] != fixed[n], -1, counts)
     assert drift.best(name, counts) == {"gamma": 2.0} | wanted
-
-
-ROUNDS = np.array([1, 50, 100])
-CURVES = {
-    "NORMA0": np.array([[1.0, 20.0, 30.0], [1.0, 18.0, 26.0], [1.0, 22.0, 34.0]]),
-    "NORMA": np.array([[1.0, 10.0, 15.0], [1.0, 9.0, 13.0], [1.0, 11.0, 17.0]]),
-}
-
-
-def test_mistakes_draws_each_learner_with_its_interval():
-    few = {name: curve / 100 for name, curve in CURVES.items()}
-    axes = draw_mistakes(ROUNDS, {"classes drift": CURVES, "classes switch": few})
-    assert axes[1].get_ylim()[1] < 0.2 * axes[0].get_ylim()[1]  # the panel of small numbers is seen
-    assert [ax.get_title() for ax in axes] == ["classes drift", "classes switch"]
-    assert all(ax.get_ylabel() == "mistakes so far" for ax in axes)
-    assert all(ax.get_xlabel() == "rounds" for ax in axes)
-    assert legend_of(axes[0]) == ["NORMA0", "NORMA"]
-    assert [line.get_linestyle() for line in axes[0].lines] == ["--", "-"]
-    assert axes[0].lines[0].get_color() == axes[0].lines[1].get_color()
-    np.testing.assert_array_equal(axes[0].lines[1].get_data(), [ROUNDS, CURVES["NORMA"][0]])
-    np.testing.assert_allclose(ends_at(axes[0], 1, 100), [13, 17])

@@ -71,7 +71,7 @@ def regrets(learners, noise, comparator, horizons=(1024, 4096)):
     return {name: np.array([(r.regret, r.std_error) for r in own]).T for name, own in rows.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
     known = nj.moments.known_covariance()
@@ -91,9 +91,7 @@ def test_the_linear_leader_needs_no_tuning_and_the_uncorrected_one_fails():
 
 @pytest.mark.long
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("variance", "largest"), [(0.1, (32, 50)), (0.2, (65, 125)), (0.3, (150, 320))]
-)
+@pytest.mark.parametrize(("variance", "largest"), [(0.1, (32, 50)), (0.3, (150, 320))])
 def test_one_rule_serves_fourier_features_at_several_noise_levels(variance, largest):
     def leader(assumed):
         law = {"length_scale": 1.0, "characteristic": nj.noise.Gaussian(assumed)}

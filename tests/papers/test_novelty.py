@@ -6,10 +6,8 @@ from sklearn.metrics import roc_auc_score
 
 import novelty
 from novelty_detection import FALLING, Rate, Rule, auc, effective_terms
-from novelty_pictures import draw_alarm_rates, draw_rejections
-from tests.errors import raises
 from tests.files import rows_of
-from tests.papers import ends_at, legend_of, main
+from tests.papers import main
 
 TRAIN, ROUNDS, SEEDS, NU = 128, 512, 2, 0.1
 KEYS = jax.random.split(jax.random.key(0))
@@ -133,49 +131,3 @@ def test_rates_fall_or_are_constant():
     assert (FALLING.name, Rate(0.002, falling=False).name) == ("t^(−1/2)", "0.002")
     np.testing.assert_allclose(FALLING(jnp.array([0, 3])), [1, 0.5])
     np.testing.assert_allclose(Rate(0.002, falling=False)(jnp.array([0, 3])), [0.002] * 2)
-
-
-def test_rejections_stand_row_by_row_with_their_captions(rng):
-    images = rng.uniform(-1, 1, (7, 8, 8))
-    captions = [f"{i}" for i in range(7)]
-    shown = {"alarms": (images, captions), "worst": (2 * images[:1], ["9"])}
-    shown["none"] = images[:0], []
-    axes = draw_rejections(shown, columns=3)
-    assert [ax.get_title() for ax in axes] == ["alarms", "worst", "none"]
-    drawn = axes[0].get_images()
-    np.testing.assert_array_equal([image.get_array() for image in drawn], images)
-    assert [text.get_text() for text in axes[0].texts] == captions
-    for i, (image, text) in enumerate(zip(drawn, axes[0].texts, strict=True)):
-        left, right, bottom, top = image.get_extent()
-        assert i % 3 < left < right < i % 3 + 1
-        assert left < text.get_position()[0] < right
-        assert i // 3 * 1.25 <= top < bottom < text.get_position()[1] < (i // 3 + 1) * 1.25
-        np.testing.assert_allclose(bottom - top, right - left)  # square pixels
-    greys = {image.get_clim() for ax in axes for image in ax.get_images()}
-    assert greys == {(min(images.min(), 2 * images[0].min()), 2 * images[0].max())}
-    assert axes[0].get_ylim() == axes[1].get_ylim() == (3 * 1.25, 0)
-
-
-def test_rejections_want_a_caption_for_each_image():
-    shown = {"worst": (np.zeros((2, 8, 8)), ["1"])}
-    raises("'worst' must have one caption .* got 1 for 2", draw_rejections, shown)
-
-
-def test_alarm_rates_with_their_intervals_beside_the_diagonal():
-    nus = [0.01, 0.1]
-    rates = {"always": ([0.02, 0.1], [0.01, 0.1], [0.04, 0.1]), "on alarms": (nus, nus, nus)}
-    axes = draw_alarm_rates(nus, rates)
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert legend_of(axes) == ["ν", "always", "on alarms"]
-    np.testing.assert_array_equal(axes.lines[0].get_xydata(), [[0.01, 0.01], [0.1, 0.1]])
-    np.testing.assert_array_equal(axes.lines[1].get_ydata(), [0.02, 0.1])
-    np.testing.assert_allclose(ends_at(axes, 0, 0.01), [0.01, 0.04])
-
-
-def test_alarm_rates_of_less_than_a_decade_have_few_tick_labels():
-    nus = [0.05, 0.1, 0.2]
-    axes = draw_alarm_rates(nus, {"always": (nus, nus, nus)})
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0.05", "0.1", "0.2"]
-    assert not [*axes.get_xticks(minor=True), *axes.get_yticks(minor=True)]
-    low, high = axes.get_ylim()
-    np.testing.assert_allclose([t for t in axes.get_yticks() if low < t < high], nus)

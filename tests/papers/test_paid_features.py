@@ -8,10 +8,9 @@ import pytest
 import noisy_jax as nj
 import paid_features
 from paid_features import known, problem_of, unknown
-from paid_features_picture import draw_payments
 from tests.files import rows_of
 from tests.keys import key
-from tests.papers import ends_at, main
+from tests.papers import main
 
 
 def problem(rows=200):
@@ -75,7 +74,7 @@ def test_the_table_has_the_mean_regret_and_its_own_standard_error(monkeypatch):
         assert row["num_seeds"] == 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_regret_of_the_study_grows_as_slowly_as_is_promised(tmp_path, capsys):
     words = ["paid_features", "--horizons", "1024", "8192", "--seeds", "4", "--out"]
     assert main(*words, str(tmp_path)) == 0
@@ -86,27 +85,3 @@ def test_regret_of_the_study_grows_as_slowly_as_is_promised(tmp_path, capsys):
     assert regrets[1] < 0.2 * regrets[3]
     assert "The best payment is 0.0122" in capsys.readouterr().out
     assert main("paid_features", "--horizons", "100", "--out", str(tmp_path)) == 2
-
-
-def test_payments_of_the_last_rounds_beside_the_least_losses():
-    """Student's t has 3.182 for four seeds."""
-    rows = [
-        {"variance": name, "horizon": t, "num_seeds": 4, "payment": paid / t}
-        | {"regret": scale * t**0.6, "std_error": 2.0}
-        for name, paid, scale in (("known", 1.0, 3.0), ("unknown", 2.0, 5.0))
-        for t in (64, 16)
-    ]
-    grid, losses = np.array([0.0, 0.1, 0.2]), np.array([0.3, 0.2, 0.4])
-    left, right = draw_payments(rows, grid, losses)
-    np.testing.assert_array_equal(left.lines[0].get_xydata(), np.stack([grid, losses], axis=1))
-    assert [line.get_xdata()[0] for line in left.lines[1:]] == [1 / 64, 2 / 64]
-    assert all("T = 64" in line.get_label() for line in left.lines[1:])
-    for place, (scale, power) in enumerate(((3.0, 0.5), (5.0, 2 / 3))):
-        measured, promised = right.lines[2 * place : 2 * place + 2]
-        rounds = np.array([64.0, 16.0])
-        expected = np.stack([rounds, scale * rounds**0.6], axis=1)
-        np.testing.assert_allclose(measured.get_xydata(), expected)
-        expected = scale * 64**0.6 * (rounds / 64) ** power
-        np.testing.assert_allclose(promised.get_ydata(), expected)
-        expected = scale * 16**0.6 + np.array([-2, 2]) * 3.182446305
-        np.testing.assert_allclose(ends_at(right, place, 16), expected)

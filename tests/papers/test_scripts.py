@@ -91,7 +91,6 @@ BAD = {
     "tightness": [
         ("--variances -1", "--variances must be finite and >= 0, but --variances[0] is -1.0"),
         ("--learners nobody", "each of --learners must be 'two_copies', "),
-        ("--learners nobody", "each of --learners must be 'two_copies', "),
     ],
 }
 

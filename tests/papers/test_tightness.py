@@ -5,13 +5,14 @@ import pytest
 
 import noisy_jax as nj
 import tightness
+import tightness_regrets as regrets
 from tests.errors import raises
 from tests.files import rows_of
 from tests.keys import key
 from tests.papers import main
-from tests.papers.test_tightness_learners import family_of
-from tightness_learners import Case, Family, families
-from tightness_picture import draw_ratios
+from tests.quadrature import gauss_hermite
+from tightness_learners import DECAY, EXCESS, LARGEST, Case, Family, families
+from tightness_memory import growing_start
 
 CASE = Case("two_copies", "corrected", nj.bounds.two_copies)
 
@@ -113,26 +114,127 @@ def test_the_regret_is_also_shown_over_the_root_of_the_rounds():
     assert (row["per_root"], row["ratio"]) == (2.0, 0.8)
 
 
+def family_of(learner):
+    return next(f for f in families(2.0) if f.cases[0].learner == learner)
+
+
+def test_comparators_of_stored_atoms_are_those_of_the_kernel_averaged_over_the_noise(rng):
+    """‖û‖² = aᵀK̂a for u = Σ a_i Ψ(z_i), whose values are Σ a_i E k(x + n, z_i)."""
+    smoothed = family_of("parallel_worlds").regret.keywords["kernel"]
+    x, z = rng.normal(size=(3, 1)), rng.normal(size=(4, 1))
+    nodes, weights = gauss_hermite(40, 1.0, 1)
+    kernel = nj.kernels.gaussian(length_scale=1.5)
+    expected = sum(w * kernel(x + node, z) for node, w in zip(nodes, weights, strict=True))
+    np.testing.assert_allclose(smoothed(x, z), expected, rtol=1e-5)
+
+
+def test_a_growing_memory_is_that_of_the_theorem_and_drops_terms():
+    corrected, printed = family_of("norma, growing").cases
+    moments = nj.bounds.DataMoments(1.0, 1.0, 4.0, 0.0)
+    for case in corrected, printed:
+        rate = case.guarantee(moments, horizon=128, radius=0.5).learning_rate
+        assert float(rate) / 0.5 == pytest.approx(DECAY)  # ηλ, with λ = 1/0.5
+    state = family_of("norma, growing").build(0.5, 0.45, None).init(1)
+    assert growing_start(DECAY, EXCESS) < len(state.weights) < LARGEST
+
+
+@pytest.mark.claim("NORMA-Thm6")
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [((), "number of --variances must be .* at least 1"), (2.0, r"--variances must be \[N\]"),
-     ((-1.0,), "--variances must be")],
-)  # fmt: skip
-def test_variances_are_checked(values, message):
-    raises(message, tightness.Settings, variances=values)
+    ("decay", "excess", "start"),
+    [(0.9, 0.3, 7), (0.9, 0.4, 26), (0.9, 0.45, 334), (0.5, 0.4, 80)],
+)
+def test_the_window_grows_from_where_the_three_conditions_hold(decay, excess, start):
+    assert growing_start(decay, excess) == start
+    t = np.arange(start - 1, 10**5, dtype=float)
+    holds = (
+        (decay * t**-0.5 <= 1)
+        & (np.exp(-decay * t**excess) <= decay * t**-0.5)
+        & (np.ceil(t ** (0.5 + excess)) <= 0.75 * t)
+    )
+    assert not holds[0]
+    assert np.all(holds[1:])
 
 
-def test_the_ratio_is_the_largest_of_all_noise_levels():
-    def row(horizon, ratio, bound="corrected", learner="a"):
-        shared = {"learner": learner, "radius": 1.0}
-        return {**shared, "bound": bound, "horizon": horizon, "ratio": ratio}
+def test_large_starts_are_found():
+    assert f"{growing_start(0.1, 0.2):.1e}" == "7.1e+10"
+    assert f"{growing_start(0.9, 0.49):.1e}" == "3.1e+12"
 
-    rows = [row(16, 0.2), row(16, 0.6), row(16, 0.4), row(64, 0.9), row(64, 0.1)]
-    rows += [row(16, 1.3, "printed"), row(16, 1.1, "printed"), row(16, 7.0, "after the run")]
-    rows += [row(64, 0.3, "self-bounding")]
-    ours, printed = draw_ratios(rows)
-    curves = {line.get_label(): line.get_xydata().tolist() for line in ours.lines[:-1]}
-    assert curves == {"a": [[16, 0.6], [64, 0.9]], "a, self-bounding": [[64, 0.3]]}
-    assert printed.lines[0].get_xydata().tolist() == [[16, 1.3]]
-    assert [ax.lines[-1].get_ydata()[0] for ax in (ours, printed)] == [1, 1]  # false above it
-    assert all(len(ax.lines) == 1 for ax in draw_ratios([]))
+
+@pytest.mark.parametrize(
+    ("decay", "excess", "message"),
+    [
+        (0.0, 0.3, "decay must be positive"),
+        (0.9, 0.499, r"put t0 beyond e\^36 rounds"),
+        (0.5, "0.3", "excess must be numbers, got '0.3'"),
+        (0.5, 0.0, "excess must be above 0 and below 0.5, got 0.0"),
+    ],
+)
+def test_rejects_bad_arguments(decay, excess, message):
+    raises(message, growing_start, decay, excess)
+
+
+def exact_risk_regret(x, y, rate, lam):
+    """Descent on |f(x) − y| + ½λf² in NumPy float64, and its regret to 1e-9."""
+    w, total = 0.0, 0.0
+    for t in range(len(x)):
+        total += abs(w * x[t] - y[t]) + lam / 2 * w**2
+        step = rate / (t + 1) ** 0.5
+        w = (1 - step * lam) * w - step * np.sign(w * x[t] - y[t]) * x[t]
+    at = np.linspace(-1 / lam, 1 / lam, 200_001)
+    risks = np.abs(at[:, None] * x - y).sum(axis=1) + len(x) * lam / 2 * at**2
+    return total - risks.min(), at[np.argmin(risks)]
+
+
+def regret_of_risk(stream, rounds):
+    keeping, noise = family_of("norma"), nj.noise.Gaussian(0.0)
+    run = keeping.build(0.5, 0.3, None), stream, noise, jax.random.key(0)
+    return keeping.regret(*run, radius=0.5, rounds=rounds)
+
+
+@pytest.mark.slow
+def test_the_regret_of_a_regularized_risk_is_that_of_numpy(rng):
+    x, y = rng.uniform(-1, 1, 7).round(2), rng.uniform(-2, 2, 7).round(2)
+    y += 3 * x  # the best weight is at the edge of the ball without the norm, and inside with it
+    padded = nj.Stream(*(jnp.pad(jnp.asarray(a, jnp.float32), (0, 3)) for a in (x, y)))
+    padded = padded._replace(x=padded.x[:, None])
+    regret = regret_of_risk(padded, 7)
+    expected, best = exact_risk_regret(x, y, 0.3, 2.0)
+    np.testing.assert_allclose(regret, expected, rtol=1e-4)
+    found = regrets.best_weight(regrets.ABSOLUTE, padded, 0.5, 7 * 2.0)
+    np.testing.assert_allclose(found, best, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_gradient_of_the_regret_of_a_risk_is_that_of_differences(x64, rng):
+    stream = nj.Stream(jnp.asarray(rng.uniform(-1, 1, (6, 1))), jnp.asarray(rng.uniform(-2, 2, 6)))
+
+    def regret(step):
+        return regret_of_risk(nj.Stream(stream.x + step, stream.y - 2 * step), 6)
+
+    slope = (regret(1e-6) - regret(-1e-6)) / 2e-6
+    np.testing.assert_allclose(jax.grad(regret)(0.0), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0.3, 5.0])
+def test_the_best_weight_minimizes_the_loss_in_the_ball(rng, radius):
+    x, y = rng.uniform(-1, 1, 9), rng.uniform(-2, 2, 9)
+    stream = nj.Stream(jnp.asarray(x[:, None], jnp.float32), jnp.asarray(y, jnp.float32))
+    losses = np.abs(np.linspace(-radius, radius, 100_001)[:, None] * x - y).sum(axis=1)
+    best = float(regrets.best_weight(regrets.ABSOLUTE, stream, radius))
+    np.testing.assert_allclose(np.abs(best * x - y).sum(), losses.min(), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_bound_on_mistakes_is_attained():
+    """By the perceptron on orthogonal instances; a margin error at half the margin counts twice."""
+    found = {name: (number, bound) for name, number, bound in regrets.counted(32)}
+    np.testing.assert_allclose(found["perceptron, mistakes"], [32, 32], rtol=1e-6)
+    np.testing.assert_allclose(found["norma, margin errors"], [32, 64], rtol=1e-6)
+    number, bound = found["alma, mistakes"]
+    assert number == 32 < bound < 2.2 * 32
+
+
+@pytest.mark.slow
+def test_numbers_of_rounds_without_a_count_have_no_row():
+    assert regrets.counted(1) == regrets.counted(regrets.MOST_COUNTED + 1) == []
+    assert regrets.counted(2)[1][1:] == (2.0, pytest.approx(4.0))

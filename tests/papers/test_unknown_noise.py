@@ -1,12 +1,15 @@
 import itertools
 
+import jax
 import numpy as np
 import pytest
 
 import noisy_jax as nj
 from noisy_jax.command import regret
 from tests.files import config_of, rows_of
-from tests.papers import main
+from tests.papers import main, printed_by
+from unknown_noise_corrections import ESTIMATES, mean_copies
+from unknown_noise_gradients import base_for, measured
 
 
 def check_regrets(rows):
@@ -25,7 +28,6 @@ def test_both_kernels_are_run_measured_and_saved(tmp_path, capsys):
     assert main("unknown_noise", "--show", "truncation", *arguments) == 0
     assert "and the theorem's bounds" in capsys.readouterr().out
     folder = tmp_path / "teacher"
-    kinds = "polynomial", "gaussian"
     kinds = "polynomial", "gaussian"
     truncations = ["optimal_truncation", "geometric_truncation"]
     names = [*truncations, "uncorrected_kernel", "clean"], ["parallel_worlds", truncations[0]]
@@ -95,3 +97,58 @@ def test_exponents_stand_beside_bounds_that_are_informative(tmp_path):
             assert numbers["regret"] < numbers["closed_form"]
     assert [row["informative"] for row in rows] == ["True"] * 4
     assert all(float(row["exponent"]) < 1 for row in rows)
+
+
+@pytest.mark.long
+def test_corrections_are_compared_with_means_and_saved(tmp_path):
+    """Over rounds and over copies; on the moons, where the noise is Laplace's, without pairs."""
+    arguments = ["--show", "whole", "averaging", "--data", "teacher", "--noise-variance", "0.1"]
+    sizes = ["--horizons", "16", "32", "64", "128", "--seeds", "3", "--out", str(tmp_path)]
+    printed = printed_by("unknown_noise", *arguments, *sizes)
+    assert "the whole gradient from one set of copies" in printed
+    assert "variance costs more than bias" in printed
+    for name, estimates in (("teacher", {*ESTIMATES}), ("moons", {*ESTIMATES} - {"pair"})):
+        folder = tmp_path / name / "whole_gradient"
+        rows = rows_of(folder / "results.csv")
+        assert {row["learner"] for row in rows} == {*estimates, "clean"}
+        for row in rows:
+            assert float(row["regret"]) > 0
+        copies = config_of(folder)["copies"]
+        assert copies == {each: mean_copies(ESTIMATES[each]) for each in estimates}
+
+
+def test_estimates_take_as_many_copies_as_their_means():
+    counts = {name: mean_copies(options) for name, options in ESTIMATES.items()}
+    of_two = {name for name, count in counts.items() if count == 2}
+    assert of_two == {"mean_of_2", "replicates_of_2", "pair"}
+    assert 2.3 < counts["multilevel"] < 2.5
+    assert 4.5 < counts["multilevel_of_base_2"] < 4.8
+    assert regret.NOISES["laplace"](0.02).cov == pytest.approx(0.02)
+
+
+@pytest.mark.slow
+def test_measured_gradients_are_those_of_the_function_that_was_learnt():
+    # A linear kernel without noise draws nothing at random: the estimate is the gradient.
+    rate, rounds = 0.3, 20
+    stream = nj.streams.linear(jax.random.key(0), rounds, 3, label_noise=0.5)
+    kernel, loss = nj.kernels.linear(), nj.losses.squared()
+    estimator = nj.unbiased.kernel_gradient(kernel, loss, radius=5.0, x_second_moment=1.0)
+    key = jax.random.key(1)
+    result = measured(estimator, rate, stream, nj.noise.Gaussian(0.0), key, num_seeds=1).mean
+    x, y = (np.asarray(leaf, float) for leaf in stream)
+    weights = np.zeros(3)
+    for t in range(rounds):
+        weights -= 2 * rate * (weights @ x[t] - y[t]) * x[t]
+    squares = 4 * np.sum(x**2, axis=1) * np.array([(x @ weights - y) ** 2, y**2])
+    after, before = squares.mean(axis=1)
+    assert abs(after - before) > 0.1 * before
+    assert float(result["second_moment"]) == pytest.approx(after, rel=1e-4)
+    assert abs(float(result["variance"])) < 1e-4 * after
+    assert float(result["copies"]) == 2
+
+
+def test_base_for_finds_the_geometric_distribution_of_a_budget():
+    def mean_copies(p):
+        return nj.unbiased.truncation.geometric([1.0, 0.0, 2.0, 1.0], p=p).mean
+
+    assert base_for(mean_copies, mean_copies(2.5)) == pytest.approx(2.5, rel=1e-12)
