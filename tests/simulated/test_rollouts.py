@@ -12,6 +12,7 @@ import noisy_jax as nj
 from noisy_jax.simulated.rollouts import BLOCK, final_regret
 from tests.errors import raises, told
 from tests.noise.cases import per_round
+from tests.rounds import observations
 
 NOISE = nj.noise.Gaussian(0.2)
 STREAM = nj.streams.linear(jax.random.key(0), 5, 2)
@@ -25,6 +26,20 @@ WATCHER = nj.Learner(  # predicts what it was last shown, y and the first featur
     predict=lambda state, x: state,
     needs=nj.Needs(1),
 )
+
+
+@pytest.mark.slow
+def test_noise_that_changes_by_round():
+    """Each round shows what a round of its own distributions shows, over several blocks."""
+    horizon = BLOCK + 3
+    stream = nj.streams.linear(jax.random.key(0), horizon, 2)
+    scales = jnp.linspace(0.5, 2.0, horizon)
+    noise = per_round(nj.noise.Gaussian, scales)
+    y_noise = per_round(nj.noise.Laplace, scales)
+    run = jax.jit(lambda key: nj.rollout(WATCHER, stream, noise, key, y_noise=y_noise).predictions)
+    samples, _ = observations(stream, noise, KEY, copies=1, y_noise=y_noise)
+    expected = jnp.stack([samples.y, samples.x[:, 0, 0]], axis=1)
+    np.testing.assert_allclose(run(KEY)[1:], expected[:-1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
