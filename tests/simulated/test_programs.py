@@ -12,7 +12,7 @@ import pytest
 import noisy_jax as nj
 from tests.errors import raises
 
-LIMIT = 12  # of a study like the README's: 7 with JAX 0.10.2
+LIMIT = 16  # of a study like the README's: 13 with JAX 0.10.2
 BATCHES = "jit(_batch)"
 NOISE = nj.noise.Gaussian(0.2)
 COMPARATOR = nj.comparators.linear_ball(radius=1.0)

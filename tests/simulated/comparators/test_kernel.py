@@ -146,7 +146,7 @@ def test_world_ball_is_exact_where_float32_is_not(rng):
 @pytest.mark.slow
 def test_world_ball_keeps_small_angles(rng):
     """1 − cos β = 5e-10: no cosine in float32 holds it, and W is finite and large enough."""
-    x = rng.uniform(-2, 2, size=(30, 1)).astype(np.float32)
+    x = rng.uniform(-2, 2, size=(40, 1)).astype(np.float32)
     stream, world = nj.streams.from_arrays(x, np.abs(x[:, 0])), gaussian_world(1, 4.0, 0.5)
     found = world_ball(stream, world, 200.0)
     with jax.enable_x64(True):
