@@ -171,7 +171,7 @@ def test_rounds_beyond_the_horizon_are_reported():
     stream = nj.streams.linear(jax.random.key(0), 16, DIM)
     noise, key = nj.noise.Gaussian(0.1), jax.random.key(1)
     raises("16 rounds, but the learner has room for 10", nj.rollout, learner, stream, noise, key)
-    begun = nj.rollout(learner, nj.Stream(stream.x[:8], stream.y[:8]), noise, key).state
+    begun = learner.init(DIM)._replace(round=jnp.int32(8))
     more = nj.Stream(stream.x[8:], stream.y[8:])
     with one_line_error("8 rounds after 8 others, but the learner has room for 10"):
         nj.rollout(learner, more, noise, key, state=begun)

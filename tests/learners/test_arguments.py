@@ -44,6 +44,7 @@ MODEL = partial(
 )
 ESTIMATOR = nj.unbiased.kernel_gradient(QUADRATIC, SQUARED, radius=2.0, x_second_moment=0.45)
 TRUNCATED = partial(learners.random_truncation, estimator=ESTIMATOR, horizon=5, learning_rate=0.1)
+THREE_RATES = TWO(radius=1.0, learning_rate=lambda t: jnp.ones(3))
 POLYAK = partial(TWO, radius=1.0, optimizer=optax.polyak_sgd())
 
 
@@ -259,11 +260,7 @@ def test_of_a_part_of_a_sample(part, message):
 @pytest.mark.parametrize(
     ("learner", "dim", "message"),
     [
-        (
-            TWO(radius=1.0, learning_rate=lambda t: jnp.ones(3)),
-            3,
-            r"rate must be \[\], .* got \[3\]",
-        ),
+        (THREE_RATES, 3, r"learning_rate must be \[\], .* got \[3\]"),
         (ONE, 2.5, "dim must be a whole number of at least 1, got 2.5"),
         (POLYAK(), 3, r"must work from gradients alone.* missing .* 'value"),
         (POLYAK(optimizer=optax.lbfgs()), 3, r"must work from gradients alone.* missing .* 'value"),
