@@ -28,10 +28,10 @@ def test_it_is_students_quantile(freedom, level, comparisons):
 
 def test_a_known_error_has_the_normal_quantile_and_one_draw_has_no_interval():
     np.testing.assert_allclose(half_width([1.0, 3.0]), [1.959963984540054, 3 * 1.959963984540054])
-    widths = half_width(1.0, [np.inf, 4, 0, np.nan])
+    widths = half_width(1.0, [np.inf, 4, 0.5, np.nan])
     np.testing.assert_allclose(widths[:2], [1.959963984540054, scipy.stats.t(4).ppf(0.975)])
     assert np.isnan(widths[2:]).all()
-    values = p_value(1.959963984540054, [np.inf, 0, np.nan])
+    values = p_value(1.959963984540054, [np.inf, 0.5, np.nan])
     np.testing.assert_allclose(values, [0.05, np.nan, np.nan])
 
 
