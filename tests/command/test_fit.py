@@ -23,6 +23,7 @@ def noisy(tmp_path_factory):
     columns |= {"x1b": second[:, 0], "x2b": second[:, 1], "e": rng.uniform(0.3, 0.6, 300)}
     columns |= {"smoker": 1.0 * recorded, "who": who, "sick": 1.0 * (y > 10)[who]}
     columns |= {"y": y[who] + 0.1 * rng.normal(size=300)}
+    columns |= {"x1c": x[who, 0] + 0.4 * rng.normal(size=300)}
     folder = tmp_path_factory.mktemp("noisy")
     np.savetxt(folder / "sigma.csv", SIGMA, delimiter=",")
     return written(folder / "noisy.csv", **columns)
@@ -54,16 +55,16 @@ CASES = {
         VARIANCES, {"features": FEATURES, "noise": [0.2, 0.4, 0.0]}, {}),
     "--features x1 x2 x3 --covariance SIGMA": (
         VARIANCES, {"features": FEATURES, "noise": SIGMA}, {}),
-    "--features x1 x2 --replicates x1:x1b x2:x2b --sd x1=0.4 --variance x2=0.4": (
-        "x1 (replicates x1b, standard deviation of the error 0.4), "
+    "--features x1 x2 --replicates x1:x1b:x1c x2:x2b --sd x1=0.4 --variance x2=0.4": (
+        "x1 (replicates x1b, x1c, standard deviation of the error 0.4), "
         "x2 (replicates x2b, variance of the error 0.4)",
-        {"features": ["x1", "x2"], "replicates": {"x1": ["x1", "x1b"], "x2": ["x2", "x2b"]},
+        {"features": ["x1", "x2"], "replicates": {"x1": ["x1", "x1b", "x1c"], "x2": ["x2", "x2b"]},
          "noise": {"x1": nj.sd(0.4), "x2": 0.4}}, {}),
-    "--drop x1b x2b e sick who --sd x1=0.4 --reliability x2=0.9"
+    "--drop x1b x1c x2b e sick who --sd x1=0.4 --reliability x2=0.9"
     " --misclassified smoker=0.8,0.9 --products x1:smoker": (
         "x1 (standard deviation of the error 0.4), x2 (reliability 0.9), x3 (exact), "
         "smoker (misclassified 0.8,0.9)\n"
-        "products: x1 * smoker\nleft out: x1b, x2b, e, sick, who",
+        "products: x1 * smoker\nleft out: x1b, x1c, x2b, e, sick, who",
         {"features": [*FEATURES, "smoker"], "products": [("x1", "smoker")],
          "noise": {"x1": nj.sd(0.4), "x2": nj.reliability(0.9), "smoker": WRONG}}, {}),
     "--features x1 x3 --std-error x1=e": (
