@@ -227,8 +227,8 @@ class Linear(Method[LinearFit]):
 def _fit_of(sample: Sample, errors: str) -> LinearFit:
     """The fit to rows, with intervals by the "sandwich" or the "jackknife"."""
     table, weights = sample.table, sample.weights
+    check_clusters(sample.clusters)
     if errors == "jackknife":
-        check_clusters(sample.clusters)
         _check_rows(len(table.y), table.x.shape[2], LEAST_GROUPS)
     elif weights is None and differ_by_row(table):
         return _fit_by_errors(sample)

@@ -59,7 +59,7 @@ def test_chunks_are_for_linear_fits(rng):
 
 
 EVERY = [
-    METHODS.Linear(errors="jackknife"),
+    METHODS.Linear(),
     METHODS.Logistic(),
     METHODS.Poisson(),
     METHODS.RegressionCalibration(),

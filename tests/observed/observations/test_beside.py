@@ -104,13 +104,15 @@ def test_rows_of_weight_zero_are_left_out_of_clusters_and_exposures_too():
 
 
 def test_subjects_have_one_weight_and_cluster_each():
-    long = {name: np.repeat(FRAME[name][:600], 2) for name in ("y", "own", "school")}
+    schools = np.arange(600) // 30
+    long = {name: np.repeat(FRAME[name][:600], 2) for name in ("y", "own")}
     long |= {"id": np.repeat(np.arange(600), 2), "x": np.repeat(X[:600], 2)}
+    long["school"] = np.repeat(schools, 2)
     long["x"] = long["x"] + 0.5 * ROWS.normal(size=1200)
     options = {"target": "y", "subject": "id", "replicates": ["x"]}
     fit = nj.fit(nj.table(long, **options, weights="own", clusters="school"))
     plain = nj.table({name: long[name] for name in ("id", "x", "y")}, **options)
-    same(fit, nj.fit(plain, weights=FRAME["own"][:600], clusters=SCHOOL[:600]))
+    same(fit, nj.fit(plain, weights=FRAME["own"][:600], clusters=schools))
     own = long["own"].copy()
     own[1] = 7.0
     with told("column 'own' differs between rows 0 and 1 of subject 0"):
