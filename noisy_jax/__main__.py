@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     print("Importing JAX …", file=sys.stderr, flush=True)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # why, says noisy_jax.command.compiled
+    # Why, says noisy_jax.command.compiled. A process that has imported JAX hands down its "1".
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     from noisy_jax.command.compiled import prepare
 
     prepare()

@@ -424,7 +424,7 @@ def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
             )
         if isinstance(value, np.ma.MaskedArray):
             raise ValueError(f"sample.{name} must have no mask: leave out such rounds, or fill it")
-        if known(value) is not value:
+        if known(value) is not value and np.asarray(value).dtype.kind != "f":
             wanted = "of floats, or of whole numbers of at most 32 bits"
             raise ValueError(f"sample.{name} must be {wanted}, got {given(value)}")
         real_array(f"sample.{name}", value)

@@ -29,7 +29,8 @@ LOGGED, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
 """What jaxlib's own code prints, read when it is imported: with 3, it no longer prints errors.
 
 Before version 0.10.2 it calls each program that it takes from a folder one of another processor,
-which is wrong (https://github.com/openxla/xla/issues/44565).
+which is wrong (https://github.com/openxla/xla/issues/44565). The command therefore sets 3, unless
+the environment says what to print.
 """
 
 

@@ -77,10 +77,7 @@ def function_judge(make, observations: Observations) -> tuple[Judge, Callable[[]
         make = functools.partial(_fitted_to_means, make)
     if str(getattr(make, "__module__", "")).startswith("noisy_jax.learners."):
         name = getattr(make, "__name__", type(make).__name__)
-        raise ValueError(
-            f"must be a learner, got the function {name}, which makes one: call it, as "
-            f"{name}(radius=…)"
-        )
+        raise ValueError(f"must be a learner, got the function {name}, which makes one: call it")
     if not callable(make) or isinstance(make, type):
         raise ValueError(
             "must be a learner, a function observations -> fit, or an estimator with the methods "

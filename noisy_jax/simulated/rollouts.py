@@ -141,10 +141,7 @@ def rollout(
 
     if state is not None:
         first = jax.eval_shape(lambda: learner.init(np.shape(stream.x)[-1]))
-        forms = [
-            (jax.tree.structure(s), [*map(np.shape, jax.tree.leaves(s))]) for s in (first, state)
-        ]
-        if forms[0] != forms[1]:
+        if jax.tree.structure(first) != jax.tree.structure(state):
             raise ValueError(
                 "state must be one of this learner, as its init(d) or an earlier run's state, got "
                 f"{given(state)}"

@@ -70,7 +70,7 @@ def known(value: Any) -> Any:
     more than 32; those of NumPy it cuts off without a word. All of these become float64.
     """
     if isinstance(value, int):
-        return float(value) if abs(value) >= 2**31 else value
+        return value if -(2**31) <= value < 2**31 else float(value)
     dtype = getattr(value, "dtype", None)
     if isinstance(value, jax.Array) or not isinstance(dtype, np.dtype) or dtype.kind not in "iuf":
         return value

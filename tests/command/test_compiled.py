@@ -18,8 +18,7 @@ LIBRARY = ("-c", "import noisy_jax as nj, jax; nj.streams.linear(jax.random.key(
 
 def run(folder, cache, command=STUDY, **environment):
     """What a Python process in a folder prints, with its errors, and the programs in its cache."""
-    others = {"JAX_COMPILATION_CACHE_DIR", compiled.LOGGED}
-    kept = {n: v for n, v in os.environ.items() if n not in others}
+    kept = {n: v for n, v in os.environ.items() if n != "JAX_COMPILATION_CACHE_DIR"}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=True,
         env={**kept, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": MATPLOTLIB,

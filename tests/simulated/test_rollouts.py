@@ -58,8 +58,8 @@ def test_step_sees_nothing_clean():
 
 
 @pytest.mark.slow
-def test_diverged_at_names_the_round():
-    round_of_failure = BLOCK + 3
+@pytest.mark.parametrize("round_of_failure", [0, BLOCK + 3])
+def test_diverged_at_names_the_round(round_of_failure):
     stream = nj.streams.linear(jax.random.key(0), BLOCK + 20, 2)
     learner = nj.Learner(
         init=lambda dim: jnp.int32(0),
@@ -90,8 +90,16 @@ def test_diverged_in_the_last_step_is_reported():
             {"learner": BLIND._replace(needs=nj.Needs(targets="all"))},
             "needs.targets must be 'exact',",
         ),
+        (
+            {"learner": BLIND._replace(needs=nj.Needs(1, labels="no"))},
+            r"needs\.labels must be True or False",
+        ),
+        (
+            {"learner": BLIND._replace(needs=nj.Needs(1, horizon=2.5))},
+            r"needs\.horizon must be a whole",
+        ),
         ({"learner": BLIND._replace(step=None)}, r"learner\.step must be a function, got None"),
-        ({"state": BLIND.init(3)}, "state must be one of this learner"),
+        ({"state": BLIND.init(3)}, r"weights of shape \[3\] does not fit data of dimension 2"),
         ({"state": NOISE}, "state must be one of this learner.* got Gaussian"),
         ({"stream": tuple(STREAM)}, "stream must be a Stream, got tuple: .* makes one"),
         ({"stream": nj.Stream(1j * STREAM.x, STREAM.y)}, "x must be real, got an array"),

@@ -38,7 +38,6 @@ def wave(x, xp=jnp):
     return xp.sin(1.5 * x) + 0.3 * xp.tanh(2 * x)
 
 
-SYMMETRIC = [(-1.0, 0.5), (1.0, 0.5)]
 SKEWED = [(-0.5, 0.8), (2.0, 0.2)]
 
 

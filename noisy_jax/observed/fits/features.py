@@ -32,8 +32,11 @@ def features_of(x: Any, names: tuple[str, ...], references: tuple[str, ...] = ()
     if isinstance(x, Tracer) or lists_traced(x):
         x = jnp.asarray(real_array("x", x), float)
     else:
-        shape_of("x", x)
-        x = np.asarray(real_numbers("x", x), np.float64)
+        try:
+            x = np.asarray(real_numbers("x", x), np.float64)
+        except ValueError:
+            shape_of("x", x)
+            raise
     if x.shape[-1:] != (len(names),):
         raise ValueError(
             f"x must be [..., {len(names)}], got {list(x.shape)}: one column a feature, in the "

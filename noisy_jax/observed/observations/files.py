@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import io
+import numbers
 import os
 import re
 import warnings
@@ -79,8 +80,9 @@ def csv(
             raise ValueError("name what is missing by missing or by na_values, not by both")
         codes = [*missing] if isinstance(missing, Set) else collected(missing)
         codes = np.ravel(np.asarray(codes, object)).tolist()
-        if not all(isinstance(one, str | int | float | np.integer) for one in codes):
-            raise ValueError(f"missing must be a list of texts and numbers, got {given(missing)}")
+        for one in codes:
+            if not isinstance(one, str | numbers.Real):
+                raise ValueError(f"each of missing must be a text or a number, got {given(one)}")
         reading["na_values"] = [str(one) for one in codes]
     frame = read_frame(path, said.target, **reading)
     roles = said.roles(list(frame.columns), where)

@@ -46,8 +46,9 @@ def row_numbers(which: Any, rows: int) -> Any:
     numbers = numbers.astype(int) if not numbers.size else numbers
     if numbers.dtype == bool:
         check_shape("which", numbers, (rows,), "as a mask of the rows")
-    elif numbers.dtype.kind not in "iu" or np.any((numbers < -rows) | (numbers >= rows)):
-        raise ValueError(
-            f"which must be numbers of rows, below {rows}, or a mask [{rows}], got {given(which)}"
-        )
+        return numbers
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(f"which must be numbers of rows, or a mask [{rows}], got {given(which)}")
+    for number in numbers[(numbers < -rows) | (numbers >= rows)][:1]:
+        raise ValueError(f"which must be rows of a table of {rows}, got row {number}")
     return numbers

@@ -211,9 +211,10 @@ class Observations:
         return np.sum(~np.isnan(self.x[:, :, 0]), axis=1)
 
     def rows(self, which: np.ndarray) -> Observations:
-        """Returns a table of some of the rows: `which` holds their numbers, or is a mask `[n]`.
+        """Returns a table of some of the rows: `which` has their numbers, or is a mask or slice.
 
-        Errors that are estimated from the rows are then estimated from these rows.
+        A mask is `[n]`; numbers `[m]` below 0 count from the end. Errors that are estimated from
+        the rows are then estimated from these rows.
         """
         which = row_numbers(which, len(self.y))
 

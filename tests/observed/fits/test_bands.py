@@ -175,4 +175,5 @@ def test_a_band_has_the_shape_of_predictions(rng):
     assert low.shape == high.shape == (2, 3)
     raises(r"^x must be \[\.\.\., 1\], got \[3, 2\]", fit.band, np.zeros((3, 2)))
     raises(r"^level must be above 0 and below 1, got 95$", fit.band, grid, 95)
+    raises("^simultaneous must be True or False", fit.band, grid, simultaneous="all")
     raises(r"^x must be concrete.*outside jit", jax.jit(fit.band), grid)

@@ -127,7 +127,7 @@ REFUSED = {
     "names of people": (LABELLED.replace("\n", "\np", 12), {"noise": {"a": 1}},
                         "another text in each row, which labels the rows"),
     "codes by missing and by na_values": (X, {"missing": [], "na_values": ["-"]}, "not by both"),
-    "codes of no cell": (X, {"missing": [None]}, "missing must be a list of texts and numbers"),
+    "codes of no cell": (X, {"missing": [None]}, "missing must be a text or a number, got"),
     "every row lacks a value": (X.replace(",5", ",").replace(",6", ",").replace(",8", ","),
                                 {"missing": []}, "in each row a value is missing, of 'b'"),
     "features and drop": (X, {"features": ["a"], "drop": ["b"]}, "by features or by drop, not"),

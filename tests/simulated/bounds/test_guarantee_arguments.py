@@ -16,6 +16,7 @@ MOMENTS = bounds.DataMoments(2.0, 5.0, 1.5, 0.1)
 ZERO, HUGE = bounds.DataMoments(0.0, 0.0, 0.0, 0.0), bounds.DataMoments(1e38, 1e38, 1e38, 1.0)
 STREAM = nj.Stream(np.ones((3, 2)), np.ones(3))
 HEAVY = bounds.moments(STREAM, noise.StudentT(df=3.0, scale=1.0))
+"""Noise without a fourth moment, of which the bound of two copies needs none."""
 GUARANTEE = bounds.Guarantee(0.1, 1.0, 4.0)
 STILL = bounds.Drift(norm=2.0, length=0.0, squared_length=0.0)
 COUNTED = bounds.mistakes(1.0, STILL, horizon=10, comparator_margin=1.0, comparator_loss=0.0)
@@ -201,3 +202,7 @@ def test_a_sweep_gives_what_single_calls_give(bound):
     for i, value in enumerate((right / 2, right)):
         one = jax.tree.map(lambda leaf, i=i: leaf[i], swept)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), one, of(value))
+
+
+def test_two_copies_need_no_fourth_moment():
+    assert np.isfinite(bounds.two_copies(HEAVY, horizon=100.0, radius=1.0).regret)

@@ -216,7 +216,7 @@ def test_kernel_bias_of_each_cut_off_series(x64, order):
 
 @pytest.mark.claim("NK-Lemma2")
 @pytest.mark.parametrize(("y_largest", "center"), [(0.0, 0.0), (0.7, -0.3)])
-def test_second_moment_of_the_slope_by_hand(x64, y_largest, center):
+def test_second_moment_of_the_slope_is_that_at_the_largest_value(x64, y_largest, center):
     """That of values of at most √(B_w B_Ψ) + B_y + |c| for residuals, B_y as it is given."""
     options = {"loss": nj.losses.smoothed_absolute(sharpness=0.5), "loss_order": 3, "radius": 0.8}
     estimator = of(**options, y_largest=y_largest, center=center, max_bias=9.0)
