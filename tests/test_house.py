@@ -85,6 +85,7 @@ WHOLE_ROOM = {
     "learners/test_portability",
     "losses/test_arguments",
     "observed/test_coverage",
+    "observed/test_public_cases",
 }
 """Files of tests that run through all modules of a room."""
 
