@@ -141,7 +141,8 @@ def power_series(
         xp = array_module(radius, left_out, convergence)
         logs = _log_sizes(left_out)[order + 1 :]
         if degree is not None or majorant is None:
-            return _terms(logs, radius, order + 1).sum()
+            left = _terms(logs, radius, order + 1).sum()
+            return xp.where(xp.isnan(radius), xp.nan, left)  # NaN also where no term is left
         if concrete(left_out) is None:
             # Float32 flushes to zero what a large radius brings back.
             bounds = jnp.stack([majorant(n)[0] for n in range(order + 1, last + 1)])

@@ -117,6 +117,7 @@ def test_bounds_where_the_series_diverges_and_at_an_infinite_radius():
     assert losses.logistic().series(200, 0.0).absolute(3.1) > 5
     assert losses.squared().series(5, 0.0).absolute(np.inf) == np.inf
     assert losses.squared().series(5, 0.0).remainder(np.inf) == 0
+    assert np.isnan(jax.jit(losses.squared().series(5, 0.0).remainder)(-1.0))
     assert losses.smoothed_absolute().series(4, 0.0).absolute(np.inf) == np.inf
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from noisy_jax.losses.loss import Loss, parameter_text
 from noisy_jax.losses.piecewise import less_smooth
 from noisy_jax.series import PowerSeries, floating, log_factorials, power_series
-from noisy_jax.validation.numbers import positive
+from noisy_jax.validation.numbers import number, positive
 from noisy_jax.validation.values import ArrayLike, array_module, concrete
 
 
@@ -79,8 +79,9 @@ def _logistic_derivative(a):
 
 
 def _logistic_series(order, center: Any = 0.0) -> PowerSeries:
+    center = number("center", center)
     xp = array_module(center)
-    radius = xp.sqrt(center**2 + xp.pi**2)
+    radius = xp.hypot(center, xp.pi)
 
     def coefficients(order):
         # s(a) = 1/(1 + e^a) solves s' = s² − s; expanded about |c|, where s² is not lost.
@@ -133,6 +134,7 @@ def _exponential_derivative(a):
 
 
 def _exponential_series(order, center: Any = 0.0) -> PowerSeries:
+    center = number("center", center)
     xp = array_module(center)
 
     def coefficients(order):
@@ -244,6 +246,7 @@ def _bell(u):
 
 def _erf_series(factor, offset, sharpness, shift, order, center: Any = 0.0) -> PowerSeries:
     """The series of factor · erf(s(a − shift)) + offset about a centre."""
+    center = number("center", center)
     xp = array_module(sharpness, center)
     u = sharpness * (center - shift)
     scale = 2 * factor / math.sqrt(math.pi)

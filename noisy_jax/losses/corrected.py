@@ -67,6 +67,8 @@ class CorrectedLoss(NamedTuple):
             )
         predicted = shape_of("p", p) or shape_of("y", y)
         given_one = np.shape(v)[:-1] if self.noise == "laplace" else np.shape(v)
+        if self.noise == "laplace" and np.shape(v)[-1:] == (0,):
+            raise ValueError("v must have a variance for each feature, got none")
         try:
             np.broadcast_shapes(predicted, given_one)
         except ValueError:

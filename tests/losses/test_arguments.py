@@ -58,7 +58,11 @@ STEEP = losses.corrected(losses.smoothed_hinge(sharpness=2.0))
             lambda: STEEP(jnp.zeros(2), 1.0, jnp.zeros(3)),
             r"v must be \[\] or \[2\], as p, got \[3\]",
         ),
+        (lambda: OF_LAPLACE(losses.logistic())(0.0, 1.0, jnp.ones(0)), "variance for each feature"),
         (lambda: losses.nu_hinge(**HALF).at("wide"), "scale must be numbers, got 'wide'"),
+        (lambda: losses.logistic().series(3, "far"), "center must be numbers, got 'far'"),
+        (lambda: losses.exponential().series(3, [[0.0], [1, 2]]), "center must be"),
+        (lambda: losses.smoothed_hinge().series(3, None), "center must be numbers, got None"),
     ],
 )
 def test_what_is_wrong_or_impossible_is_an_error(call, message):
