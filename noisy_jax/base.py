@@ -27,7 +27,7 @@ from noisy_jax.validation.messages import given
 from noisy_jax.validation.numbers import check_labels, whole
 from noisy_jax.validation.objects import choice, function, instance, switch
 from noisy_jax.validation.rows import check_copies_given, check_stream
-from noisy_jax.validation.values import ArrayLike, concrete, known
+from noisy_jax.validation.values import ArrayLike, as_jax_takes, concrete
 from noisy_jax.varying import of_this_device
 from noisy_jax.warning import warn
 
@@ -424,7 +424,7 @@ def check_sample(sample: Sample, copies: int, *, labels: bool = False) -> None:
             )
         if isinstance(value, np.ma.MaskedArray):
             raise ValueError(f"sample.{name} must have no mask: leave out such rounds, or fill it")
-        if known(value) is not value and np.asarray(value).dtype.kind != "f":
+        if as_jax_takes(value) is not value and np.asarray(value).dtype.kind != "f":
             wanted = "of floats, or of whole numbers of at most 32 bits"
             raise ValueError(f"sample.{name} must be {wanted}, got {given(value)}")
         real_array(f"sample.{name}", value)

@@ -26,11 +26,11 @@ DAYS = 30
 
 
 LOGGED, FATAL = "TF_CPP_MIN_LOG_LEVEL", "3"
-"""What jaxlib's own code prints, read when it is imported: with 3, it no longer prints errors.
+"""The variable that says what jaxlib logs, and its value for fatal errors only.
 
-Before version 0.10.2 it calls each program that it takes from a folder one of another processor,
-which is wrong (https://github.com/openxla/xla/issues/44565). The command therefore sets 3, unless
-the environment says what to print.
+When jaxlib before 0.10.2 loads a kept program, it may log, wrongly, that the program is for
+another processor: https://github.com/openxla/xla/issues/44565. The command therefore sets this
+value, unless the user has set another one. jaxlib reads it when it is imported.
 """
 
 

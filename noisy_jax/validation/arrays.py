@@ -12,10 +12,10 @@ from jax.core import Tracer
 from noisy_jax.validation.keys import is_typed_key
 from noisy_jax.validation.messages import given, message
 from noisy_jax.validation.values import (
+    as_jax_takes,
     at_least_float32,
     collected,
     concrete,
-    known,
     lists_traced,
     unmasked,
 )
@@ -43,7 +43,7 @@ def real_array(name: str, value) -> jax.Array | np.ndarray:
     real = jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool
     if not real or array.dtype.kind in "cm":  # m: durations
         raise ValueError(message(name, "an array of real numbers", value, ""))
-    return known(array)
+    return as_jax_takes(array)
 
 
 def real(name: str, value) -> Any:
@@ -52,7 +52,7 @@ def real(name: str, value) -> Any:
     A Python number does not change the type of what it is multiplied with.
     """
     if isinstance(value, int | float):
-        return known(value)
+        return as_jax_takes(value)
     array = real_array(name, value)
     exact = array.dtype.kind in "iub"
     return jnp.asarray(array, jnp.result_type(array, float)) if exact else array
@@ -80,7 +80,7 @@ def widened(value) -> Any:
     float64, and floats of 16 bits float32; numbers that JAX does not take become float64. Columns
     of pandas keep their labels. Other values stay as they are.
     """
-    value = known(value)
+    value = as_jax_takes(value)
     if not isinstance(getattr(value, "dtype", None), np.dtype):
         return value
     if jnp.issubdtype(value.dtype, jnp.inexact):

@@ -63,11 +63,12 @@ def collected_map(value: _T) -> _T:
 _ONCE = Iterator, KeysView, ValuesView, ItemsView
 
 
-def known(value: Any) -> Any:
-    """Returns a real number or an array as one that JAX takes as it is.
+def as_jax_takes(value: Any) -> Any:
+    """Returns the value; a number that JAX refuses or cuts off becomes float64.
 
-    JAX refuses floats of another byte order or of more than 64 bits, and Python's whole numbers of
-    more than 32; those of NumPy it cuts off without a word. All of these become float64.
+    Without 64-bit types JAX refuses a Python integer that needs more than 32 bits, and cuts one
+    of NumPy off without a word. It always refuses floats of another byte order, or of more than 64
+    bits.
     """
     if isinstance(value, int):
         return value if -(2**31) <= value < 2**31 else float(value)

@@ -79,7 +79,7 @@ CASES = {
 
 @pytest.mark.parametrize("words", CASES)
 def test_it_is_the_fit_of_the_table(noisy, fitted, tmp_path, words):
-    """By one flag for each kind of knowledge; what it takes is printed."""
+    """Each case states the errors by other flags; the command prints how it reads them."""
     said, options, how = CASES[words]
     options = {"target": "y"} | options
     wanted = nj.fit(nj.csv(noisy, **options), **how)

@@ -30,7 +30,7 @@ def noisy(rng, cov=COV, rounds=T, copies=2):
     [(True, 1.0, 0.3, True), (True, 50.0, 0.05, False), (False, 1.0, 0.3, True)],
 )
 def test_equals_the_loop_with_the_double_sum(x64, rng, corrects, radius, rate, many):
-    """In a world, and of one copy that is used twice with the kernel itself."""
+    """Both with a world and two copies, and with the kernel itself and one copy used twice."""
     x, copies, y = noisy(rng)
     kernel = references.gaussian_kernel(LENGTH_SCALE)
     options = {"horizon": T, "radius": radius, "learning_rate": rate, "block": 16}

@@ -116,7 +116,7 @@ def test_squared_loss_on_the_linear_kernel_is_sgd_of_scikit_learn(x64):
 @pytest.mark.statistical
 @pytest.mark.claim("NORMA-Eq19", "NORMA-Eq20", "NORMA-Eq22")
 def test_scales_as_printed_miss_the_share_that_they_should_learn(rng):
-    """Of margin errors, of residuals outside the tube, and of alarms, with ν = 0.3, 0.3, 0.1."""
+    """The shares are of margin errors, residuals outside the tube, and alarms; ν = .3, .3, .1."""
 
     def share(data, step, far, rounds=1000, decay=0.04, scale=0.0):
         x, y = data(rng, rounds)
@@ -197,7 +197,7 @@ def test_in_a_world_a_small_ring_with_decay_equals_the_loop(x64, rng):
 
 
 def test_a_step_in_a_world_descends_the_loss_at_a_fixed_error_of_the_value(x64):
-    """With two copies. A step from one copy descends another function, E ℓ(f(x̃), y)."""
+    """Steps from two copies do; one from a single copy descends E ℓ(f(x̃), y) instead."""
     noise, x, y = nj.noise.Gaussian(0.3), jnp.array([0.7]), jnp.array(0.3)
     world = nj.worlds.gaussian(dim=1, length_scale=1.0, noise=noise)
     features = nj.worlds.fourier(jax.random.key(0), world, 4)

@@ -27,7 +27,7 @@ def world_of(noise=NOISE, length_scale=0.5**0.5, dim=1):
 @pytest.mark.claim("EXT-AnalyticWorlds")
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_step_is_the_plain_formula(x64, rng, name):
-    """In NumPy: γ_n Π (a_i − c) at n copies of their own, which has the mean γ_n (a − c)ⁿ."""
+    """NumPy's formula has γ_n Π (a_i − c) of n separate copies, whose mean is γ_n (a − c)ⁿ."""
     (loss, center), rounds, dim = LOSSES[name], 30, 2
     margin, world = loss.kind == "margin", world_of(length_scale=1.0, dim=dim)
     options = {"radius": 0.4, "loss_order": 3, "max_bias": 1e9, "center": center}

@@ -50,7 +50,7 @@ def beside_of(role: str, name: str, values: Any, rows: int) -> Beside:
     return Beside(name, numbers)
 
 
-def labels_of(called: str, labels: Any, rows: int) -> np.ndarray:
+def labels_of_rows(called: str, labels: Any, rows: int) -> np.ndarray:
     """Returns labels of any kind as an array, if there is one for each of so many rows."""
     if is_typed_key(labels):
         raise ValueError(f"{called} must be labels, got a key")
@@ -63,7 +63,7 @@ def labels_of(called: str, labels: Any, rows: int) -> np.ndarray:
 
 def _numbered(called: str, labels: Any, rows: int) -> np.ndarray:
     """Labels of any kind as whole numbers from 0, `[n]`."""
-    labels = labels_of(called, labels, rows).tolist()
+    labels = labels_of_rows(called, labels, rows).tolist()
     for row in [row for row, label in enumerate(labels) if is_missing(label)][:1]:
         missing = f"got {given(labels[row]).replace('nan', 'NaN')} in row {row}"
         raise ValueError(f"{called} must be labels, {missing}: label it, or drop it")

@@ -11,7 +11,7 @@ import numpy as np
 
 from noisy_jax.noise import Gaussian, Misclassified
 from noisy_jax.noise.dependent import Dependent
-from noisy_jax.observed.observations.beside import beside_of, labels_of
+from noisy_jax.observed.observations.beside import beside_of, labels_of_rows
 from noisy_jax.observed.observations.categories import Recoding, categories_of, mean_recoding
 from noisy_jax.observed.observations.copies import Subjects, check_copies
 from noisy_jax.observed.observations.described import TABLES_OUTSIDE_JIT, StandardDeviation, sd
@@ -74,7 +74,7 @@ def table_of(
     subjects, whose = None, "frame"
     if said.subject is not None:
         called = f"column {given(said.subject)}"
-        labels = labels_of(called, column(said.subject), rows)
+        labels = labels_of_rows(called, column(said.subject), rows)
         subjects = Subjects(labels, said.subject)
         if index is not None:
             pandas = importlib.import_module("pandas")

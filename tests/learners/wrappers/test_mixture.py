@@ -89,7 +89,7 @@ def test_columns_are_what_each_learner_gives_alone(name):
 @pytest.mark.claim("EXT-Mixture")
 @pytest.mark.slow
 def test_the_mixture_equals_a_numpy_loop_and_keeps_its_guarantee():
-    """Of columns of which some are nested."""
+    """Some of the learners that are mixed have several columns, in two levels."""
     nested = nj.wrappers.swept(lambda r: nj.wrappers.paired(linear(r), linear(3 * r)), RATES)
     columns = nj.wrappers.paired(nested, cloned(0.1))
     learner = nj.wrappers.mixture(nested, cloned(0.1))
